@@ -13,6 +13,7 @@ from store.duckdb.repositories import (
     DuckDBMaintenance,
     DuckDBParticipants,
     DuckDBRetention,
+    DuckDBReviews,
     DuckDBScripts,
     DuckDBSessions,
     DuckDBTimers,
@@ -26,6 +27,7 @@ from store.interface.repositories.maintenance_repository import MaintenanceRepos
 from store.interface.repositories.memory_repository import MemoryRepository
 from store.interface.repositories.participant_repository import ParticipantRepository
 from store.interface.repositories.retention_repository import RetentionRepository
+from store.interface.repositories.review_repository import ReviewRepository
 from store.interface.repositories.script_repository import ScriptRepository
 from store.interface.repositories.session_repository import SessionRepository
 from store.interface.repositories.timer_repository import TimerRepository
@@ -58,6 +60,7 @@ class Store:
         self.keys: KeyRepository = DuckDBKeys(readers, writer)
         self.participants: ParticipantRepository = DuckDBParticipants(readers, writer)
         self.maintenance: MaintenanceRepository = DuckDBMaintenance(readers, writer, database)
+        self.reviews: ReviewRepository = DuckDBReviews(readers, writer)
         self.retention: RetentionRepository = DuckDBRetention(readers, writer)
         self.analytics = AnalyticsRepository(readers, writer)
         self.verification = VerificationRepository(readers, writer)

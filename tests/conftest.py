@@ -39,7 +39,7 @@ from tests.support.openai_server import Endpoint
 from tests.support.paths import CONVERSATIONS
 from tests.support.ports import free_port
 from tests.support.server_forker import Forker
-from tests.support.server_process import START_S, ServerProcess, StartProcess, clean_environment
+from tests.support.server_process import START_S, ServerProcess, StartProcess, clean_environment, start_cuebook
 from tests.support.stream_client import StreamClient
 from tests.support.webhook_receiver import Receiver
 
@@ -187,13 +187,16 @@ def server_forker() -> Iterator[Forker]:
 def serve(tmp_path: Path, server_forker: Forker) -> Iterator[Serve]:
     """Start servers, ``server = serve(); await server.ready()``, and end those that still run after the test.
 
-    They are forks; ``serve(start=start_cuebook)`` starts the command as a shell does.
+    They are forks; ``serve(start=start_cuebook)`` starts the command as a shell does, and so do faults of files and
+    clocks, whose library a fork cannot load.
     """
     servers: list[ServerProcess] = []
 
     def start(
-        *flags: str, folder: Path = tmp_path, start: StartProcess = server_forker.start, **environment: Any
+        *flags: str, folder: Path = tmp_path, start: StartProcess | None = None, **environment: Any
     ) -> ServerProcess:
+        if start is None:
+            start = start_cuebook if "LD_PRELOAD" in environment else server_forker.start
         servers.append(ServerProcess(folder, *flags, start=start, **environment))
         return servers[-1]
 

@@ -173,5 +173,5 @@ class ApiKeys:
 
     def _remember(self, row: KeyRow) -> None:
         roles: frozenset[Role] = frozenset(role for role in get_args(Role) if role in row.roles)
-        principal = Principal(row.tenant, roles, row.user_id, f"key {row.key_id}")
+        principal = Principal(row.tenant, roles, row.user_id, f"key {row.key_id}", row.name)
         self._cache[row.digest] = KnownKey(row, principal, asyncio.Event(), row.last_used_at)

@@ -26,6 +26,8 @@ class Principal(Struct, frozen=True):
     user_id: str | None = None
     name: str = ""
     """The name of a key or token, for limits; empty for anonymous senders."""
+    label: str = ""
+    """The name that people gave the key; empty for other senders."""
     participant: ParticipantRow | None = None
     """With the role `participant`: the person, and the one session that is accessible."""
 

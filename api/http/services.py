@@ -27,6 +27,7 @@ from api.participants.access import Participants
 from api.participants.links import Links
 from api.privacy.deletion import Deletion
 from api.privacy.retention_worker import Retention
+from api.reviews.reviews import Reviews
 from api.sessions.chat import Chat
 from api.sessions.lifecycle.forks import Forks
 from api.sessions.lifecycle.interventions import Interventions
@@ -97,6 +98,7 @@ class Services:
         tokens = authenticator.participant_tokens
         self.drafts = Drafts(store.scripts, clock)
         self.participants = Participants(self.creation, self.turn_runner, self.catalog, tokens)
+        self.reviews = Reviews(store, clock, ids)
         self.links = Links(self.participants, self.creation, self.turn_runner, self.catalog)
         principal_of = self.participants.principal
         self.guard = AuthMiddleware(authenticator, principal_of, self.chat.owner, settings, self.requests)

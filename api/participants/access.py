@@ -85,7 +85,7 @@ class Participants:
         if revocation is None:
             revocation = self._revocations.setdefault(participant_id, _Revocation(row.link_id))
         name = f"participant {row.participant_id}"
-        return Principal(row.tenant, frozenset({"participant"}), row.user_id, name, row), revocation
+        return Principal(row.tenant, frozenset({"participant"}), row.user_id, name, participant=row), revocation
 
     async def _read(self, participant_id: str) -> ParticipantRow | None:
         changes = self._changes

@@ -18,7 +18,18 @@ Json: TypeAlias = Mapping[str, Any]
 
 GROUPS = {"Access": "Keys"}
 """Titles of groups that differ from their tags."""
-ORDER = ("Sessions", "Users", "Memory", "Analytics", "Scripts", "Participants", "Webhooks", "Access", "Operations")
+ORDER = (
+    "Sessions",
+    "Users",
+    "Memory",
+    "Analytics",
+    "Reviews",
+    "Scripts",
+    "Participants",
+    "Webhooks",
+    "Access",
+    "Operations",
+)
 COMMON = {
     "REQUEST_INVALID",
     "UNAUTHENTICATED",

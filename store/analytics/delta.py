@@ -133,11 +133,17 @@ _FILES = {
     "scripts": _OF_TENANT.format(table="scripts"),
     "globals": _OF_TENANT.format(table="user_variables"),
     "global_writes": _OF_TENANT.format(table="user_variable_writes"),
+    "ratings": """
+        SELECT r.review_id, v.name AS review, r.session_id, r.turn, r.rater, q.question_id AS question, q.kind,
+            coalesce(r.answers -> q.question_id, r.texts -> q.question_id)::VARCHAR AS answer, r.rated_at
+        FROM ratings AS r JOIN reviews AS v USING (tenant, review_id), unnest(from_json(v.questions,
+            '[{"question_id": "VARCHAR", "kind": "VARCHAR"}]')) AS u (q)
+        WHERE r.tenant = $tenant AND answer IS NOT NULL""",
     "calls": f"{_CALLS} AND (used IS NULL OR session_id IS NULL OR session_id IN (SELECT session_id FROM delta_taken))",  # noqa: S608
 }
 """SQL for each file of a delta: small tables as a whole, otherwise the rows of the exported sessions."""
 _WHOLE = (
-    *(_FILES[name] for name in ("migrations", "failures", "scripts", "globals", "global_writes")),
+    *(_FILES[name] for name in ("migrations", "failures", "scripts", "globals", "global_writes", "ratings")),
     f"{_CALLS} AND (used IS NULL OR session_id IS NULL)",  # calls without a committed turn
 )
 

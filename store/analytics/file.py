@@ -22,7 +22,7 @@ from store.duckdb.database_file import quoted, why_not_open
 from store.duckdb.event_fields_sql import remaining_event
 from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
 
-MODEL_VERSION = 1
+MODEL_VERSION = 2
 """Version of the tables and reports; queries that work continue to work as long as it is unchanged."""
 MEMORY = "1GB"
 SHARED = "parts.sql"

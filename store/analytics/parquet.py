@@ -31,6 +31,7 @@ DAY_OF: Mapping[str, str | None] = {
     "detections": "detected_at",
     "exposures": "exposed_at",
     "milestones": "reached_at",
+    "ratings": "rated_at",
     "memory_units": "creation_time",
 }
 """The column that determines the day of a row, by table; None: the table is not partitioned. It has all tables of the

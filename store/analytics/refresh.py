@@ -27,6 +27,7 @@ from store.interface.errors import AnalyticsUnreadable, DatabaseLocked
 
 _FILES = (
     "gone", "turns", "starts", "migrations", "failures", "scripts", "globals", "global_writes", "calls",
+    "ratings",
 )  # fmt: skip
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
 """SQL types of the fields of outlines."""

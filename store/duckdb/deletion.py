@@ -47,6 +47,8 @@ OWNED = (
     Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
     Owned("api_keys", {"keys": _ROWS}, by_session=False),
     Owned("participants", {"participants": _ROWS}),
+    Owned("review_targets", {"targets": _ROWS}, by_user=False),
+    Owned("ratings", {"ratings": _ROWS}, by_user=False),
     Owned("memory_unit_rows", {"units": _ROWS}),
     Owned("memory_groups", {"groups": _ROWS}),
     Owned("memory_vectors", {"vectors": _ROWS}),

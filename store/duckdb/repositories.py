@@ -10,6 +10,7 @@ from store.duckdb import (
     keys,
     participants,
     retention,
+    reviews,
     script_texts,
     session_list,
     session_metadata,
@@ -183,6 +184,21 @@ class DuckDBParticipants(Repository):
     get = reads(participants.participant)
     resuming = reads(participants.resuming)
     page = reads(participants.participants)
+
+
+class DuckDBReviews(Repository):
+    """Store and read reviews and ratings."""
+
+    add = writes(reviews.add_review)
+    close = writes(reviews.close_review)
+    delete = writes(reviews.delete_review)
+    get = reads(reviews.review)
+    page = reads(reviews.reviews)
+    targets = reads(reviews.targets)
+    turns_of = reads(reviews.turns_of)
+    rate = writes(reviews.rate)
+    rating = reads(reviews.rating)
+    ratings = reads(reviews.ratings)
 
 
 class DuckDBRetention(Repository):

@@ -36,10 +36,24 @@ async def a_session(server: ServerProcess) -> str:
         return str(session["sessionId"])
 
 
+async def a_review(server: ServerProcess, session: str, name: str = "Warmth") -> str:
+    questions = [
+        {"questionId": "warm", "text": f"How warm? {name}", "kind": "scale", "min": 1, "max": 5},
+        {"questionId": "safe", "text": name, "kind": "choice", "choices": [name, "other"]},
+        {"questionId": "remarks", "text": "What else?", "kind": "text"},
+    ]
+    body = {"name": name, "instructions": name, "questions": questions, "sessionIds": [session]}
+    async with server.client() as api:
+        return str((await api.post("/api/reviews", json=body)).json()["reviewId"])
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProcess, theme: str) -> None:
     session = await a_session(server)
+    review = await a_review(server, session)
     for path, ready in (
+        ("/reviews", "Warmth"),
+        (f"/reviews/{review}", "What may I call you?"),
         ("/sessions", "First visit"),
         (f"/sessions/{session}", "hello › who › ask_mood"),
         ("/play", "Begin"),
@@ -60,7 +74,10 @@ async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProce
 
 async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server: ServerProcess) -> None:
     session = await a_session(server)
+    review = await a_review(server, session)
     for path in (
+        "/reviews",
+        f"/reviews/{review}",
         "/sessions",
         f"/sessions/{session}",
         "/play",
@@ -90,7 +107,14 @@ async def test_hostile_texts_are_texts(open_page: OpenPage, server: ServerProces
         )
         session = await api.create_session("hostile", user=HOSTILE[0], metadata={"title": HOSTILE[1]})
         await api.send_texts(session, text)
-    for path in ("/sessions", f"/sessions/{session['sessionId']}", f"/play/{session['sessionId']}"):
+    review = await a_review(server, session["sessionId"], next(each for each in HOSTILE if "onerror" in each))
+    for path in (
+        "/reviews",
+        f"/reviews/{review}",
+        "/sessions",
+        f"/sessions/{session['sessionId']}",
+        f"/play/{session['sessionId']}",
+    ):
         page = await open_page(path)
         await expect(page.get_by_role("main")).to_contain_text("onerror")
         assert await page.evaluate("document.querySelectorAll('main img, main svg, main script, main b').length") == 0

@@ -125,3 +125,16 @@ async def made(app: Any, folder: Path, seed: int = 1, steps: int = 120) -> None:
         await api.publish_script(TALK, files=HOMES)
         await api.publish_script(RENAMED, files=HOMES)
         await converse(api, seed, steps)
+        await rate(api)
+
+
+async def rate(api: ApiClient) -> None:
+    """Rate a session in words of its user."""
+    session = (await api.read("/api/sessions", limit=1))["data"][0]["sessionId"]
+    asked = {"questionId": "remarks", "text": "What did they say?", "kind": "text"}
+    review = (
+        await api.post("/api/reviews", json={"name": "Said", "questions": [asked], "sessionIds": [session]})
+    ).json()
+    rating = {"sessionId": session, "answers": {"remarks": WORD}}
+    stored = await api.put(f"/api/reviews/{review['reviewId']}/ratings", json=rating)
+    assert stored.status_code == 200, stored.text

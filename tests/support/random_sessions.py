@@ -10,7 +10,7 @@ from uuid import UUID
 import duckdb
 import msgspec
 
-from store.analytics.file import report_macros, run_sql, sql_of
+from store.analytics.file import MODEL_VERSION, report_macros, run_sql, sql_of
 
 START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
 AS_OF = START + timedelta(days=45)
@@ -62,7 +62,7 @@ class Model:
         for table in TABLES:
             self._fill(connection, table)
         connection.execute(
-            "INSERT INTO about VALUES (1, 'clinic', ?, ?::TIMESTAMPTZ, 0, 0, 0, 0)",
+            f"INSERT INTO about VALUES ({MODEL_VERSION}, 'clinic', ?, ?::TIMESTAMPTZ, 0, 0, 0, 0)",
             [self.is_masked, self.as_of.isoformat()],
         )
         return connection

@@ -8,6 +8,7 @@ import msgspec
 
 from store.interface.memory_rows import GroupRow, JobRow, MemoryCallRow, MemoryChange, OwnerRow, UnitRow, VectorRows
 from store.interface.participant_rows import LinkRow, ParticipantRow
+from store.interface.review_rows import QuestionRow, RatingRow, ReviewRow, TargetRow
 from store.interface.rows import (
     NO_TURN,
     CallRow,
@@ -382,3 +383,41 @@ def timer_of(tenant: str, user_id: str, session_id: str) -> TimerRow:
         due=MOMENT,
         next_attempt_at=MOMENT,
     )
+
+
+def review_of(**changes: object) -> ReviewRow:
+    """Return a review with a scale, a choice and a text."""
+    row = ReviewRow(
+        tenant="clinic",
+        review_id="review-1",
+        name="Empathy",
+        instructions="",
+        unit="session",
+        questions=[
+            QuestionRow(question_id="warm", text="How warm?", kind="scale", min=1, max=5),
+            QuestionRow(question_id="safe", text="Safe?", kind="choice", choices=["yes", "no"]),
+            QuestionRow(question_id="remarks", text="What else?", kind="text"),
+        ],
+        is_blind=True,
+        created_at=MOMENT,
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+def target_of(session_id: str, number: int = 1, **changes: object) -> TargetRow:
+    row = TargetRow(tenant="clinic", review_id="review-1", number=number, session_id=session_id, turn=None)
+    return msgspec.structs.replace(row, **changes)
+
+
+def rating_of(session_id: str, rater: str = "rita", **changes: object) -> RatingRow:
+    row = RatingRow(
+        tenant="clinic",
+        review_id="review-1",
+        session_id=session_id,
+        turn=None,
+        rater=rater,
+        answers={"warm": 4, "safe": "yes"},
+        texts={"remarks": "She said her name is Angharad."},
+        rated_at=MOMENT,
+    )
+    return msgspec.structs.replace(row, **changes)

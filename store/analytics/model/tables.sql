@@ -689,6 +689,32 @@ COMMENT ON COLUMN milestones.topic_id IS 'The topic';
 COMMENT ON COLUMN milestones.action_id IS 'The action; null for the milestone of a topic';
 COMMENT ON COLUMN milestones.reached_at IS 'When the turn finished';
 
+CREATE TABLE ratings (
+    review_id VARCHAR NOT NULL,
+    review VARCHAR NOT NULL,
+    session_id UUID NOT NULL,
+    turn INTEGER,
+    rater VARCHAR NOT NULL,
+    question VARCHAR NOT NULL,
+    kind VARCHAR NOT NULL,
+    answer VARCHAR,
+    number DOUBLE,
+    text VARCHAR,
+    rated_at TIMESTAMPTZ NOT NULL
+);
+COMMENT ON TABLE ratings IS 'One row per answer of a rater about a session or turn of a review.';
+COMMENT ON COLUMN ratings.review_id IS 'The review';
+COMMENT ON COLUMN ratings.review IS 'The name of the review';
+COMMENT ON COLUMN ratings.session_id IS 'The session';
+COMMENT ON COLUMN ratings.turn IS 'The turn; null if the whole session was rated';
+COMMENT ON COLUMN ratings.rater IS 'The rater; a pseudonym in masked files';
+COMMENT ON COLUMN ratings.question IS 'The question';
+COMMENT ON COLUMN ratings.kind IS 'scale, choice or text';
+COMMENT ON COLUMN ratings.answer IS 'The answer to a scale or choice';
+COMMENT ON COLUMN ratings.number IS 'The answer to a scale, as a number';
+COMMENT ON COLUMN ratings.text IS 'The answer to a question for a text; null if it is masked';
+COMMENT ON COLUMN ratings.rated_at IS 'When the rating was last changed';
+
 CREATE TABLE memory_units (
     user_id VARCHAR NOT NULL,
     unit_id VARCHAR NOT NULL,

@@ -42,6 +42,12 @@ INSERT INTO internal.labels BY NAME FROM delta_labels ANTI JOIN internal.outline
 INSERT INTO internal.end_reasons BY NAME FROM delta_end_reasons ANTI JOIN internal.outlines USING (digest);
 INSERT INTO script_milestones BY NAME FROM delta_milestones ANTI JOIN internal.outlines USING (digest);
 INSERT INTO internal.outlines FROM delta_outlines ANTI JOIN internal.outlines USING (digest);
+DELETE FROM ratings;
+INSERT INTO ratings BY NAME
+    SELECT review_id, review, session_id, turn, who(rater) AS rater, question, kind,
+        CASE WHEN kind != 'text' THEN as_text(answer) END AS answer, as_number(answer) AS number,
+        CASE WHEN kind = 'text' THEN unmasked(as_text(answer)) END AS text, rated_at
+    FROM delta_ratings;
 DELETE FROM failed_turns;
 INSERT INTO failed_turns BY NAME
     SELECT session_id, turn_attempted, code, message, phase_id, topic_id, action_id, failed_at FROM shown_failures;

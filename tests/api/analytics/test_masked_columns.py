@@ -74,6 +74,7 @@ SHOWN = {
     "detections": "session_id script_id script_version turn seq detector score severity seen_by message detected_at",
     "exposures": "session_id script_id script_version experiment arm turn seq action_id unit exposed_at",
     "milestones": ("session_id script_id script_version milestone turn seq phase_id topic_id action_id reached_at"),
+    "ratings": "review_id review session_id turn question kind answer number rated_at",
     "memory_units": (
         "sequence session_id turn message rank level characters creation_time end_time visit_count last_visit "
         "never_delete trust is_extract is_stale valid_from valid_to"
@@ -142,6 +143,15 @@ async def tell(app: OpenApp, folder: Path) -> None:
             await api.send_message(answer.json(), {"content": name})
         ended = await api.post(f"/api/sessions/{answer.json()['sessionId']}/end", json={"reason": name})
         assert ended.status_code == 200, ended.text
+        questions = [
+            {"questionId": "warm", "text": "How warm?", "kind": "scale", "min": 1, "max": 5},
+            {"questionId": "remarks", "text": "What else?", "kind": "text"},
+        ]
+        rated = answer.json()["sessionId"]
+        review = await api.post("/api/reviews", json={"name": "Warmth", "questions": questions, "sessionIds": [rated]})
+        rating = {"sessionId": rated, "answers": {"warm": 4, "remarks": f"{name} {eventful_database.WORD}"}}
+        stored = await api.put(f"/api/reviews/{review.json()['reviewId']}/ratings", json=rating)
+        assert stored.status_code == 200, stored.text
         unit = {"content": eventful_database.WORD, "source": eventful_database.WORD, "metadata": {"of": "me"}}
         units = [unit | {"unitId": f"{eventful_database.WORD}-{number}"} for number in range(2)]
         units[1]["supersedes"] = units[0]["unitId"]

@@ -32,6 +32,7 @@ STRANGERS = {
     "draftId": "nothing",
     "linkId": "nothing",
     "queryId": "nothing",
+    "reviewId": "nothing",
     "participantId": "0" * 32,
     "report": "nothing",
     "table": "nothing",

@@ -81,7 +81,7 @@ async def test_the_operator_acts_for_the_tenant_of_the_header_with_every_role(ac
 async def test_a_key_acts_for_its_own_tenant_whatever_the_header_names(access: Access) -> None:
     made = await access.keys.make("clinic", NewKey(name="app", roles=["app"], user_id="ana"))
     sender = access.sender(made.text, x_cuebook_tenant="school")
-    assert sender.principal == Principal("clinic", frozenset({"app"}), "ana", f"key {made.row.key_id}")
+    assert sender.principal == Principal("clinic", frozenset({"app"}), "ana", f"key {made.row.key_id}", "app")
     assert sender.known is not None
     assert sender.known.row == made.row
 

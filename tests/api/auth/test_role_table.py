@@ -107,6 +107,16 @@ PUT /api/analytics/queries/{queryId}                            401  403 403    
 DELETE /api/analytics/queries/{queryId}                         401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/analytics/reports/{report}                             401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/analytics/snapshot                                     401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/reviews                                                401  403 403    yes     yes    yes   yes    403 403 403
+POST /api/reviews                                               401  403 403    403     yes    yes   yes    403 403 403
+GET /api/reviews/{reviewId}                                     401  403 403    yes     yes    yes   yes    403 403 403
+POST /api/reviews/{reviewId}/close                              401  403 403    403     yes    yes   yes    403 403 403
+DELETE /api/reviews/{reviewId}                                  401  403 403    403     yes    yes   yes    403 403 403
+GET /api/reviews/{reviewId}/targets                             401  403 403    403     yes    yes   yes    403 403 403
+PUT /api/reviews/{reviewId}/ratings                             401  403 403    403     yes    yes   yes    403 403 403
+GET /api/reviews/{reviewId}/ratings                             401  403 403    403     yes    yes   yes    403 403 403
+GET /api/reviews/{reviewId}/agreement                           401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/reviews/{reviewId}/export                              401  403 403    403     yes    yes   yes    403 403 403
 GET /api/operations/compact                                     401  403 403    403     403    yes   403    403 403 403
 POST /api/operations/compact                                    401  403 403    403     403    yes   403    403 403 403
 GET /api/operations/retention                                   401  403 403    403     403    yes   403    403 403 403
@@ -173,6 +183,7 @@ IDS = {
     "draftId": "nothing",
     "linkId": "nothing",
     "queryId": "nothing",
+    "reviewId": "nothing",
     "participantId": "0" * 32,
     "report": "nothing",
     "table": "nothing",

@@ -28,6 +28,7 @@ STRANGE = {
     "groupId": "1f3c9d6e-5555-4b0e-9f3a-5d1c0a6b7e66",
     "jobId": "1f3c9d6e-6666-4b0e-9f3a-5d1c0a6b7e77",
     "linkId": "1f3c9d6e22221f3c9d6e2222",
+    "reviewId": "1f3c9d6e-8888-4b0e-9f3a-5d1c0a6b7e99",
     "queryId": "1f3c9d6e-7777-4b0e-9f3a-5d1c0a6b7e88",
     "participantId": "1f3c9d6e22221f3c9d6e22221f3c9d6e",
     "userId": "ana",  # the same in both tenants
@@ -81,6 +82,13 @@ BODIES: dict[str, Any] = {
     "POST /api/scripts/outline": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/analytics/queries": {"name": "of the thief", "sql": "SELECT 1"},
     "PUT /api/analytics/queries/{queryId}": {"name": "of the thief", "sql": "SELECT 1"},
+    "POST /api/reviews": {
+        "name": "of the thief",
+        "questions": [{"questionId": "good", "text": "of the thief", "kind": "text"}],
+        "sessionIds": ["{sessionId}"],
+    },
+    "POST /api/reviews/{reviewId}/close": None,
+    "PUT /api/reviews/{reviewId}/ratings": {"sessionId": "{sessionId}", "answers": {"good": "of the thief"}},
     "PUT /api/drafts/{draftId}": {"yamlContent": "of the thief"},
     "POST /api/scripts/{scriptId}/validate": None,
     "POST /api/sessions/import": {"id": "x", "full_chat_history": [{"role": "user", "content": "of the thief"}]},
@@ -173,7 +181,12 @@ class Tenant:
         drafted = await self.ask("PUT", "/api/drafts/intake", {"yamlContent": f"a draft of {self.mark}"})
         assert drafted.status_code == 200, drafted.text
         saved = await self.ask("POST", "/api/analytics/queries", {"name": self.mark, "sql": f"SELECT '{self.mark}'"})
+        question = {"questionId": "good", "text": self.mark, "kind": "text"}
+        review = {"name": self.mark, "questions": [question], "sessionIds": [session_id]}
+        reviewed = await self.ask("POST", "/api/reviews", review)
+        assert reviewed.status_code == 201, reviewed.text
         self.ids = {
+            "reviewId": reviewed.json()["reviewId"],
             "draftId": "intake",
             "linkId": link,
             "queryId": saved.json()["queryId"],

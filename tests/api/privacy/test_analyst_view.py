@@ -34,6 +34,7 @@ async def ids_of(reported: PrivateConversation) -> dict[str, str]:
     return {
         "draftId": "private_life",
         "queryId": session,
+        "reviewId": session,
         "sessionId": session,
         "userId": USER,
         "linkId": link.json()["linkId"],

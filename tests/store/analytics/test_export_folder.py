@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from store.analytics.export_folder import MANIFEST, ExportFolder, FolderRefused
-from store.analytics.file import run_sql, sql_of
+from store.analytics.file import MODEL_VERSION, run_sql, sql_of
 from store.analytics.parquet import DAY_OF, Part, parts
 from tests.support.paths import PROCESSES
 from tests.support.processes.export_folder import export
@@ -48,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     change(
         path,
         *(add_messages(day, number) for number, day in enumerate(DAYS, start=1)),
-        "INSERT INTO about VALUES (1, 'default', false, now(), 0, 0, 6, 0)",
+        f"INSERT INTO about VALUES ({MODEL_VERSION}, 'default', false, now(), 0, 0, 6, 0)",
         "INSERT INTO scripts VALUES ('u', 's', 'S', 1, '', 'd', 'published', now(), now(), ['a'], NULL, NULL)",
     )
     return path.read_bytes()
@@ -182,7 +182,7 @@ def test_another_model_writes_everything_again(file: Path, tmp_path: Path) -> No
     folder = tmp_path / "parquet"
     export(file, folder)
     manifest = (folder / MANIFEST).read_text()
-    (folder / MANIFEST).write_text(manifest.replace('"modelVersion": 1', '"modelVersion": 0'))
+    (folder / MANIFEST).write_text(manifest.replace(f'"modelVersion": {MODEL_VERSION}', '"modelVersion": 0'))
     assert export(file, folder) == 9
     assert export(file, folder) == 0
 

@@ -25,7 +25,10 @@ from tests.support.store_rows import (
     memory_call_of,
     memory_of,
     participant_of,
+    rating_of,
+    review_of,
     script_of,
+    target_of,
     text_of,
     timer_of,
     write_of,
@@ -87,6 +90,10 @@ async def everything(store: Store, global_of: Any) -> Any:
         await store.keys.add(key_of(tenant, f"key-{word}-{user_id}", name=word, user_id=user_id))
         await store.participants.add(participant_of(tenant, user_id, talked.session_id), 100, MOMENT)
         await store.participants.add(participant_of(tenant, user_id, unbegun.session_id), 100, MOMENT)
+        review = review_of(tenant=tenant, review_id=str(uuid4()))
+        of_review = {"tenant": tenant, "review_id": review.review_id}
+        await store.reviews.add(review, [target_of(talked.session_id, **of_review)])
+        await store.reviews.rate(rating_of(talked.session_id, texts={"remarks": word}, **of_review))
         await store.memory.change(memory_of(tenant, user_id, talked.session_id, word, ord(word[1])))
         await store.memory.begin_call(memory_call_of(tenant, user_id, f"memory-{word}-{user_id}", error=word))
         return [talked, unbegun]
@@ -142,6 +149,8 @@ async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
         "messages": 6,
         "events": 9,
         "writes": 2,
+        "targets": 1,
+        "ratings": 1,
         "variables": 2,
         "migrations": 1,
         "failures": 1,

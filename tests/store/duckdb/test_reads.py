@@ -18,13 +18,26 @@ from store.interface.list_rows import ScriptChanges, ScriptFilter, SearchFilter,
 from store.interface.repositories.delivery_repository import DeliveryRepository
 from store.interface.repositories.key_repository import KeyRepository
 from store.interface.repositories.maintenance_repository import MaintenanceRepository
+from store.interface.repositories.review_repository import ReviewRepository
 from store.interface.repositories.script_repository import ScriptRepository
 from store.interface.repositories.session_repository import SessionRepository
 from store.interface.repositories.turn_repository import TurnRepository
 from store.interface.rows import NO_TURN, SpentRow, UserMessageRow
 from store.store import Store
 from tests.support.effort import repeats
-from tests.support.store_rows import MOMENT, Conversation, draft_of, failure_of, key_of, script_of, text_of, write_of
+from tests.support.store_rows import (
+    MOMENT,
+    Conversation,
+    draft_of,
+    failure_of,
+    key_of,
+    rating_of,
+    review_of,
+    script_of,
+    target_of,
+    text_of,
+    write_of,
+)
 
 SCALARS = [
     None, True, False, 0, -1, 2**53, -(2**53), 2**64 - 1, 0.1, 1.0, -0.0, 1e300, 5e-324, 123456789.987654321,
@@ -266,6 +279,12 @@ READS = {
     "scripts.drafts": (),
     "scripts.text": ("digest",),
     "sessions.migrations": ("session_id",),
+    "reviews.get": ("review_id",),
+    "reviews.page": (),
+    "reviews.targets": ("review_id", "rater"),
+    "reviews.turns_of": ("session_ids", "limit"),
+    "reviews.rating": ("review_id", "session_id", "turn", "rater"),
+    "reviews.ratings": ("review_id",),
     "turns.unsettled_calls": ("session_id",),
     "turns.calls": ("session_id",),
     "turns.range": ("session_id",),
@@ -287,6 +306,7 @@ REPOSITORIES = {
     "scripts": ScriptRepository,
     "delivery": DeliveryRepository,
     "keys": KeyRepository,
+    "reviews": ReviewRepository,
     "maintenance": MaintenanceRepository,
 }
 WRITES = {"turns.commit", "turns.note_call", "scripts.save", "turns.save_failure"} | {
@@ -308,6 +328,10 @@ WRITES = {"turns.commit", "turns.note_call", "scripts.save", "turns.save_failure
     "scripts.describe",
     "scripts.save_draft",
     "scripts.delete_draft",
+    "reviews.add",
+    "reviews.close",
+    "reviews.delete",
+    "reviews.rate",
 }
 OF_ALL = {"delivery.webhooks_of_all", "delivery.ahead", "keys.known"}  # what the server does for all tenants alike
 OF_THE_FILE = {
@@ -340,11 +364,15 @@ async def test_no_tenant_reads_anothers_rows(store: Store, conversation: Convers
     await conversation.say(store, deliveries=(delivery,))
     await conversation.ask(store, "a")
     await store.keys.add(key_of())
+    review = review_of()
+    await store.reviews.add(review, [target_of(conversation.session_id)])
+    await store.reviews.rate(rating_of(conversation.session_id))
     known = {
         "session_id": conversation.session_id, "key": "key", "number": 0, "limit": 10, "user_id": "ana",
         "script_uuid": "script-1", "script_id": "intake", "digest": "digest",
         "what": SearchFilter(words=("question",)),
         "since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC),
+        "review_id": review.review_id, "rater": "rita", "turn": None, "session_ids": [conversation.session_id],
         "webhook_id": delivery.webhook_id, "delivery_id": delivery.delivery_id,
     }  # fmt: skip
     arguments = [known[name] for name in READS[read]]

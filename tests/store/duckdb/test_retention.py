@@ -26,7 +26,16 @@ from store.interface.rows import ForkRow
 from store.store import Store
 from tests.support.effort import repeats
 from tests.support.paths import PROCESSES
-from tests.support.store_rows import MOMENT, Conversation, failure_of, memory_of, write_of
+from tests.support.store_rows import (
+    MOMENT,
+    Conversation,
+    failure_of,
+    memory_of,
+    rating_of,
+    review_of,
+    target_of,
+    write_of,
+)
 
 TENANT = "clinic"
 WORD = "Sehnsucht-蝴蝶"
@@ -84,6 +93,9 @@ def talked() -> Any:
         await store.turns.commit(moved, 1, migration=talk.migration(moved.turn, why=[word]))
         await store.turns.save_failure(msgspec.structs.replace(failure_of(talk), message=word))
         await talk.ask(store, f"open-{talk.session_id}", error=word, failures=[word])
+        of_review = {"tenant": TENANT, "review_id": str(uuid4())}
+        await store.reviews.add(review_of(**of_review), [target_of(talk.session_id, **of_review)])
+        await store.reviews.rate(rating_of(talk.session_id, texts={"remarks": word}, **of_review))
         memory = memory_of(TENANT, user_id, talk.session_id, word, ord(user_id[0]))
         await store.memory.change(msgspec.structs.replace(memory, jobs=[]))  # which are of no session
         return talk
@@ -210,7 +222,7 @@ async def test_sessions_are_deleted_whole_and_so_are_those_that_never_began(
     assert traces(tmp_path, WORD) == []
     await store.close()
     left = {name: found for name, found in tables(tmp_path).items() if found}
-    assert left.keys() <= {"migrations", "memory_owners", "commits"}, "those are the user's"
+    assert left.keys() <= {"migrations", "memory_owners", "commits", "reviews"}, "those are the user's"
 
 
 async def test_a_dry_run_tells_what_each_policy_would_drop(store: Store, talked: Any) -> None:

@@ -20,6 +20,11 @@ export const screens = {
   },
   analytics: { title: () => t().analytics.title, roles: ['analyst', 'reader'], load: () => import('./Analytics.svelte') },
   sql: { title: () => t().analytics.sql, roles: ['analyst', 'reader'], load: () => import('./Sql.svelte') },
+  reviews: {
+    title: () => t().review.title,
+    roles: ['reader'],
+    load: () => (route.place ? import('./Review.svelte') : import('./Reviews.svelte')),
+  },
   memory: { title: () => t().memory.title, roles: ['app', 'reader'], load: () => import('./Memory.svelte') },
   operate: {
     title: () => t().operate.title,

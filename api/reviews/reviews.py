@@ -1,0 +1,313 @@
+"""Reviews: created over sessions of the tenant, rated by people, closed, exported."""
+
+import csv
+import io
+import random
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+
+from api.auth.principal import Principal
+from api.errors import ApiError
+from api.reviews.agreement import alpha
+from api.schemas.reviews import (
+    TARGETS_MAX,
+    AgreementList,
+    Answer,
+    NewRating,
+    NewReview,
+    Question,
+    QuestionAgreement,
+    RatingView,
+    ReviewView,
+    SessionChoice,
+)
+from runtime.state.ports import Clock, Ids
+from store.interface.errors import RowRefused
+from store.interface.list_rows import SessionFilter
+from store.interface.pages import PAGE_MAX, Page
+from store.interface.review_rows import QuestionRow, RatingRow, ReviewRow, TargetListed, TargetRow
+from store.interface.rows import is_uuid
+from store.store import Store
+
+ANONYMOUS = "anonymous"
+"""The rater on a server without keys."""
+COLUMNS = ("session_id", "turn", "rater", "question", "answer", "rated_at")
+
+
+class Reviews:
+    """The reviews of all tenants."""
+
+    def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._rows = store.reviews
+        self._clock = clock
+        self._ids = ids
+
+    async def create(self, tenant: str, new: NewReview) -> ReviewRow:
+        """Create a review. Raises ApiError REQUEST_INVALID, SESSION_NOT_FOUND, REVIEWS_FULL."""
+        questions = [_question(each) for each in new.questions]
+        if len({each.question_id for each in questions}) < len(questions):
+            raise ApiError("REQUEST_INVALID", "questions: an id occurs twice")
+        row = ReviewRow(
+            tenant=tenant,
+            review_id=self._ids(),
+            name=new.name,
+            instructions=new.instructions,
+            unit=new.unit,
+            questions=questions,
+            is_blind=new.blind,
+            created_at=self._clock(),
+        )
+        targets = await self._targets(row, new)
+        if not targets:
+            raise ApiError("REQUEST_INVALID", "sessions: there is nothing to rate; change the conditions")
+        try:
+            await self._rows.add(row, targets)
+        except RowRefused as refused:
+            raise ApiError("REVIEWS_FULL", str(refused)) from refused
+        return row
+
+    async def get(self, tenant: str, review_id: str) -> ReviewRow:
+        """Return a review. Raises ApiError REVIEW_NOT_FOUND."""
+        row = await self._rows.get(tenant, review_id)
+        if row is None:
+            raise ApiError("REVIEW_NOT_FOUND", f"there is no review {review_id}")
+        return row
+
+    async def page(self, tenant: str, limit: int, cursor: str | None) -> Page[ReviewRow]:
+        """Return a page of reviews, the newest first."""
+        return await self._rows.page(tenant, limit=limit, cursor=cursor)
+
+    async def close(self, tenant: str, review_id: str) -> ReviewRow:
+        """Close a review; without effect if it is closed. Raises ApiError REVIEW_NOT_FOUND."""
+        await self._rows.close(tenant, review_id, self._clock())
+        return await self.get(tenant, review_id)
+
+    async def delete(self, tenant: str, review_id: str) -> None:
+        """Delete a review with its ratings. Raises ApiError REVIEW_NOT_FOUND."""
+        if not await self._rows.delete(tenant, review_id):
+            raise ApiError("REVIEW_NOT_FOUND", f"there is no review {review_id}")
+
+    async def targets(self, principal: Principal, review_id: str, limit: int, cursor: str | None) -> Page[TargetListed]:
+        """Return a page of what is rated. Raises ApiError REVIEW_NOT_FOUND."""
+        await self.get(principal.tenant, review_id)
+        return await self._rows.targets(principal.tenant, review_id, rater_of(principal), limit=limit, cursor=cursor)
+
+    async def rate(self, principal: Principal, review_id: str, new: NewRating) -> RatingRow:
+        """Store the rating of the sender. Raises ApiError REVIEW_NOT_FOUND, REVIEW_CLOSED, TARGET_NOT_FOUND,
+        REQUEST_INVALID.
+        """
+        review = await self.get(principal.tenant, review_id)
+        answers, texts = _checked(review, new)
+        row = RatingRow(
+            tenant=principal.tenant,
+            review_id=review_id,
+            session_id=new.session_id,
+            turn=new.turn,
+            rater=rater_of(principal),
+            answers=answers,
+            texts=texts,
+            rated_at=self._clock(),
+        )
+        try:
+            is_stored = await self._rows.rate(row)
+        except RowRefused as refused:
+            raise ApiError("REQUEST_INVALID", str(refused)) from refused
+        if not is_stored:
+            review = await self.get(principal.tenant, review_id)
+            if review.closed_at is not None:
+                raise ApiError("REVIEW_CLOSED", f"review {review_id} is closed")
+            raise ApiError("TARGET_NOT_FOUND", "the review has no such target")
+        return row
+
+    async def ratings(
+        self, principal: Principal, review_id: str, *, mine: bool, limit: int, cursor: str | None
+    ) -> Page[RatingRow]:
+        """Return a page of ratings; of a blind review that is open, only those of the sender, except for an admin.
+
+        Raises ApiError REVIEW_NOT_FOUND.
+        """
+        review = await self.get(principal.tenant, review_id)
+        is_own = mine or (review.is_blind and review.closed_at is None and "admin" not in principal.roles)
+        rater = rater_of(principal) if is_own else None
+        return await self._rows.ratings(principal.tenant, review_id, rater=rater, limit=limit, cursor=cursor)
+
+    async def agreement(self, tenant: str, review_id: str) -> AgreementList:
+        """Return the agreement on each scale and choice. Raises ApiError REVIEW_NOT_FOUND."""
+        review = await self.get(tenant, review_id)
+        rows = [row async for row in self._all_ratings(tenant, review_id)]
+        asked = [each for each in review.questions if each.kind != "text"]
+        return AgreementList(data=[_agreement(each, rows) for each in asked])
+
+    async def export(self, principal: Principal, review_id: str) -> str:
+        """Return the ratings that the sender may see as CSV, one row for each answer. Raises ApiError
+        REVIEW_NOT_FOUND.
+        """
+        output = io.StringIO()
+        writer = csv.writer(output, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        cursor: str | None = None
+        while True:
+            page = await self.ratings(principal, review_id, mine=False, limit=PAGE_MAX, cursor=cursor)
+            for row in page.rows:
+                for question, answer in answers_of(row).items():
+                    at = row.rated_at.isoformat()
+                    writer.writerow((row.session_id, row.turn, row.rater, question, answer, at))
+            if page.next is None:
+                return output.getvalue()
+            cursor = page.next
+
+    async def _all_ratings(self, tenant: str, review_id: str) -> AsyncIterator[RatingRow]:
+        cursor: str | None = None
+        while True:
+            page = await self._rows.ratings(tenant, review_id, limit=PAGE_MAX, cursor=cursor)
+            for row in page.rows:
+                yield row
+            if page.next is None:
+                return
+            cursor = page.next
+
+    async def _targets(self, review: ReviewRow, new: NewReview) -> list[TargetRow]:
+        """Return what is rated: all that is chosen, or a sample, in the order of the choice."""
+        sessions = await self._sessions(review.tenant, new)
+        found: list[tuple[str, int | None]] = [(each, None) for each in sessions]
+        if new.unit == "turn":
+            turns = await self._rows.turns_of(review.tenant, sessions, TARGETS_MAX)
+            place = {session_id: at for at, session_id in enumerate(sessions)}
+            found = [(session_id, turn) for session_id, turn in sorted(turns, key=lambda each: place[each[0]])]
+        if new.sample is not None and new.sample < len(found):
+            drawn = random.Random(review.review_id).sample(range(len(found)), new.sample)  # noqa: S311  (not secret)
+            found = [found[at] for at in sorted(drawn)]
+        return [
+            TargetRow(tenant=review.tenant, review_id=review.review_id, number=number, session_id=session_id, turn=turn)
+            for number, (session_id, turn) in enumerate(found, start=1)
+        ]
+
+    async def _sessions(self, tenant: str, new: NewReview) -> list[str]:
+        if new.session_ids is not None:
+            for session_id in new.session_ids:
+                known = await self._store.sessions.start(tenant, session_id) if is_uuid(session_id) else None
+                if known is None:
+                    raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+            return list(dict.fromkeys(new.session_ids))
+        chosen = new.sessions or SessionChoice()
+        which = SessionFilter(
+            script=chosen.script_id,
+            script_version=chosen.script_version,
+            user_id=chosen.user_id,
+            status=chosen.status,
+            created_after=_aware("createdAfter", chosen.created_after),
+            created_before=_aware("createdBefore", chosen.created_before),
+        )
+        page = await self._store.sessions.page(tenant, which, order="created", limit=TARGETS_MAX)
+        return [row.session_id for row in page.rows]
+
+
+def rater_of(principal: Principal) -> str:
+    """Return the name under which a sender rates: that of the key, which may be renewed under the same name."""
+    return principal.label or principal.name or ANONYMOUS
+
+
+def answers_of(row: RatingRow) -> dict[str, Answer]:
+    """Return all answers of a rating by question."""
+    return {**row.answers, **row.texts}
+
+
+def review_view(row: ReviewRow) -> ReviewView:
+    """Return a review as the API shows it."""
+    questions = [
+        Question(
+            question_id=each.question_id,
+            text=each.text,
+            kind=each.kind,
+            min=each.min,
+            max=each.max,
+            choices=each.choices,
+        )
+        for each in row.questions
+    ]
+    return ReviewView.of(row, questions=questions, blind=row.is_blind)
+
+
+def rating_view(row: RatingRow) -> RatingView:
+    """Return a rating as the API shows it."""
+    return RatingView.of(row, answers=answers_of(row))
+
+
+def _aware(name: str, moment: datetime | None) -> datetime | None:
+    if moment is not None and moment.tzinfo is None:
+        raise ApiError("REQUEST_INVALID", f"sessions.{name}: a time with its offset, such as a `Z`, is needed")
+    return moment
+
+
+def _question(new: Question) -> QuestionRow:
+    """Return a question. Raises ApiError REQUEST_INVALID."""
+    name = f"questions: {new.question_id}"
+    if new.kind == "scale" and (new.min is None or new.max is None or new.min >= new.max):
+        raise ApiError("REQUEST_INVALID", f"{name}: a scale needs `min` and `max`, such as 1 and 5")
+    if new.kind == "choice" and (len(new.choices) < 2 or len(set(new.choices)) < len(new.choices)):
+        raise ApiError("REQUEST_INVALID", f"{name}: a choice needs two or more different `choices`")
+    if new.kind != "scale" and (new.min is not None or new.max is not None):
+        raise ApiError("REQUEST_INVALID", f"{name}: only a scale has `min` and `max`")
+    if new.kind != "choice" and new.choices:
+        raise ApiError("REQUEST_INVALID", f"{name}: only a choice has `choices`")
+    return QuestionRow(
+        question_id=new.question_id, text=new.text, kind=new.kind, min=new.min, max=new.max, choices=new.choices
+    )
+
+
+def _checked(review: ReviewRow, new: NewRating) -> tuple[dict[str, int | str], dict[str, str]]:
+    """Return the answers to scales and choices, and those in words. Raises ApiError REQUEST_INVALID."""
+    questions = {each.question_id: each for each in review.questions}
+    answers: dict[str, int | str] = {}
+    texts: dict[str, str] = {}
+    for name, answer in new.answers.items():
+        question = questions.get(name)
+        if question is None:
+            raise ApiError("REQUEST_INVALID", f"answers: the review has no question {name}")
+        problem = _problem(question, answer)
+        if problem:
+            raise ApiError("REQUEST_INVALID", f"answers.{name}: {problem}")
+        if question.kind == "text":
+            texts[name] = str(answer)
+        else:
+            answers[name] = answer
+    return answers, texts
+
+
+def _problem(question: QuestionRow, answer: Answer) -> str:
+    match question.kind:
+        case "scale":
+            if not isinstance(answer, int) or question.min is None or question.max is None:
+                return "a whole number is needed"
+            is_inside = question.min <= answer <= question.max
+            return "" if is_inside else f"{answer} is not from {question.min} to {question.max}"
+        case "choice":
+            return "" if answer in question.choices else f"{answer!r} is not one of {', '.join(question.choices)}"
+        case "text":
+            return "" if isinstance(answer, str) else "a text is needed"
+
+
+def _agreement(question: QuestionRow, rows: Sequence[RatingRow]) -> QuestionAgreement:
+    name = question.question_id
+    given = [row for row in rows if name in row.answers]
+    units: dict[tuple[str, int | None], list[int]] = {}
+    for row in given:
+        units.setdefault((row.session_id, row.turn), []).append(_number(question, row.answers[name]))
+    values = list(units.values())
+    is_scale = question.kind == "scale"
+    return QuestionAgreement(
+        question_id=name,
+        kind=question.kind,
+        raters=len({row.rater for row in given}),
+        ratings=len(given),
+        compared=sum(len(each) > 1 for each in values),
+        nominal=alpha(values, "nominal"),
+        ordinal=alpha(values, "ordinal") if is_scale else None,
+        interval=alpha(values, "interval") if is_scale else None,
+    )
+
+
+def _number(question: QuestionRow, answer: int | str) -> int:
+    """Return the number of a scale, or the place of a choice."""
+    return answer if isinstance(answer, int) else question.choices.index(answer)
