@@ -2,7 +2,7 @@
 
 import msgspec
 
-from runtime.turn.context import TurnContext
+from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import ValueRefused, coerce, is_given
 from scripts.model.actions import AiAsk, AiThink, Ask
 from scripts.model.base import Expression
@@ -65,32 +65,36 @@ def _is_computed(item: OutputItem) -> bool:
 
 
 def _evaluated(run: TurnContext, item: OutputItem) -> OutputItem:
-    """Return an item with the present values of its limits and its default."""
     match item:
         case Output():
-            return _computed(run, item)
+            return _with_values(run, item)
         case Records():
-            return msgspec.structs.replace(item, fields=tuple(_computed(run, field) for field in item.fields))
+            return msgspec.structs.replace(item, fields=tuple(_with_values(run, field) for field in item.fields))
         case _:
             return item
 
 
-def _computed(run: TurnContext, output: Output) -> Output:
+def _with_values(run: TurnContext, output: Output) -> Output:
+    """Return an output with the present values of its limits and its default. Raises ActionFailed for the default."""
+    if isinstance(output.default, Expression):
+        output = msgspec.structs.replace(output, default=run.value(output.default))
+    return with_limits(run, output)
+
+
+def with_limits(run: TurnContext, output: Output) -> Output:
+    """Return an output with the present values of its limits."""
     if not output.is_computed:
         return output
-    default = run.value(output.default) if isinstance(output.default, Expression) else output.default
-    low, high = _limit(run, output, output.min), _limit(run, output, output.max)
-    return msgspec.structs.replace(output, default=default, min=low, max=high)
+    return msgspec.structs.replace(output, min=_limit(run, output, output.min), max=_limit(run, output, output.max))
 
 
 def _limit(run: TurnContext, output: Output, limit: Limit | Expression) -> Limit:
-    """Return the value of a limit; one that does not fit the type of the output is no limit, with a warning."""
+    """Return the value of a limit; one that cannot be computed, or has another type, is none, with a warning."""
     if not isinstance(limit, Expression):
         return limit
-    value = run.value(limit)
     try:
-        found = coerce(value, output.limited_type)
-    except ValueRefused as refused:
-        run.warn("expression_failed", f"line {limit.at.line}: {refused}")
+        found = coerce(run.value(limit), output.limited_type)
+    except (ActionFailed, ValueRefused) as problem:
+        run.warn("expression_failed", f"line {limit.at.line}: {problem}")
         return None
     return found if isinstance(found, int | float | str) and is_given(found) else None

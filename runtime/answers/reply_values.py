@@ -294,7 +294,7 @@ def _mismatch(output: Output, value: Value) -> str:
 
 def _limits(output: Output, value: Value) -> str:
     if output.min is None and output.max is None:
-        return ""  # nearly all outputs
+        return ""
     if output.type == "date":
         size: date | int | float = _day(str(value))
         low, high = (None if limit is None else _day(str(limit)) for limit in output.limits)
@@ -312,7 +312,7 @@ def _limits(output: Output, value: Value) -> str:
 
 def _beyond(value: Value, output: Output) -> str:
     """Compare a time, or a date and time, with the limits of its output."""
-    for limit, sign, word in ((output.min, "lt", "before"), (output.max, "gt", "after")):
+    for limit, sign, word in zip(output.limits, ("lt", "gt"), ("before", "after"), strict=True):
         if limit is not None and output.type is not None and compare(sign, value, coerce(str(limit), output.type)):
             return f"{value} is {word} {limit}"
     return ""

@@ -16,7 +16,7 @@ from runtime.actions import ask, form
 from runtime.actions.choose import as_output
 from runtime.actions.form_answers import as_named_output
 from runtime.actions.outcomes import DONE, Outcome, Waits, outcome_after
-from runtime.actions.outputs import typed_as_declared
+from runtime.actions.outputs import typed_as_declared, with_limits
 from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, phrase, spoken
 from runtime.answers.languages.spelling import unaccented
 from runtime.answers.reply_values import AnswerRefused, checked, choices_of, read_labelled
@@ -52,7 +52,7 @@ def answered(run: TurnContext) -> dict[str, FilledVariable]:
         cell = run.scopes.cells(scope)[name]
         output = _question_output(run, _writer(run, cell), name)
         if cell.by is not None and output is not None:
-            found[name] = FilledVariable(scope, cell.by, typed_as_declared(run, output))
+            found[name] = FilledVariable(scope, cell.by, with_limits(run, typed_as_declared(run, output)))
     return found
 
 

@@ -105,6 +105,25 @@ async def test_a_correction_must_be_valid(drive: StartSession) -> None:
     assert session.values["age"] == 12
 
 
+async def test_a_correction_must_be_within_computed_limits(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: test
+        repairs: [correct]
+        actions:
+          - set: {most: 9}
+          - {ask: How many?, into: {var: count, type: number, max: =most, invalid: Fewer.}}
+          - {ask: What else?, into: more}
+        """
+    )
+    await session.reply("3")
+    await session.reply("change count to 40")
+    assert session.said == ["Fewer.", "What else?"]
+    await session.reply("change count to 4")
+    assert session.values["count"] == 4
+
+
 async def test_a_correction_that_names_nothing_is_asked_for_or_is_an_answer(drive: StartSession) -> None:
     session = await at_the_last_question(await drive(SCRIPT))
     await session.reply("correction")
