@@ -101,14 +101,17 @@ async def test_restart_begins_another_session(open_page: OpenPage) -> None:
 
 async def test_with_the_keyboard_alone(open_page: OpenPage) -> None:
     page = await open_page("/play")
-    await expect(page.get_by_role("button", name="Begin")).to_be_visible()
+    begin = page.get_by_role("button", name="Begin")
+    await expect(begin).to_be_enabled()
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     await page.keyboard.press("Enter")
     await page.keyboard.press("Tab")
     await expect(page.get_by_label("Script")).to_be_focused()
-    for _ in range(2):
-        await page.keyboard.press("Tab")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_label("User")).to_be_focused()
+    await page.keyboard.press("Tab")
+    await expect(begin).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("log")).to_be_visible()
     await page.get_by_label("Message").focus()

@@ -95,9 +95,9 @@ class SimulatedStore:
         self.turns = Turns(self)
         self.sessions = Sessions(self)
         self.delivery = Delivery()
-        self.participants = self.memory = self.keys = self.maintenance = self.retention = self.analytics = (
-            self.verification
-        ) = None
+        self.participants = self.memory = self.keys = self.maintenance = self.retention = self.reviews = (
+            self.analytics
+        ) = self.verification = None
 
     def crash(self) -> int:
         """End the store at once; return how many commits were lost. Its callers wait forever, as in a dead process."""
