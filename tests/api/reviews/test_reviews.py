@@ -2,6 +2,7 @@
 
 import csv
 import io
+import random
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from api.reviews import reviews
 from store.duckdb import reviews as stored
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
+from tests.support.pairwise_agreement import by_pairs
 
 QUESTIONS = [
     {"questionId": "warm", "text": "How warm?", "kind": "scale", "min": 1, "max": 5},
@@ -131,6 +133,32 @@ async def test_agreement_and_export_are_of_all_ratings(raters: Raters, monkeypat
     assert len(rows) == 24
     assert {row["answer"] for row in rows if row["question"] == "remarks"} == {'He said "no", then left.'}
     assert [row["session_id"] for row in rows[:6]] == [raters.sessions[0]] * 6
+
+
+async def test_two_raters_of_forty_sessions_agree_as_an_independent_computation_says(api: ApiClient) -> None:
+    dice = random.Random(7)
+    sessions = [(await api.create_session("visit", user=f"user{number}"))["sessionId"] for number in range(40)]
+    body = {"name": "Forty", "questions": QUESTIONS, "sessions": {"scriptId": "visit"}, "sample": 40}
+    review = (await api.post("/api/reviews", json=body)).json()["reviewId"]
+    keys = {name: {"Authorization": await api.create_key("reader", name=name)} for name in ("rita", "omar")}
+    given: dict[str, list[list[int]]] = {"warm": [], "safe": []}
+    for session in sessions:
+        warm, safe = dice.randint(1, 5), dice.randint(0, 1)
+        values = [(warm, safe), (min(5, warm + dice.randint(0, 1)), dice.choice([safe, safe, 1 - safe]))]
+        for headers, (its_warm, its_safe) in zip(keys.values(), values, strict=True):
+            answers = {"warm": its_warm, "safe": ["yes", "no"][its_safe]}
+            rating = {"sessionId": session, "answers": answers}
+            stored = await api.put(f"/api/reviews/{review}/ratings", json=rating, headers=headers)
+            assert stored.status_code == 200, stored.text
+        for name, pair in zip(given, zip(*values, strict=True), strict=True):
+            given[name].append([*pair])
+    own = (await api.get(f"/api/reviews/{review}/ratings", params={"limit": 200}, headers=keys["rita"])).json()["data"]
+    assert (len(own), {row["rater"] for row in own}) == (40, {"rita"})
+    agreement = (await api.get(f"/api/reviews/{review}/agreement", headers=keys["rita"])).json()["data"]
+    warm_row, safe_row = agreement
+    for level in ("nominal", "ordinal", "interval"):
+        assert warm_row[level] == pytest.approx(by_pairs(given["warm"], level))
+    assert safe_row["nominal"] == pytest.approx(by_pairs(given["safe"], "nominal"))
 
 
 async def test_sessions_are_chosen_by_conditions_and_drawn_at_random(api: ApiClient) -> None:
