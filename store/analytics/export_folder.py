@@ -170,7 +170,7 @@ class ExportFolder:
 
     def _save(self, manifest: _Manifest, complete: Iterable[Part]) -> None:
         in_order = sorted(complete, key=lambda part: (list(DAY_OF).index(part.table), part.day or ""))
-        fresh = self._folder / f"{MANIFEST}.new"
+        fresh = self.writing / MANIFEST  # a folder with nothing else is one that was interrupted at first
         with fresh.open("wb") as file:
             document = msgspec.json.encode(msgspec.structs.replace(manifest, parts=in_order))
             file.write(msgspec.json.format(document, indent=1))

@@ -5,14 +5,23 @@ function read() {
 }
 
 export const route = $state(read())
+let shown = location.pathname + location.search
 
 export function go(path: string, { replace = false } = {}) {
   if (replace) history.replaceState(null, '', path)
   else history.pushState(null, '', path)
+  show()
+}
+
+function show() {
+  shown = location.pathname + location.search
   Object.assign(route, read())
 }
 
-addEventListener('popstate', () => Object.assign(route, read()))
+// also after a link within the page, such as to its content, which must not load the screen again
+addEventListener('popstate', () => {
+  if (shown !== location.pathname + location.search) show()
+})
 
 /** Follow links to these screens without loading the page again. */
 export function followLinks(event: MouseEvent, screens: string[]) {
