@@ -128,14 +128,13 @@ class Reviews:
         Raises ApiError REVIEW_NOT_FOUND.
         """
         review = await self.get(principal.tenant, review_id)
-        is_own = mine or (review.is_blind and review.closed_at is None and "admin" not in principal.roles)
-        rater = rater_of(principal) if is_own else None
+        rater = rater_of(principal) if mine else _only_rater(review, principal)
         return await self._rows.ratings(principal.tenant, review_id, rater=rater, limit=limit, cursor=cursor)
 
     async def agreement(self, tenant: str, review_id: str) -> AgreementList:
         """Return the agreement on each scale and choice. Raises ApiError REVIEW_NOT_FOUND."""
         review = await self.get(tenant, review_id)
-        rows = [row async for row in self._all_ratings(tenant, review_id)]
+        rows = [row async for row in self._all_ratings(review, None)]
         asked = [each for each in review.questions if each.kind != "text"]
         return AgreementList(data=[_agreement(each, rows) for each in asked])
 
@@ -143,24 +142,20 @@ class Reviews:
         """Return the ratings that the sender may see as CSV, one row for each answer. Raises ApiError
         REVIEW_NOT_FOUND.
         """
+        review = await self.get(principal.tenant, review_id)
         output = io.StringIO()
         writer = csv.writer(output, lineterminator="\n")
         writer.writerow(COLUMNS)
-        cursor: str | None = None
-        while True:
-            page = await self.ratings(principal, review_id, mine=False, limit=PAGE_MAX, cursor=cursor)
-            for row in page.rows:
-                for question, answer in answers_of(row).items():
-                    at = row.rated_at.isoformat()
-                    writer.writerow((row.session_id, row.turn, row.rater, question, answer, at))
-            if page.next is None:
-                return output.getvalue()
-            cursor = page.next
+        async for row in self._all_ratings(review, _only_rater(review, principal)):
+            for question, answer in answers_of(row).items():
+                at = row.rated_at.isoformat()
+                writer.writerow((row.session_id, row.turn, row.rater, question, answer, at))
+        return output.getvalue()
 
-    async def _all_ratings(self, tenant: str, review_id: str) -> AsyncIterator[RatingRow]:
+    async def _all_ratings(self, review: ReviewRow, rater: str | None) -> AsyncIterator[RatingRow]:
         cursor: str | None = None
         while True:
-            page = await self._rows.ratings(tenant, review_id, limit=PAGE_MAX, cursor=cursor)
+            page = await self._rows.ratings(review.tenant, review.review_id, rater=rater, limit=PAGE_MAX, cursor=cursor)
             for row in page.rows:
                 yield row
             if page.next is None:
@@ -206,6 +201,12 @@ class Reviews:
 def rater_of(principal: Principal) -> str:
     """Return the name under which a sender rates: that of the key, which may be renewed under the same name."""
     return principal.label or principal.name or ANONYMOUS
+
+
+def _only_rater(review: ReviewRow, principal: Principal) -> str | None:
+    """Return the only rater whose ratings a sender may see; None for all of them."""
+    is_blind = review.is_blind and review.closed_at is None and "admin" not in principal.roles
+    return rater_of(principal) if is_blind else None
 
 
 def answers_of(row: RatingRow) -> dict[str, Answer]:

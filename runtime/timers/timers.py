@@ -11,7 +11,7 @@ from runtime.state.state import State, Timing, Wait
 from runtime.timers.due import after_quiet_hours, due_moment
 from scripts.model.actions import Action, Expiry, Question, Reminder, Say, Show, Sleep, walk
 from scripts.model.moments import DateValue, Moment
-from scripts.model.script import Phase, Script, Topic
+from scripts.model.script import Phase, Script, Topic, innermost_expiry
 
 TimerKind: TypeAlias = Literal["wait", "remind", "expire"]
 
@@ -92,7 +92,7 @@ def timed(program: Program, state: State, depth: int, action: Question) -> tuple
         holders += [program.topic(state.phase, state.topic), program.phases[state.phase]]
     holders.append(program.script)
     remind = next((each.remind for each in holders if "remind" in each.marks), ())
-    return remind, next((each.expire for each in holders if each.expire is not None), None)
+    return remind, innermost_expiry(*holders)
 
 
 def dates_wanted(program: Program, state: State, action: Action) -> Iterator[tuple[str, DateValue]]:

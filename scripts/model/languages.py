@@ -3,7 +3,7 @@
 The fields of the model have the older keys; `KEYS` is the only list of those that differ.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import NoneType
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -82,7 +82,12 @@ def older_key(kind: type[Struct], field: FieldInfo) -> str:
 def takes_literals(field: FieldInfo) -> bool:
     """Whether a field has plain values, so that an expression marked by `=` is a mistake there."""
     has_texts = field.encode_name != "choices" or field.type == tuple[str, ...]
-    return field.encode_name in _LITERAL_KEYS and has_texts and field.type != Assigned and not computable(field.type)
+    return (
+        field.encode_name in _LITERAL_KEYS
+        and has_texts
+        and field.type != Assigned
+        and not computable(get_args(field.type))
+    )
 
 
 def takes_placeholders(kind: type[Struct], field: FieldInfo) -> bool:
@@ -90,7 +95,7 @@ def takes_placeholders(kind: type[Struct], field: FieldInfo) -> bool:
     return kind in {Remember, Recall} and field.name in _MEMORY_KEYS
 
 
-def computable(annotation: Any) -> bool:
-    """Whether a value is a literal or, if it is marked by `=`, an expression."""
-    others = set(get_args(annotation)) - {Expression, NoneType}
-    return Expression in get_args(annotation) and bool(others) and Template not in others
+def computable(members: Collection[Any]) -> bool:
+    """Whether a value of one of these types is a literal or, if it is marked by `=`, an expression."""
+    others = set(members) - {Expression, NoneType}
+    return Expression in members and bool(others) and Template not in others

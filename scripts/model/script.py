@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, field
 
 from scripts.expressions.values import DeclaredType, Value
-from scripts.model.actions import Action, Expiry, OnInterrupted, Reminder, walk
+from scripts.model.actions import Action, Expiry, OnInterrupted, Question, Reminder, walk
 from scripts.model.base import Expression, Node, Reference, Template
 from scripts.model.context_config import Context
 from scripts.model.detectors import Example, Measure, Pattern, Rule, Sign
@@ -221,8 +221,8 @@ class Phase(Node, frozen=True, kw_only=True):
     topics: tuple[Topic, ...] = field()
 
 
-def innermost_expiry(*holders: "Topic | Phase | Script") -> Expiry | None:
-    """Return the expiry of the questions without their own; `holders` contain each other, the innermost first."""
+def innermost_expiry(*holders: "Question | Topic | Phase | Script") -> Expiry | None:
+    """Return the expiry that counts for a question; `holders` contain each other, the innermost first."""
     return next((each.expire for each in holders if each.expire is not None), None)
 
 

@@ -43,6 +43,7 @@ from scripts.model.languages import (
     OLDER_KEYS,
     REPLACED,
     Language,
+    computable,
     fields_in,
     key_in,
     older_key,
@@ -259,7 +260,7 @@ class Reader:
         return value if type(value) is kind else self._mismatch(tree, _KIND_NAMES[kind], _KIND_FIXES.get(kind, ""))
 
     def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
-        if Expression in members and Template not in members and len(members) > 2:
+        if computable(members):
             return self._computable(tree, tuple(member for member in members if member is not Expression))
         if set(members) >= {list[Any], dict[str, Any]}:
             return self._value(tree)

@@ -6,6 +6,7 @@ becomes one expression that builds it.
 
 import json
 import re
+from collections.abc import Callable
 from collections.abc import Mapping as MappingType
 
 import msgspec
@@ -51,29 +52,32 @@ def read_assigned(tree: Tree) -> Expression:
 
 def plain_literals(tree: Tree) -> Tree:
     """Return a value without expressions, with each `==` at the beginning of a text as `=`. Raises GivenInvalid."""
-    match tree:
-        case Mapping():
-            return Mapping(tuple((key, plain_literals(value)) for key, value in tree.pairs), tree.at)
-        case Sequence():
-            return Sequence(tuple(map(plain_literals, tree.items)), tree.at)
-        case Scalar() if _is_marked(tree):
-            fix = "Set the variable with `set`, or write `==` for a text that begins with `=`."
-            raise GivenInvalid(tree, "a value, not an expression", fix)
-        case Scalar() if tree.text.startswith("=="):
-            return msgspec.structs.replace(tree, text=tree.text[1:])
-        case _:
-            return tree
+    return _unmarked(tree, _refuse)
+
+
+def _refuse(tree: Scalar) -> Scalar:
+    fix = "Set the variable with `set`, or write `==` for a text that begins with `=`."
+    raise GivenInvalid(tree, "a value, not an expression", fix)
 
 
 def with_placeholders(tree: Tree) -> Tree:
     """Return a value with each expression as a text that is only its placeholder, and so has the type of its value."""
+    return _unmarked(tree, _as_placeholder)
+
+
+def _as_placeholder(tree: Scalar) -> Scalar:
+    return msgspec.structs.replace(tree, text=f"{{{{ {tree.text[1:].strip()} }}}}")
+
+
+def _unmarked(tree: Tree, expression: Callable[[Scalar], Scalar]) -> Tree:
+    """Return a value with each `==` at the beginning of a text as `=`, and what `expression` returns for each `=`."""
     match tree:
         case Mapping():
-            return Mapping(tuple((key, with_placeholders(value)) for key, value in tree.pairs), tree.at)
+            return Mapping(tuple((key, _unmarked(value, expression)) for key, value in tree.pairs), tree.at)
         case Sequence():
-            return Sequence(tuple(map(with_placeholders, tree.items)), tree.at)
+            return Sequence(tuple(_unmarked(item, expression) for item in tree.items), tree.at)
         case Scalar() if _is_marked(tree):
-            return msgspec.structs.replace(tree, text=f"{{{{ {tree.text[1:].strip()} }}}}")
+            return expression(tree)
         case Scalar() if tree.text.startswith("=="):
             return msgspec.structs.replace(tree, text=tree.text[1:])
         case _:
@@ -82,16 +86,12 @@ def with_placeholders(tree: Tree) -> Tree:
 
 def with_expressions(value: Value) -> Value:
     """Return a value with each text that is only a placeholder as an expression: the inverse of `with_placeholders`."""
-    match value:
-        case str():
-            source = source_of(value, NOWHERE)
-            return f"={source.source}" if isinstance(source, Expression) else _escaped_text(value)
-        case list():
-            return [with_expressions(each) for each in value]
-        case dict():
-            return {key: with_expressions(each) for key, each in value.items()}
-        case _:
-            return value
+    return _with_texts(value, _as_expression)
+
+
+def _as_expression(text: str) -> str:
+    source = source_of(text, NOWHERE)
+    return f"={source.source}" if isinstance(source, Expression) else _escaped_text(text)
 
 
 def _is_marked(tree: Scalar) -> bool:
@@ -124,13 +124,18 @@ def _placeholder_text(expression: Expression) -> str | None:
 
 def escaped(value: Value) -> Value:
     """Return a plain value with each `=` at the beginning of a text as `==`."""
+    return _with_texts(value, _escaped_text)
+
+
+def _with_texts(value: Value, convert: Callable[[str], str]) -> Value:
+    """Return a value with each text in it converted; keys stay."""
     match value:
         case str():
-            return _escaped_text(value)
+            return convert(value)
         case list():
-            return [escaped(each) for each in value]
+            return [_with_texts(each, convert) for each in value]
         case dict():
-            return {key: escaped(each) for key, each in value.items()}
+            return {key: _with_texts(each, convert) for key, each in value.items()}
         case _:
             return value
 

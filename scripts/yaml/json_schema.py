@@ -34,7 +34,7 @@ from scripts.model.actions import (
 )
 from scripts.model.base import Expression, Reference, Template, Variable
 from scripts.model.exits import Exit
-from scripts.model.languages import LANGUAGE_KEY, Language, fields_in, key_in
+from scripts.model.languages import LANGUAGE_KEY, Language, computable, fields_in, key_in
 from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions
 from scripts.model.script import After, Script, Topic, Trigger
@@ -221,8 +221,8 @@ class _Definitions:
         if OwnAction in members:
             own = (each.fields for each in installed_actions().values())
             members = (*(each for each in members if each is not OwnAction), *own)
-        if Expression in members:  # marked by `=` in a text
-            members = tuple(member for member in members if member is not Expression or len(members) <= 2)
+        if computable(members):  # an expression is marked by `=` in a text
+            members = tuple(member for member in members if member is not Expression)
         parts = [self.of(member) for member in members if member is not types.NoneType]
         if types.NoneType in members:
             parts.append({"type": "null"})

@@ -6,7 +6,7 @@ so `read(native_yaml(script))` is the simplified script, except for its location
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -213,11 +213,12 @@ class _Writer:
             return plain(assigned_value(value))
         if field.type == Mapping[str, Assigned]:
             return _assignments(value)
-        if computable(field.type) and isinstance(value, Expression):
+        is_computable = computable(get_args(field.type))
+        if is_computable and isinstance(value, Expression):
             return plain(assigned_value(value))
         if takes_placeholders(type(node), field):
             return plain(with_expressions(dict(value)))
-        if takes_literals(field) or computable(field.type):
+        if takes_literals(field) or is_computable:
             return plain([escaped(each) for each in value] if isinstance(value, tuple) else escaped(value))
         if field.name == "outputs" and len(value) == 1 and value[0].at not in self._notes:
             return self.layout(value[0])

@@ -2,6 +2,18 @@ import { Attempt } from './attempt.svelte'
 
 type Page<T> = { data: T[]; nextCursor?: string | null }
 
+/** Read all pages of a list that is not long. */
+export async function allPages<T>(read: (cursor: string | undefined) => Promise<Page<T>>): Promise<T[]> {
+  const all: T[] = []
+  let cursor: string | undefined
+  do {
+    const page = await read(cursor)
+    all.push(...page.data)
+    cursor = page.nextCursor ?? undefined
+  } while (cursor)
+  return all
+}
+
 /** A list that is read page by page. */
 export class Pages<T> {
   rows: T[] | null = $state.raw(null)
