@@ -312,6 +312,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """Timers that fire at the same time; messages of users are answered meanwhile."""
     catch_up_s: Amount = 3_600.0
     """The greatest delay of a reminder, such as after a stop of the server; an older one is missed."""
+    hold_late_timers: bool = False
+    """Whether timers that are already due when the server starts are held, as after the restoration of a backup."""
 
     body_bytes_max: Count = 1_000_000
     """Size of a request's body."""

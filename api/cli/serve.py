@@ -6,12 +6,12 @@ import click
 import structlog
 from rich.markup import escape
 
-from api.cli.options import with_settings
+from api.cli.options import LoadSettings, with_settings_loader
 from api.cli.output import errors, failing
 from api.models import ModelUnknown
 from api.server import AddressRefused, FolderMissing
 from api.server import serve as run_server
-from api.settings import Settings, SettingsInvalid
+from api.settings import SettingsInvalid
 from runtime.models.cassette_file import ScriptedFileInvalid
 from store.interface.errors import StoreError
 
@@ -20,8 +20,9 @@ log = structlog.get_logger()
 
 @click.command(epilog="Example: cuebook serve --scripts my-scripts --port 8080")
 @click.option("--reload", is_flag=True, help="Publish a script again when it or one of its include files changes.")
-@with_settings("host", "port", "data", "scripts", "model")
-def serve(settings: Settings, reload: bool) -> None:
+@click.option("--hold-late-timers", is_flag=True, help="Hold timers that are already due: after restoring a backup.")
+@with_settings_loader("host", "port", "data", "scripts", "model")
+def serve(load: LoadSettings, reload: bool, hold_late_timers: bool) -> None:
     """Serve sessions over HTTP, after publishing the scripts of a folder.
 
     A script with errors is reported and skipped; the others are published. With --reload a changed script becomes a
@@ -48,5 +49,6 @@ def serve(settings: Settings, reload: bool) -> None:
             f"\n  access   {access}"
         )
 
+    settings = load(hold_late_timers=hold_late_timers or None)
     with failing(AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, StoreError):
         run_server(settings, announce, reload=reload)

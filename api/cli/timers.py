@@ -25,13 +25,12 @@ def _print_timers(found: list[dict[str, Any]]) -> None:
 @timers.command("list", epilog="Example: cuebook timers list --session 01920000-0000-7000-8000-000000000000")
 @click.option("--session", help="Only the timers of this session.")
 @click.option("--user", help="Only the timers of sessions of this user.")
-@click.option("--failed", is_flag=True, help="Only timers that failed in all attempts.")
+@click.option("--status", type=click.Choice(["pending", "failed", "held"]), help="Only timers with this status.")
 @click.option("--limit", type=click.IntRange(1, 100), default=50, help="The number of timers [50].")
 @shown_by(_print_timers)
 @with_settings("data", "host", "port")
-async def list_timers(settings: Settings, session: str | None, user: str | None, failed: bool, limit: int) -> Any:
+async def list_timers(settings: Settings, session: str | None, user: str | None, status: str | None, limit: int) -> Any:
     """List timers, the earliest first."""
-    status = "failed" if failed else None
     async with backend(settings) as api:
         found = await api.get("/api/timers", sessionId=session, userId=user, status=status, limit=limit)
     return found["data"]
@@ -54,7 +53,10 @@ async def fire(settings: Settings, session: str, timer: str) -> Any:
 @shown_by(_print_timers)
 @with_settings("data", "host", "port")
 async def arm(settings: Settings, session: str) -> Any:
-    """Let the timers of a fork or an import fire; they are held until then, or until the session's next turn."""
+    """Let the timers of a session fire that are held or have failed, and those of a fork or an import.
+
+    The session's next turn does the same.
+    """
     async with backend(settings, writing=True) as api:
         answer = await api.send("POST", f"/api/sessions/{in_path(session)}/timers/arm", None)
     return answer["data"]

@@ -20,7 +20,7 @@ class TimerView(View, frozen=True, kw_only=True):
     """The moment as the script has it: `3 days`."""
     due: datetime
     status: TimerStatus
-    """`failed` after all attempts; the session's next turn sets it again."""
+    """`failed` after all attempts, or `held` by `hold_late_timers`; the session's next turn sets it again."""
     attempts: int
     """Failed attempts to fire it."""
     next_attempt_at: datetime

@@ -59,7 +59,9 @@ class Scheduler:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Fire timers while the context lasts."""
+        """Fire timers while the context lasts. Raises StoreError."""
+        if self._settings.hold_late_timers:
+            log.info("timers that are already due are held", timers=await self._store.timers.hold_due(self._clock()))
         work = start_background(self._run(), "timers have stopped until the server is restarted")
         try:
             yield

@@ -48,8 +48,10 @@ class SessionTimers:
         return await self._chat.submit_change(tenant, session_id, request, take, condition)
 
     async def arm(self, tenant: str, session_id: str) -> tuple[TimerRow, ...]:
-        """Store the timers of a session as its current state has them, and return them: those of a fork or an import
-        are held until then, or until its next turn. Raises ApiError SESSION_NOT_FOUND, SESSION_REDACTED.
+        """Store the timers of a session as its current state has them, and return them. Raises ApiError
+        SESSION_NOT_FOUND, SESSION_REDACTED.
+
+        Those of a fork or an import are not stored until then, or until the session's next turn.
         """
         async with self._chat.exclusive(tenant, session_id) as cached:
             rows = timer_rows(cached.session, cached.program, cached.state, self._settings.timezone)

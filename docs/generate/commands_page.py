@@ -19,19 +19,21 @@ def commands() -> str:
         "messages and progress to standard error. Tables are separated by tabs when the output is not a terminal.",
         "",
     ]
-    for path, command in _walk("cuebook", main):
-        context = click.Context(command, info_name=path, max_content_width=100, terminal_width=100)
+    root = click.Context(main, info_name="cuebook", terminal_width=100, **main.context_settings)
+    for context in _walk(root, main):
+        path = context.command_path
         level = "##" if path.count(" ") < 2 else "###"
-        parts += [f"{level} {path}", "", "~~~", command.get_help(context).rstrip(), "~~~", ""]
+        parts += [f"{level} {path}", "", "~~~", context.get_help().rstrip(), "~~~", ""]
     return "\n".join(parts)
 
 
-def _walk(path: str, group: click.Group) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group, info_name=path)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
+def _walk(parent: click.Context, group: click.Group) -> Iterator[click.Context]:
+    """Yield the contexts of the commands of a group, as they are when a command is called."""
+    for name in group.list_commands(parent):
+        command = group.get_command(parent, name)
         if command is None or command.hidden:
             continue
-        yield f"{path} {name}", command
+        context = click.Context(command, parent=parent, info_name=name)
+        yield context
         if isinstance(command, click.Group):
-            yield from _walk(f"{path} {name}", command)
+            yield from _walk(context, command)

@@ -159,6 +159,7 @@ class DuckDBTimers(Repository):
     ahead = reads(timers_sql.ahead)
     page = reads(timers_sql.page)
     replace = writes(timers_sql.replace)
+    hold_due = writes(timers_sql.hold_due)
     note_failure = writes(timers_sql.note_failure)
 
 

@@ -74,6 +74,15 @@ def replace(cursor: Cursor, tenant: str, session_id: str, timers: Sequence[Timer
         cursor.execute(insert_statement(cursor, "timers"), [as_list(map(encode, timers))])
 
 
+def hold_due(cursor: Cursor, now: datetime) -> int:
+    """Hold the pending timers of all tenants that are due; return how many. Within a transaction."""
+    changed = cursor.execute(
+        "UPDATE timers SET status = 'held' WHERE status = 'pending' AND timers.due <= $now::TIMESTAMPTZ",
+        {"now": now.isoformat()},
+    ).fetchone()
+    return int(changed[0]) if changed is not None else 0
+
+
 def note_failure(
     cursor: Cursor, timer: TimerRow, *, status: TimerStatus, next_attempt_at: datetime, error: str
 ) -> None:

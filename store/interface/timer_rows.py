@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 TimerKind: TypeAlias = Literal["wait", "remind", "expire"]
-TimerStatus: TypeAlias = Literal["pending", "failed"]
+TimerStatus: TypeAlias = Literal["pending", "failed", "held"]
 
 
 class TimerRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,7 +61,9 @@ async def fire_timer(
 
 @post("/sessions/{sessionId:str}/timers/arm", status_code=200, summary="Arm the timers of a session")
 async def arm_timers(session_id: SessionId, request: ApiRequest) -> TimerList:
-    """Lets the timers of a fork or an import fire, which are held until then or until the session's next turn."""
+    """Lets the timers of a session fire that are held or have failed, and those of a fork or an import. They are set
+    again by the session's next turn as well.
+    """
     rows = await request.services.session_timers.arm(request.tenant, session_id)
     return TimerList(data=list(map(_view, rows)), next_cursor=None)
 

@@ -29,6 +29,11 @@ class TimerRepository(Protocol):
     async def replace(self, tenant: str, session_id: str, timers: Sequence[TimerRow]) -> None:
         """Replace the timers of a session by those of its current state."""
 
+    async def hold_due(self, now: datetime) -> int:
+        """Hold the pending timers of all tenants that are due; return how many. Each stays until its session has a
+        turn, or `replace`.
+        """
+
     async def note_failure(
         self, timer: TimerRow, *, status: TimerStatus, next_attempt_at: datetime, error: str
     ) -> None:

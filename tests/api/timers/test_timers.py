@@ -167,6 +167,39 @@ async def test_what_was_due_while_the_server_was_stopped_happens_at_the_start(
         assert [each["content"] for each in said["data"]] == ["See you.", "Are you there?"]
 
 
+@pytest.fixture
+async def restored(app: OpenApp, tmp_path: Path, calendar: Calendar) -> AsyncIterator[tuple[ApiClient, list[Json]]]:
+    """Open a server that holds late timers on a database with two sessions that are late and one that is not."""
+    async with app(tmp_path, clock=calendar) as api:
+        await api.publish_script(NAP, strict=False)
+        late = [await api.create_session("nap") for _ in range(2)]
+    calendar.passed += timedelta(days=3, seconds=1)
+    async with app(tmp_path, clock=calendar, hold_late_timers=True) as api:
+        yield api, [*late, await api.create_session("nap")]
+
+
+async def test_after_a_backup_is_restored_what_is_late_can_be_held(
+    restored: tuple[ApiClient, list[Json]], calendar: Calendar
+) -> None:
+    api, sessions = restored
+    calendar.passed += timedelta(days=3)  # the third is due now, and was not when the server started
+    await api.post(f"/api/sessions/{sessions[2]['sessionId']}/timers/arm")  # wakes the scheduler
+    await turn_of(api, sessions[2], 1)
+    held = (await api.read("/api/timers", status="held"))["data"]
+    assert {each["sessionId"] for each in held} == {each["sessionId"] for each in sessions[:2]}
+    assert [(await api.read(f"/api/sessions/{each['sessionId']}"))["turn"] for each in sessions[:2]] == [0, 0]
+
+
+async def test_a_held_timer_fires_by_hand_and_when_it_is_armed(restored: tuple[ApiClient, list[Json]]) -> None:
+    api, (first, second, _) = restored
+    (timer,) = (await api.read("/api/timers", sessionId=first["sessionId"]))["data"]
+    fired = await api.post(f"/api/sessions/{first['sessionId']}/timers/fire", json={"timerId": timer["timerId"]})
+    assert [each["content"] for each in fired.json()["messages"]] == ["Are you there?"]
+    await api.post(f"/api/sessions/{second['sessionId']}/timers/arm")
+    await turn_of(api, second, 1)
+    assert (await api.read("/api/timers", status="held"))["data"] == []
+
+
 class Defective(OfflineModel):
     """A model with a defect, which no error of the API describes."""
 
