@@ -256,7 +256,8 @@ def test_code_named_by_a_page_exists(page) -> None:
     named = re.findall(
         r"`((?:api|cuebook|docs|runtime|scripts|store|tests)/[^`*… ]*)`", prose(str(page.relative_to(ROOT)))
     )
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    built = {"api/console/static"}  # not in a fresh clone
+    assert [path for path in named if path not in built and not (ROOT / path).exists()] == []
 
 
 def test_index_lists_every_page() -> None:
