@@ -245,6 +245,8 @@ def check_role(rule: RoutePolicy, principal: Principal, path_parameters: Mapping
         raise ApiError("FORBIDDEN", f"this is only for the tenant {TENANT}")
     if principal.user_id is None:
         return
+    if not rule.allows_bound:
+        raise ApiError("FORBIDDEN", "this cannot be used with a key that is bound to a user")
     if "userId" in path_parameters:
         if path_parameters["userId"] != principal.user_id:
             raise ApiError("FORBIDDEN", "this key is bound to another user")

@@ -20,6 +20,8 @@ class RoutePolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """The route needs no key."""
     checks_user: bool = False
     """The route has no `userId` or `sessionId` in its path and checks the bound user itself (`user_for`)."""
+    allows_bound: bool = True
+    """A key that is bound to a user may use it."""
     is_counted: bool = True
     """The route counts against the rate limit of a key or an address."""
     has_ids: bool = True

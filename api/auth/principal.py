@@ -32,6 +32,11 @@ class Principal(Struct, frozen=True):
     """With the role `participant`: the person, and the one session that is accessible."""
 
     @property
+    def person(self) -> str:
+        """The name under which a person rates or talks: that of the key, which may be renewed under the same name."""
+        return self.label or self.name or "anonymous"
+
+    @property
     def may_read(self) -> bool:
         """Return whether it may read all texts and values, including those of `pii` variables."""
         return not self.roles.isdisjoint(READERS)

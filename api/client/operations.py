@@ -9,6 +9,7 @@ import msgspec
 from api.client.transport import HttpTransport
 from api.client.url import in_path
 from api.schemas.contexts import CompressionView, ContextView, NewCompression, PromptMessage
+from api.schemas.hand_overs import NewSpeech
 from api.schemas.lifecycle import (
     Ending,
     KeyedSession,
@@ -116,6 +117,18 @@ class Operations:
         """
         body = {"messages": [_request_message(each) for each in messages]}
         return await self._change("POST", session_id, "messages/append", body)
+
+    async def take_over(self, session_id: str) -> SessionChange:
+        """Talk in place of the script, under the name of the key, until the session is given back."""
+        return await self._change("POST", session_id, "take-over")
+
+    async def speak(self, session_id: str, content: str) -> SessionChange:
+        """Say something in a session that was taken over with the same key."""
+        return await self._change("POST", session_id, "speak", NewSpeech(content=content))
+
+    async def give_back(self, session_id: str) -> SessionChange:
+        """Let the script continue, which puts its question again; or dismiss a request for a person."""
+        return await self._change("POST", session_id, "give-back")
 
     async def fork(
         self,

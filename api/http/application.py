@@ -32,6 +32,7 @@ from api.http.routes import (
     documentation,
     drafts,
     events,
+    hand_overs,
     health,
     keys,
     lifecycle,
@@ -75,7 +76,7 @@ def _router(tag: str, *modules: ModuleType, path: str = "/api") -> Router:
 
 
 ROUTERS = (
-    _router("Sessions", sessions, session_lists, lifecycle, contexts, events, timers),
+    _router("Sessions", sessions, session_lists, lifecycle, hand_overs, contexts, events, timers),
     transfers.exports,
     _router("Analytics", analytics, saved_queries, path="/api/analytics"),
     _router("Memory", memory_units, memory_groups, memory),

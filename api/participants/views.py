@@ -20,9 +20,11 @@ from api.schemas.participants import (
     VisibleTurn,
     VisibleWait,
 )
+from api.schemas.sessions import WaitView
 from api.sessions.streams import Audience
 from api.sessions.turn_runner import TurnResult
-from api.sessions.views import wait_view
+from api.sessions.views import wait_now, wait_view
+from runtime.engine.interventions import OPERATOR
 from runtime.state.program import Program
 from runtime.state.state import ExecutionStatus, State, Wait
 from store.interface.rows import MessageRow, TurnEventsRow, TurnRow
@@ -38,7 +40,13 @@ def visible_messages(rows: Iterable[MessageRow]) -> list[VisibleMessage]:
 
 def _message(row: MessageRow) -> VisibleMessage:
     media = row.metadata.get("media")
-    return VisibleMessage.of(row, number=row.seq, timestamp=row.created_at, media=_media(media) if media else UNSET)
+    return VisibleMessage.of(
+        row,
+        number=row.seq,
+        timestamp=row.created_at,
+        media=_media(media) if media else UNSET,
+        from_person=True if OPERATOR in row.metadata else UNSET,
+    )
 
 
 def _media(media: Any) -> MediaView:
@@ -55,7 +63,7 @@ def visible_session(program: Program, state: State, session_id: str, status: Exe
         turn=state.turn,
         status=state.status,
         execution_status=status,
-        wait=wait_view(state.wait),
+        wait=wait_now(state),
         last_event_id=frame_id(session_id, state.event_seq),
     )
 
@@ -93,6 +101,8 @@ def _happened(session_id: str, row: TurnRow | TurnEventsRow, after: int = 0) -> 
         elif event.kind == "wait":
             wait = msgspec.convert(event.data["wait"], Wait)
             yield encoded("wait", VisibleWait(wait=wait_view(wait)), id_)
+        elif event.kind == "intervention" and event.data["what"] == "take_over":
+            yield encoded("wait", VisibleWait(wait=WaitView(kind="text")), id_)
     if row.events:
         status = VisibleStatus(turn=row.turn, status=row.status, execution_status=row.execution_status)
         yield encoded("status", status, frame_id(session_id, row.events[-1].seq))

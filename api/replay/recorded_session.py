@@ -178,6 +178,12 @@ async def _input_of(session: RecordedSession, row: TurnRow, before: State) -> In
             return inputs.Append(
                 tuple(inputs.Appended(each.role, each.content, each.metadata) for each in row.messages)
             )
+        case "take_over":
+            return inputs.TakeOver(done.operator)
+        case "speak":
+            return inputs.Speak(done.operator, row.messages[0].content)
+        case "give_back":
+            return inputs.GiveBack()
         case "compress":
             head, numbers = session.head, (done.first or 0, done.last or 0)
             older = await messages_between(session.source.store, head.tenant, head.session_id, *numbers, before.gaps)

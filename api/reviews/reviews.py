@@ -29,8 +29,6 @@ from store.interface.review_rows import QuestionRow, RatingRow, ReviewRow, Targe
 from store.interface.rows import is_uuid
 from store.store import Store
 
-ANONYMOUS = "anonymous"
-"""The rater on a server without keys."""
 COLUMNS = ("session_id", "turn", "rater", "question", "answer", "rated_at")
 
 
@@ -91,7 +89,7 @@ class Reviews:
     async def targets(self, principal: Principal, review_id: str, limit: int, cursor: str | None) -> Page[TargetListed]:
         """Return a page of what is rated. Raises ApiError REVIEW_NOT_FOUND."""
         await self.get(principal.tenant, review_id)
-        return await self._rows.targets(principal.tenant, review_id, rater_of(principal), limit=limit, cursor=cursor)
+        return await self._rows.targets(principal.tenant, review_id, principal.person, limit=limit, cursor=cursor)
 
     async def rate(self, principal: Principal, review_id: str, new: NewRating) -> RatingRow:
         """Store the rating of the sender. Raises ApiError REVIEW_NOT_FOUND, REVIEW_CLOSED, TARGET_NOT_FOUND,
@@ -104,7 +102,7 @@ class Reviews:
             review_id=review_id,
             session_id=new.session_id,
             turn=new.turn,
-            rater=rater_of(principal),
+            rater=principal.person,
             answers=answers,
             texts=texts,
             rated_at=self._clock(),
@@ -128,7 +126,7 @@ class Reviews:
         Raises ApiError REVIEW_NOT_FOUND.
         """
         review = await self.get(principal.tenant, review_id)
-        rater = rater_of(principal) if mine else _only_rater(review, principal)
+        rater = principal.person if mine else _only_rater(review, principal)
         return await self._rows.ratings(principal.tenant, review_id, rater=rater, limit=limit, cursor=cursor)
 
     async def agreement(self, tenant: str, review_id: str) -> AgreementList:
@@ -198,15 +196,10 @@ class Reviews:
         return [row.session_id for row in page.rows]
 
 
-def rater_of(principal: Principal) -> str:
-    """Return the name under which a sender rates: that of the key, which may be renewed under the same name."""
-    return principal.label or principal.name or ANONYMOUS
-
-
 def _only_rater(review: ReviewRow, principal: Principal) -> str | None:
     """Return the only rater whose ratings a sender may see; None for all of them."""
     is_blind = review.is_blind and review.closed_at is None and "admin" not in principal.roles
-    return rater_of(principal) if is_blind else None
+    return principal.person if is_blind else None
 
 
 def answers_of(row: RatingRow) -> dict[str, Answer]:

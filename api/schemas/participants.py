@@ -163,6 +163,8 @@ class VisibleMessage(View, frozen=True, kw_only=True):
     content: str
     timestamp: datetime
     media: MediaView | UnsetType = UNSET
+    from_person: bool | UnsetType = UNSET
+    """A person wrote it, in place of the script."""
 
 
 class VisibleMessageList(View, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from api.schemas.base import Body, Content, Id, View
 from api.schemas.calls import DebugInfo
 from api.schemas.events import EventView
+from api.schemas.hand_overs import SessionHandOver
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Source, Status
 from scripts.builtin import CHAT
@@ -161,11 +162,13 @@ class MessageView(View, frozen=True, kw_only=True):
 
 
 class ProactiveView(View, frozen=True, kw_only=True):
-    """The messages that a session said by itself in a turn, and the timer that caused them."""
+    """The messages that a session said by itself in a turn, or a person in its place, and what caused them."""
 
     turn: int
-    timer: str
-    timer_id: str
+    cause: Literal["timer", "person"]
+    timer: str | UnsetType = UNSET
+    """With `timer`: its kind."""
+    timer_id: str | UnsetType = UNSET
     messages: list[MessageView]
 
 
@@ -191,7 +194,9 @@ class Snapshot(View, frozen=True, kw_only=True):
     turn: int
     """The number of the turn, from 0 for the start of the session."""
     wait: WaitView | None
-    """What the session waits for; null if it has ended."""
+    """What the session waits for; null if it has ended. A text, while a person talks in place of the script."""
+    hand_over: SessionHandOver | UnsetType = UNSET
+    """Only if a person is asked to join, or talks in place of the script."""
 
 
 class Answer(Snapshot, frozen=True, kw_only=True):

@@ -272,6 +272,7 @@ class Chat:
                 _prompts(turn),
                 deliveries,
                 self._timers(cached, turn, migration),
+                row_mapping.hand_over_rows(session, cached.state, turn.state),
             )
         except Exception as error:
             note_turn(error, session, row.turn)

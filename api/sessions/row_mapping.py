@@ -13,6 +13,7 @@ from runtime.state.events import Event, Message, VariableChanged
 from runtime.state.program import Program
 from runtime.state.state import Cell, State, encode
 from scripts.model.actions import action_type
+from store.interface.hand_over_rows import HandOverRow
 from store.interface.rows import EventRow, MessageRow, SessionHead, SessionRow, TurnRow, UserVariableRow, VariableRow
 
 FORKED_FROM = "forkedFrom"
@@ -32,6 +33,28 @@ def origin_of(session: SessionRow) -> Origin | None:
         return msgspec.convert(session.metadata.get(FORKED_FROM), Origin | None)
     except msgspec.ValidationError:
         return None  # applications set metadata, so the value may have another type
+
+
+def hand_over_rows(session: SessionRow, before: State, after: State) -> tuple[HandOverRow, ...] | None:
+    """Return the row of a session for a person after a turn, if it is one; None if it was none before either."""
+    if before.hand_over is None and after.hand_over is None:
+        return None
+    found = after.hand_over
+    if found is None:
+        return ()
+    row = HandOverRow(
+        tenant=session.tenant,
+        session_id=session.session_id,
+        user_id=session.user_id,
+        turn=after.turn,
+        script_id=session.script_id,
+        status="taken" if found.operator else "requested",
+        since=found.since,
+        action_id=found.action_id,
+        operator=found.operator,
+        has_ended=after.status == "completed",
+    )
+    return (row,)
 
 
 def turn_row(

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 
 import structlog
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from api import errors
 from api.asgi.sse import KEEP_ALIVE, EventPosition, encoded, frame_id, reset_frame
@@ -18,7 +18,7 @@ from api.schemas.sessions import ProactiveView
 from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn
 from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import TurnResult
-from api.sessions.views import event_views, message_view, proactive_messages
+from api.sessions.views import event_views, message_view, proactive_cause, proactive_messages
 from api.settings import Settings
 from api.timestamps import utc_text
 from runtime.state.ports import Clock
@@ -254,11 +254,12 @@ def happened_frames(session_id: str, row: TurnRow | TurnEventsRow, after: int = 
 
 
 def _proactive(row: TurnRow | TurnEventsRow, said: list[MessageRow]) -> View:
-    timer = row.events[0].data
+    cause, first = proactive_cause(row), row.events[0].data
     return ProactiveView(
         turn=row.turn,
-        timer=timer["timer"],
-        timer_id=timer["timer_id"],
+        cause="timer" if cause == "timer" else "person",
+        timer=first["timer"] if cause == "timer" else UNSET,
+        timer_id=first["timer_id"] if cause == "timer" else UNSET,
         messages=[message_view(message) for message in said],
     )
 

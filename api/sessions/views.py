@@ -1,17 +1,18 @@
 """The client's views of a session: its state, variables by scope, position, wait and messages."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from litestar.datastructures import ResponseHeader
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from api.catalog.script_views import script_outline
 from api.errors import ApiError
 from api.model_calls import usage_of
 from api.schemas.calls import CallView, DebugCall, DebugInfo, PromptMessageView, PromptView, UsageView
 from api.schemas.events import EventView
+from api.schemas.hand_overs import SessionHandOver
 from api.schemas.sessions import (
     CellView,
     ChatMessageView,
@@ -63,7 +64,8 @@ def snapshot(
         global_variables={name: cell.value for name, cell in layers.global_.items()},
         variable_store=layers,
         turn=state.turn,
-        wait=wait_view(state.wait),
+        wait=wait_now(state),
+        hand_over=_hand_over(state),
     )
 
 
@@ -116,6 +118,23 @@ def _rounds(action: Action | None) -> int:
             return rounds_of(action)
         case _:
             return 0
+
+
+def wait_now(state: State) -> WaitView | None:
+    """Return what a session waits for: a text, while a person talks in place of the script."""
+    return WaitView(kind="text") if state.operator else wait_view(state.wait)
+
+
+def _hand_over(state: State) -> SessionHandOver | UnsetType:
+    if state.hand_over is None:
+        return UNSET
+    row = state.hand_over
+    return SessionHandOver(
+        status="taken" if row.operator else "requested",
+        since=row.since,
+        action_id=row.action_id,
+        operator=row.operator,
+    )
 
 
 def wait_view(wait: Wait | None) -> WaitView | None:
@@ -178,10 +197,22 @@ def replies(row: TurnRow) -> list[MessageRow]:
 
 
 def proactive_messages(row: TurnRow | TurnEventsRow) -> list[MessageRow]:
-    """Return the messages that a session says by itself in a turn: those of a turn that a timer causes."""
-    if not row.events or row.events[0].kind != "timer":
+    """Return the messages that a session says by itself in a turn: those of a turn that a timer causes, or a person
+    who talks in place of the script.
+    """
+    if proactive_cause(row) is None:
         return []
     return [message for message in row.messages if message.role == "assistant"]
+
+
+def proactive_cause(row: TurnRow | TurnEventsRow) -> Literal["timer", "person"] | None:
+    """Return why a session speaks by itself in a turn; None if it does not."""
+    first = row.events[0] if row.events else None
+    if first is None or first.kind not in {"timer", "intervention"}:
+        return None
+    if first.kind == "timer":
+        return "timer"
+    return "person" if first.data["what"] in {"speak", "give_back"} else None
 
 
 def event_views(row: TurnRow | TurnEventsRow) -> list[EventView]:

@@ -25,7 +25,7 @@ from api.schemas.webhooks import (
     problem_of,
 )
 from api.sessions.session_cache import CachedSession
-from api.sessions.views import message_view, position, proactive_messages, wait_view
+from api.sessions.views import message_view, position, proactive_messages, wait_now
 from api.settings import Settings
 from api.webhooks.keyring import Keyring
 from api.webhooks.ssrf import AddressPolicy
@@ -276,7 +276,7 @@ def _data(before: CachedSession, turn: Turn, row: TurnRow) -> NoticeData:
         position=position(before.program, turn.state),
         intervention=next((event.data["what"] for event in row.events if event.kind == "intervention"), None),
         messages=[message_view(message) for message in row.messages],
-        wait=wait_view(turn.state.wait),
+        wait=wait_now(turn.state),
     )
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, Waits
-from runtime.state.events import Emitted
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
@@ -54,7 +53,7 @@ class ActionTurn:
 
     def emit(self, event: str, data: Mapping[str, Value]) -> None:
         """Send an event to the application."""
-        self._run.record(Emitted(self._action.id, event, dict(data)))
+        self._run.emit(self._action.id, event, dict(data))
 
     def warn(self, message: str) -> None:
         """Record a warning for the author of the script."""

@@ -1,7 +1,7 @@
 """Actions that are done at once: they say, show, or set something, or jump elsewhere."""
 
 from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, Waits
-from runtime.state.events import Emitted, VariantChosen
+from runtime.state.events import VariantChosen
 from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value, shorten
@@ -63,7 +63,7 @@ def add(run: TurnContext, action: Add) -> Outcome:
 def emit(run: TurnContext, action: Emit) -> Outcome:
     """Emit a custom event to the application, as part of the turn's events."""
     data = {name: run.value(value) for name, value in action.signal.data.items()}
-    run.record(Emitted(action.id, action.signal.event, data))
+    run.emit(action.id, action.signal.event, data)
     return DONE
 
 

@@ -52,11 +52,13 @@ from runtime.state.inputs import (
     Compress,
     End,
     Filled,
+    GiveBack,
     Input,
     Intervention,
     Moved,
     Reply,
     SetVariables,
+    Speak,
     Start,
     TimerDue,
     accepted,
@@ -203,6 +205,10 @@ def _with_writers(cells: Mapping[str, Cell], before: Mapping[str, Cell]) -> dict
     return {name: msgspec.structs.replace(cell, by=known.get(name)) for name, cell in cells.items()}
 
 
+def _adds_messages(turn_input: Input | Moved | Intervention) -> bool:
+    return not isinstance(turn_input, Intervention) or isinstance(turn_input, Append | Speak)
+
+
 class _Engine:
     """One run, from the user's input to the next point where the session waits."""
 
@@ -288,7 +294,7 @@ class _Engine:
                 if self._state.begun:
                     await self._run_actions()
                     await self._check_last_messages()
-            if self.run.has_context and (not isinstance(turn_input, Intervention) or isinstance(turn_input, Append)):
+            if self.run.has_context and _adds_messages(turn_input):
                 await context_upkeep.update(self.run, self._current_action(), ends_at)
         except RecallWanted as wanted:
             return self.run.recalls.put(wanted.question)
@@ -375,12 +381,24 @@ class _Engine:
 
     def _intervene(self, turn_input: Intervention) -> None:
         """Carry out an intervention of the application; the script does not advance."""
+        was_taken_over = bool(self._state.operator)
         interventions.carry_out(self.run, turn_input)
-        if isinstance(turn_input, End):
+        if isinstance(turn_input, GiveBack):
+            if was_taken_over and self._state.wait is not None:
+                self._ask_again(self._state.wait)
+        elif isinstance(turn_input, End):
             self._state.wait = None
             self._follow(self._cursor.current(), Finish(turn_input.reason, "application"))
         elif isinstance(turn_input, SetVariables) and self._state.wait is not None:
             self._draw(msgspec.structs.replace(self._state.wait, form=None))  # the form may show the new values
+
+    def _ask_again(self, wait: Wait) -> None:
+        """Put the question again that the session waits with, after a person has talked in place of the script."""
+        if self.run.program.has_time:
+            timing.note_message(self.run)
+        if self._state.progress is not None:
+            self.run.say(self._state.progress.question)
+        self._follow(self._cursor.current(), Waits(wait))
 
     async def _resume(self, turn_input: Input, content: str) -> None:
         state, program = self._state, self.run.program
@@ -388,6 +406,8 @@ class _Engine:
         metadata: dict[str, Value] = {"choice": turn_input.choice} if isinstance(turn_input, Chosen) else {}
         metadata |= {"form": dict(turn_input.values)} if isinstance(turn_input, Filled) else {}
         self.run.hear(content, metadata)
+        if state.operator:
+            return  # this person answers
         wait, state.wait = state.wait, None
         if program.has_time:
             timing.note_message(self.run)

@@ -4,11 +4,27 @@ import msgspec
 
 from runtime.migration.rewind import account_of, cleared, rewound
 from runtime.state.events import Intervened
-from runtime.state.inputs import Append, Clear, End, InputRefused, Intervention, Pause, Resume, Rewind, SetVariables
+from runtime.state.inputs import (
+    Append,
+    Clear,
+    End,
+    GiveBack,
+    InputRefused,
+    Intervention,
+    Pause,
+    Resume,
+    Rewind,
+    SetVariables,
+    Speak,
+    TakeOver,
+)
 from runtime.state.scopes import WriteRefused
-from runtime.state.state import restore_state
+from runtime.state.state import HandOver, restore_state
 from runtime.turn.context import TurnContext
 from scripts.model.script import Scope
+
+OPERATOR = "operator"
+"""The name, in the metadata of a message, of the person who wrote it in place of the script."""
 
 
 def carry_out(run: TurnContext, intervention: Intervention) -> None:
@@ -23,6 +39,7 @@ def carry_out(run: TurnContext, intervention: Intervention) -> None:
         case End():
             run.record(Intervened("end", reason=intervention.reason))
             run.state.status = "active"  # so that it can end
+            run.state.hand_over = None
         case SetVariables():
             run.record(Intervened("set_variables", scope=intervention.scope))
             _set(run, intervention)
@@ -35,6 +52,17 @@ def carry_out(run: TurnContext, intervention: Intervention) -> None:
             run.record(Intervened("append", first=first, last=first + len(intervention.messages) - 1))
             for each in intervention.messages:
                 run.append(each.role, each.content, each.metadata)
+        case TakeOver():
+            run.record(Intervened("take_over", operator=intervention.operator))
+            asked = run.state.hand_over or HandOver(run.now())
+            run.state.hand_over = msgspec.structs.replace(asked, operator=intervention.operator)
+        case Speak():
+            number = run.state.message_seq + 1
+            run.record(Intervened("speak", first=number, last=number, operator=intervention.operator))
+            run.append("assistant", intervention.content, {OPERATOR: intervention.operator})
+        case GiveBack():
+            run.record(Intervened("give_back", operator=run.state.operator))
+            run.state.hand_over = None
 
 
 def _set(run: TurnContext, intervention: SetVariables) -> None:

@@ -20,7 +20,7 @@ from runtime.actions.outputs import typed_as_declared, with_limits
 from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, phrase, spoken
 from runtime.answers.languages.spelling import unaccented
 from runtime.answers.reply_values import AnswerRefused, checked, choices_of, read_labelled
-from runtime.state.events import Emitted, Repaired
+from runtime.state.events import HAND_OVER, Repaired
 from runtime.state.program import PlaceLost
 from runtime.state.state import Cell, Wait
 from runtime.turn.context import TurnContext
@@ -214,7 +214,7 @@ def carry_out(run: TurnContext, action: Action, wait: Wait, request: RequestedRe
         case "correct":
             return _correct(run, action, wait, request)
         case "hand_over":
-            run.record(Emitted(action.id, "hand_over", {"action": action.id}))
+            run.emit(action.id, HAND_OVER, {"action": action.id})
             _say(run, request.repair, "handed_over")
             outcome = outcome_after(run, request.repair.then) if request.repair.then is not None else Waits(wait)
     run.record(Repaired(request.repair.kind, action.id))

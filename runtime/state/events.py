@@ -179,6 +179,10 @@ class Detected(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="d
     note: str = ""
 
 
+HAND_OVER = "hand_over"
+"""The custom event that asks for a person."""
+
+
 class Emitted(Struct, frozen=True, tag_field="kind", tag="emitted"):
     """A custom event that the script sends to the application."""
 
@@ -253,7 +257,19 @@ class Intervened(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag=
     `first` and `last` are the numbers of the messages that were added, removed from the conversation, or summarised.
     """
 
-    what: Literal["pause", "resume", "end", "set_variables", "rewind", "clear", "append", "compress"]
+    what: Literal[
+        "pause",
+        "resume",
+        "end",
+        "set_variables",
+        "rewind",
+        "clear",
+        "append",
+        "compress",
+        "take_over",
+        "speak",
+        "give_back",
+    ]
     reason: str = ""  # to end
     scope: Scope | None = None  # to set variables: the requested scope
     turn: int | None = None  # to rewind: the turn whose state was restored
@@ -261,6 +277,7 @@ class Intervened(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag=
     last: int | None = None
     keep: int | None = None  # to compress: how many messages are not summarised
     instruct: str = ""  # to compress: what the summary must contain
+    operator: str = ""  # to take over, speak or give back: the person
 
 
 class Resized(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="resized"):

@@ -114,7 +114,26 @@ class Compress(Struct, frozen=True):
     instruct: str = ""
 
 
-Intervention: TypeAlias = Pause | Resume | End | SetVariables | Rewind | Clear | Append | Compress
+class TakeOver(Struct, frozen=True):
+    """Let a person talk in place of the script, which waits until the session is given back."""
+
+    operator: str
+
+
+class Speak(Struct, frozen=True):
+    """Say something as the person who has taken the session over."""
+
+    operator: str
+    content: str
+
+
+class GiveBack(Struct, frozen=True):
+    """Let the script continue: it puts the question again that it waits with. Dismisses a request for a person, too."""
+
+
+Intervention: TypeAlias = (
+    Pause | Resume | End | SetVariables | Rewind | Clear | Append | Compress | TakeOver | Speak | GiveBack
+)
 """A change that an application makes to a session, besides sending messages. It is a turn like any other."""
 
 
@@ -170,8 +189,18 @@ def _check_intervention(state: State, turn_input: Intervention) -> None:
             raise NotNow(f"the session is {state.status}, and cannot be paused")
         case Resume() if state.status != "paused":
             raise NotNow(f"the session is {state.status}, and cannot be resumed")
-        case End() | SetVariables() | Append() | Compress() if state.status == "completed":
+        case End() | SetVariables() | Append() | Compress() | TakeOver() if state.status == "completed":
             raise NotNow("the conversation is over")
+        case TakeOver() if state.operator:
+            raise NotNow(f"{state.operator} has taken the session over; give it back first")
+        case TakeOver() | Speak() if state.status != "active":
+            raise NotNow(f"the session is {state.status}")
+        case Speak() if not state.operator:
+            raise NotNow("nobody has taken the session over; take it over first")
+        case Speak() if state.operator != turn_input.operator:
+            raise NotNow(f"{state.operator} has taken the session over")
+        case Speak() if not is_unicode(turn_input.content):
+            raise InputRefused("the message is not valid Unicode")
         case Append() if not all(is_unicode(each.content) for each in turn_input.messages):
             raise InputRefused("a message is not valid Unicode")
         case _:

@@ -180,6 +180,14 @@ class ContextMemory(Struct, frozen=True, omit_defaults=True):
     retry_in: int = 0  # turns to wait until the next attempt
 
 
+class HandOver(Struct, frozen=True, omit_defaults=True):
+    """A person was asked to join the conversation, or talks in place of the script."""
+
+    since: datetime
+    action_id: str = ""  # the action that asked for a person; empty: nothing asked
+    operator: str = ""  # the person who has taken the session over; empty: nobody yet
+
+
 class State(Struct, omit_defaults=True):
     """A session between two turns. `turn` is the number of the last turn; -1 before the first.
 
@@ -228,6 +236,7 @@ class State(Struct, omit_defaults=True):
     context: ContextMemory | None = None  # the data of its context strategy
     context_settings: ContextSettings | None = None  # its own settings, which override those of its script
     condensed: int = 0  # number of requests to condense the conversation
+    hand_over: HandOver | None = None
 
     def home(self, depth: int | None = None) -> tuple[str, str]:
         """Return where the actions of the innermost (of `depth`) frames are looked up: phase and topic, or the home of
@@ -247,6 +256,11 @@ class State(Struct, omit_defaults=True):
     def interrupted(self) -> bool:
         """Return whether an interrupt is running; interrupts do not nest."""
         return any(frame.interrupt for frame in self.frames)
+
+    @property
+    def operator(self) -> str:
+        """Return the person who talks in place of the script; empty if the script talks."""
+        return self.hand_over.operator if self.hand_over is not None else ""
 
     @property
     def execution_status(self) -> ExecutionStatus:

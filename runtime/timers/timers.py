@@ -28,8 +28,8 @@ class Timer(Struct, frozen=True):
 
 
 def pending_timers(program: Program, state: State, default_zone: str) -> tuple[Timer, ...]:
-    """Return the timers of a session, the earliest first; none while it is paused or over."""
-    if state.wait is None or state.status != "active" or not state.frames:
+    """Return the timers of a session, the earliest first; none while it is paused, over or taken over by a person."""
+    if state.wait is None or state.status != "active" or not state.frames or state.operator:
         return ()
     zone = program.zone(state, default_zone)
     found = list(_of_wait(program, state, len(state.frames), state.wait, state.timing, zone, "remind"))

@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from runtime.context.ports import View
 from runtime.context.selection import Contexts, newest, shown
-from runtime.state.events import HISTORY_MAX, Body, Event, Message, Role, VariableChanged, Warned
+from runtime.state.events import HAND_OVER, HISTORY_MAX, Body, Emitted, Event, Message, Role, VariableChanged, Warned
 from runtime.state.limits import UNLIMITED, Limits
 from runtime.state.ports import Clock, Ids, Journal, MessageDelta, MessageReset, Meter, Model, OnDelta
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
-from runtime.state.state import Progress, Source, State, copy_of, own_copy, restore_state
+from runtime.state.state import HandOver, Progress, Source, State, copy_of, own_copy, restore_state
 from runtime.tools.examples import EXAMPLES
 from runtime.turn import turn_recall
 from runtime.turn.calls import BudgetTracker, Calls, merged
@@ -177,6 +177,12 @@ class TurnContext:
             raise LimitExceeded(f"more than {self.limits.events_max:,} events in one turn")
         self.state.event_seq += 1
         self.events.append(Event(self.state.event_seq, body))
+
+    def emit(self, action_id: str, event: str, data: Mapping[str, Value]) -> None:
+        """Send an event to the application; `hand_over` asks for a person. Raises LimitExceeded."""
+        self.record(Emitted(action_id, event, data))
+        if event == HAND_OVER and self.state.hand_over is None:
+            self.state.hand_over = HandOver(self.now(), action_id)
 
     def say(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
         """Add a message of the assistant, unless the text is blank. Raises LimitExceeded."""

@@ -9,8 +9,8 @@ import duckdb
 from cachetools import LRUCache
 
 from store.duckdb.calls import settle
+from store.duckdb.deletion import delete_rows_of
 from store.duckdb.insert import as_list, insert_statement, roll_back
-from store.duckdb.timers import delete_timers
 from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
 from store.interface.errors import StoreError
 from store.interface.rows import is_uuid
@@ -28,6 +28,7 @@ _TABLES = (
     "call_journal",
     "webhook_deliveries",
     "timers",
+    "hand_overs",
 )
 
 
@@ -79,14 +80,14 @@ class TurnCommitter:
     def _insert(self, group: TurnGroup) -> None:
         documents = group.all_documents()
         # one statement is a transaction by itself, and costs less
-        if len(documents) == 1 and not group.settlements and not group.timers:
+        if len(documents) == 1 and not group.settlements and not group.replacements:
             ((table, rows),) = documents.items()
             self._inserting.execute(self._statements[table], [as_list(rows)])
             return
         self._cursor.execute("BEGIN")
         try:
-            if group.timers:
-                delete_timers(self._cursor, group.timers)
+            for table, sessions in group.replacements.items():
+                delete_rows_of(self._cursor, table, sessions)
             for table, rows in documents.items():
                 self._cursor.execute(self._statements[table], [as_list(rows)])
             if group.settlements:

@@ -1,6 +1,6 @@
 """Delete the rows of sessions and users from all tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -8,6 +8,7 @@ from store.duckdb.fetch import Cursor
 from store.duckdb.insert import insert
 from store.duckdb.short_term_sql import REMOVE_DANGLING
 from store.duckdb.variables import merge_writes
+from store.interface.admission import SessionId
 from store.interface.maintenance_rows import ErasureResult
 from store.interface.rows import ErasureRow
 
@@ -43,6 +44,7 @@ OWNED = (
     Owned("call_journal", {"calls": "count(DISTINCT call_id)"}),
     Owned("webhook_deliveries", {"deliveries": _ROWS}),
     Owned("timers", {"timers": _ROWS}),
+    Owned("hand_overs", {"handOvers": _ROWS}),
     Owned("user_variable_values", {"variables": _ROWS}, by_session=False),
     Owned("user_variable_writes", {"writes": _ROWS}, by_session=False),
     Owned("api_keys", {"keys": _ROWS}, by_session=False),
@@ -59,6 +61,16 @@ OWNED = (
 """All tables whose rows are deleted with their session or user. A test fails if a table with a `session_id` or
 `user_id` is missing.
 """
+
+
+def delete_rows_of(cursor: Cursor, table: str, sessions: Iterable[SessionId]) -> None:
+    """Delete the rows of these sessions from one table. Within a transaction."""
+    tenants, session_ids = zip(*sessions, strict=True)
+    cursor.execute(
+        f"""DELETE FROM {table} WHERE session_id IN (SELECT unnest($sessions::UUID[]))
+            AND (tenant, session_id::VARCHAR) IN (SELECT (unnest($tenants), unnest($sessions)))""",  # noqa: S608
+        {"tenants": list(tenants), "sessions": list(session_ids)},
+    )
 
 
 def delete_session(cursor: Cursor, tenant: str, session_id: str) -> bool:

@@ -93,7 +93,7 @@ def redact_sessions(cursor: Cursor, tenant: str, session_ids: list[str], at: dat
     users = delete_memory_of(cursor, tenant, session_ids)
     for table, changes in REWRITTEN.items():
         _rewrite(cursor, table, changes, parameters)
-    for table in ("webhook_deliveries", "timers"):
+    for table in ("webhook_deliveries", "timers", "hand_overs"):
         cursor.execute(f"DELETE FROM {table} WHERE {OF_SESSIONS}", parameters)  # noqa: S608
     cursor.execute(f"UPDATE turn_failures SET message = '' WHERE {OF_SESSIONS}", parameters)  # noqa: S608
     cursor.execute(f"UPDATE ratings SET texts = '{{}}' WHERE {OF_SESSIONS}", parameters)  # noqa: S608

@@ -7,6 +7,7 @@ from store.duckdb import calls as calls_sql
 from store.duckdb import (
     deletion,
     drafts,
+    hand_overs,
     keys,
     participants,
     retention,
@@ -31,6 +32,7 @@ from store.duckdb.repository import Repository, reads, reads_durable, writes
 from store.duckdb.writer import Changed, Writer
 from store.interface.admission import ProposedTurn
 from store.interface.errors import CompactionRunning
+from store.interface.hand_over_rows import HandOverRow
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.rows import CallRow, MigrationRow, SessionRow, TurnRow, UserVariableRow
 from store.interface.timer_rows import TimerRow
@@ -51,6 +53,7 @@ class DuckDBTurns(Repository):
         prompts: Mapping[str, str] = {},
         deliveries: tuple[DeliveryRow, ...] = (),
         timers: tuple[TimerRow, ...] | None = None,
+        hand_overs: tuple[HandOverRow, ...] | None = None,
     ) -> None:
         """Commit a turn in a group with the other waiting turns."""
         await self._writer.commit(
@@ -64,6 +67,7 @@ class DuckDBTurns(Repository):
                 prompts,
                 deliveries,
                 timers,
+                hand_overs,
             )
         )
 
@@ -96,6 +100,7 @@ class DuckDBSessions(Repository):
     by_key = reads(sessions.session_by_key)
     by_creation_key = reads_durable(sessions.creation_by_key)
     page = reads(session_list.list_sessions)
+    hand_overs = reads(hand_overs.page)
     statistics = reads(statistics_sql.statistics)
     migrations = reads(sessions.migrations)
     fork = writes(session_metadata.fork)

@@ -1,11 +1,11 @@
 """The timers of sessions: which are due, and failed attempts to fire them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from store.duckdb.deletion import delete_rows_of
 from store.duckdb.fetch import Cursor, Parameters, fetch, fetch_page, utc
 from store.duckdb.insert import as_list, insert_statement
-from store.interface.admission import SessionId
 from store.interface.encoding import encode
 from store.interface.pages import Page
 from store.interface.timer_rows import DueTimers, TimerRow, TimerStatus
@@ -57,19 +57,9 @@ def page(
     )
 
 
-def delete_timers(cursor: Cursor, sessions: Iterable[SessionId]) -> None:
-    """Delete the timers of these sessions. Within a transaction."""
-    tenants, session_ids = zip(*sessions, strict=True)
-    cursor.execute(
-        """DELETE FROM timers WHERE session_id IN (SELECT unnest($sessions::UUID[]))
-            AND (tenant, session_id::VARCHAR) IN (SELECT (unnest($tenants), unnest($sessions)))""",
-        {"tenants": list(tenants), "sessions": list(session_ids)},
-    )
-
-
 def replace(cursor: Cursor, tenant: str, session_id: str, timers: Sequence[TimerRow]) -> None:
     """Replace the timers of a session. Within a transaction."""
-    delete_timers(cursor, [(tenant, session_id)])
+    delete_rows_of(cursor, "timers", [(tenant, session_id)])
     if timers:
         cursor.execute(insert_statement(cursor, "timers"), [as_list(map(encode, timers))])
 

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from store.interface.errors import RowRefused, TurnConflict
+from store.interface.hand_over_rows import HandOverRow
 from store.interface.rows import (
     NO_TURN,
     EventRow,
@@ -52,6 +53,7 @@ class ProposedTurn(NamedTuple):
     prompts: Mapping[str, str] = {}  # those to store, by the ids of their calls
     deliveries: tuple[DeliveryRow, ...] = ()  # the events for webhooks
     timers: tuple[TimerRow, ...] | None = None  # those of the session after the turn; None: it never has any
+    hand_overs: tuple[HandOverRow, ...] | None = None  # at most one, of the session after the turn; None: as before
 
     @property
     def session_id(self) -> SessionId:
@@ -120,6 +122,8 @@ def _require_well_formed(proposal: ProposedTurn) -> None:
         raise RowRefused("a delivery and its turn name different sessions or turns")
     if any((timer.tenant, timer.session_id, timer.turn) != number for timer in proposal.timers or ()):
         raise RowRefused("a timer and its turn name different sessions or turns")
+    if any((row.tenant, row.session_id, row.turn) != number for row in proposal.hand_overs or ()):
+        raise RowRefused("a hand-over and its turn name different sessions or turns")
 
 
 def require_numbers(turn: TurnRow, head: Head) -> None:

@@ -34,7 +34,8 @@ class TurnGroup:
         self._keys = keys
         self.documents: dict[str, list[bytes]] = {}  # the encoded rows to insert, by table
         self.settlements: list[Settlement] = []
-        self.timers: dict[SessionId, list[bytes]] = {}  # the encoded timers by session, after its last turn
+        self.replacements: dict[str, dict[SessionId, list[bytes]]] = {}
+        """The encoded rows that replace those of their session, by table and session, after its last turn."""
 
     def validate(self, entry: Entry) -> StoreError | None:
         """Add the turn or call to the group and return None, or return the error if it is refused."""
@@ -49,9 +50,12 @@ class TurnGroup:
         return None
 
     def all_documents(self) -> dict[str, list[bytes]]:
-        """Return the encoded rows by table, with the timers after the last turn of each session."""
-        timers = [row for rows in self.timers.values() for row in rows]
-        return self.documents | ({"timers": timers} if timers else {})
+        """Return the encoded rows by table, with the timers and hand-overs after the last turn of each session."""
+        replacing = {
+            table: [row for rows in by_session.values() for row in rows]
+            for table, by_session in self.replacements.items()
+        }
+        return self.documents | {table: rows for table, rows in replacing.items() if rows}
 
     def _add_turn(self, proposal: ProposedTurn) -> None:
         turn, session = proposal.turn, proposal.session
@@ -71,12 +75,17 @@ class TurnGroup:
             }
         )
         if proposal.timers is not None:
-            self.timers[proposal.session_id] = list(map(encode, proposal.timers))
+            self._replace("timers", proposal.session_id, proposal.timers)
+        if proposal.hand_overs is not None:
+            self._replace("hand_overs", proposal.session_id, proposal.hand_overs)
         self.heads[proposal.session_id] = advanced
         self._keys.update(dict.fromkeys(keys, turn.session_id))
         if proposal.calls_used is not None:
             settled = proposal.calls_used, proposal.calls_withheld, proposal.prompts
             self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, *settled))
+
+    def _replace(self, table: str, session: SessionId, rows: Sequence[msgspec.Struct]) -> None:
+        self.replacements.setdefault(table, {})[session] = list(map(encode, rows))
 
     def _add(self, rows: Mapping[str, Sequence[msgspec.Struct]]) -> None:
         """Add the rows of an entry, by table, all or none. Raises RowRefused."""

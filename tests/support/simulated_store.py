@@ -193,6 +193,7 @@ class Turns:
         prompts: object = None,
         deliveries: tuple[Any, ...] = (),
         timers: tuple[Any, ...] | None = None,
+        hand_overs: tuple[Any, ...] | None = None,
     ) -> Awaitable[None]:
         return self._store.commit(ProposedTurn(turn, expected_turn, session))
 

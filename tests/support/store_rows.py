@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import msgspec
 
+from store.interface.hand_over_rows import HandOverRow
 from store.interface.memory_rows import GroupRow, JobRow, MemoryCallRow, MemoryChange, OwnerRow, UnitRow, VectorRows
 from store.interface.participant_rows import LinkRow, ParticipantRow
 from store.interface.review_rows import QuestionRow, RatingRow, ReviewRow, TargetRow
@@ -109,10 +110,29 @@ class Conversation:
         state: Value = "told",
         calls_used: tuple[str, ...] | None = None,
         deliveries: tuple[DeliveryRow, ...] = (),
+        hand_overs: tuple[HandOverRow, ...] | None = None,
     ) -> TurnRow:
         following = self.next_turn(variables=variables, state=state)
-        await store.turns.commit(following, following.turn - 1, calls_used=calls_used, deliveries=deliveries)
+        await store.turns.commit(
+            following, following.turn - 1, calls_used=calls_used, deliveries=deliveries, hand_overs=hand_overs
+        )
         return following
+
+    def hand_over(self, **changes: object) -> HandOverRow:
+        """Return a request for a person in the next turn."""
+        row = HandOverRow(
+            tenant=self.tenant,
+            session_id=self.session_id,
+            user_id=self.user_id,
+            turn=self.turns,
+            script_id="intake",
+            status="requested",
+            since=MOMENT,
+            action_id="call",
+            operator="",
+            has_ended=False,
+        )
+        return msgspec.structs.replace(row, **changes)
 
     def delivery(self, webhook_id: str = WEBHOOK, number: int = 1, **changes: object) -> DeliveryRow:
         """Return a delivery of the next turn."""

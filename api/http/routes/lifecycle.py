@@ -1,4 +1,6 @@
-"""Routes that change sessions besides messages: pause, variables, rewind, clear, append, fork, metadata, migrate."""
+"""Routes that change sessions besides messages: pause, variables, rewind, clear, append, hand-over, fork, metadata,
+migrate.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -21,6 +23,7 @@ from api.http.request import (
     location,
 )
 from api.schemas.base import Body
+from api.schemas.hand_overs import NewSpeech
 from api.schemas.lifecycle import (
     Ending,
     NewFork,
@@ -114,6 +117,24 @@ async def clear_session(change: NamedDependency[Change]) -> Response[SessionChan
     return await _apply(change, Interventions.clear)
 
 
+@_change("take-over", "Take a session over")
+async def take_over_session(change: NamedDependency[Change]) -> Response[SessionChange]:
+    """The sender talks in place of the script, which waits: messages of the user are stored, and not answered."""
+    return await _apply(change, Interventions.take_over, change.request.principal.person)
+
+
+@_change("speak", "Speak in place of the script")
+async def speak(change: NamedDependency[Change], data: JSONBody[NewSpeech]) -> Response[SessionChange]:
+    """Adds a message of the assistant by the person who has taken the session over. Concurrent requests wait."""
+    return await _apply(change, Interventions.speak, change.request.principal.person, data)
+
+
+@_change("give-back", "Give a session back")
+async def give_back_session(change: NamedDependency[Change]) -> Response[SessionChange]:
+    """The script continues: it puts its question again. This also dismisses a request for a person."""
+    return await _apply(change, Interventions.give_back)
+
+
 @post("/sessions/{sessionId:str}/messages/append", status_code=200, summary="Append messages", response_headers=[ETAG])
 async def append_messages(
     session_id: SessionId,
@@ -155,7 +176,7 @@ async def label_session(session_id: SessionId, data: JSONBody[NewLabels], reques
 
 
 async def _apply(
-    change: Change, intervene: Callable[..., Awaitable[TurnResult]], *data: Body
+    change: Change, intervene: Callable[..., Awaitable[TurnResult]], *data: Body | str
 ) -> Response[SessionChange]:
     request = change.request
     answer = await intervene(

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct
 
 from api.errors import ApiError
 from api.schemas.base import Body
+from api.schemas.hand_overs import NewSpeech
 from api.schemas.lifecycle import Ending, ExternalMessage, NewMessages, NewValues, PastTurn
 from api.sessions.chat import Chat, context_of
 from api.sessions.lifecycle.resolve_turn import load_turn, resolve_turn
@@ -24,6 +25,7 @@ from runtime.state.inputs import (
     Appended,
     Clear,
     End,
+    GiveBack,
     InputRefused,
     Intervention,
     NotNow,
@@ -31,6 +33,8 @@ from runtime.state.inputs import (
     Resume,
     Rewind,
     SetVariables,
+    Speak,
+    TakeOver,
 )
 from runtime.state.state import State
 
@@ -43,6 +47,7 @@ class _InterventionRequest(Struct, frozen=True):
 
     what: str
     body: Body | None = None
+    operator: str = ""
 
 
 class Interventions:
@@ -110,6 +115,25 @@ class Interventions:
         choose = _unless(lambda _: False, intervention)
         waiting = msgspec.structs.replace(condition, queue=True)
         return await self.intervene(tenant, session_id, _InterventionRequest("append", new), choose, waiting)
+
+    async def take_over(self, tenant: str, session_id: str, person: str, condition: Preconditions) -> TurnResult:
+        """Let a person talk in place of the script."""
+        choose = _unless(lambda state: state.operator == person, TakeOver(person))
+        request = _InterventionRequest("take_over", operator=person)
+        return await self.intervene(tenant, session_id, request, choose, condition)
+
+    async def speak(
+        self, tenant: str, session_id: str, person: str, said: NewSpeech, condition: Preconditions
+    ) -> TurnResult:
+        """Say something as the person who has taken the session over; concurrent requests wait for each other."""
+        choose = _unless(lambda _: False, Speak(person, said.content))
+        request = _InterventionRequest("speak", said, person)
+        return await self.intervene(tenant, session_id, request, choose, msgspec.structs.replace(condition, queue=True))
+
+    async def give_back(self, tenant: str, session_id: str, condition: Preconditions) -> TurnResult:
+        """Let the script continue; or dismiss a request for a person."""
+        choose = _unless(lambda state: state.hand_over is None, GiveBack())
+        return await self.intervene(tenant, session_id, _InterventionRequest("give_back"), choose, condition)
 
     async def intervene(
         self,

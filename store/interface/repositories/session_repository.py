@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from store.interface.hand_over_rows import HandOverRow, HandOverStatus
 from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page
 from store.interface.rows import (
@@ -43,6 +44,17 @@ class SessionRepository(Protocol):
         cursor: str | None = None,
     ) -> Page[SessionListed]:
         """Return a page of sessions, the newest or the most recently active first. Raises CursorInvalid."""
+
+    async def hand_overs(
+        self,
+        tenant: str,
+        *,
+        user_id: str | None = None,
+        status: HandOverStatus | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[HandOverRow]:
+        """Return a page of sessions for a person, those that wait longest first. Raises CursorInvalid."""
 
     async def statistics(self, tenant: str, session_id: str, *, without: Gaps = ()) -> SessionStatistics | None:
         """Return the statistics of a session, without the messages in the ranges `without`."""

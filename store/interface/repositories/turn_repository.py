@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
+from store.interface.hand_over_rows import HandOverRow
 from store.interface.list_rows import Hit, SearchFilter
 from store.interface.pages import Page
 from store.interface.rows import (
@@ -40,6 +41,7 @@ class TurnRepository(Protocol):
         prompts: Mapping[str, str] = {},
         deliveries: tuple[DeliveryRow, ...] = (),
         timers: tuple[TimerRow, ...] | None = None,
+        hand_overs: tuple[HandOverRow, ...] | None = None,
     ) -> None:
         """Commit a turn atomically; return after it is on disk.
 
@@ -47,8 +49,8 @@ class TurnRepository(Protocol):
         turn that migrates the session to another version of its script has a `migration`. With `calls_used`, the calls
         of models in the session's journal are settled: those with these ids were used, the others were not. The texts
         of `calls_withheld`, and of calls that were not used, are not stored. `prompts` are stored with the calls of
-        these ids. `deliveries` are the events for webhooks. `timers` replace those of the session; None leaves them as
-        they are.
+        these ids. `deliveries` are the events for webhooks. `timers` and `hand_overs` replace those of the session;
+        None leaves them as they are.
 
         Raises TurnConflict if another turn was committed first, KeyTaken if a new session's key belongs to another
         session, RowRefused for an invalid row.

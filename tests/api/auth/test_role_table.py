@@ -44,6 +44,10 @@ POST /api/sessions/{sessionId}/fork                            401  yes 403    4
 GET /api/timers                                                 401  yes 403    403     yes    yes   yes    yes 403 403
 POST /api/sessions/{sessionId}/timers/fire                     401  yes 403    403     403    yes   yes    yes 404 403
 POST /api/sessions/{sessionId}/timers/arm                      401  yes 403    403     403    yes   yes    yes 404 403
+POST /api/sessions/{sessionId}/take-over                       401  yes 403    403     403    yes   yes    403 403 403
+POST /api/sessions/{sessionId}/speak                           401  yes 403    403     403    yes   yes    403 403 403
+POST /api/sessions/{sessionId}/give-back                       401  yes 403    403     403    yes   yes    403 403 403
+GET /api/hand-overs                                             401  yes 403    403     yes    yes   yes    yes 403 403
 GET /api/sessions/{sessionId}/snapshots                        401  yes 403    403     yes    yes   yes    yes 404 403
 GET /api/sessions/{sessionId}/snapshots/{turn}                 401  yes 403    403     yes    yes   yes    yes 404 403
 GET /api/sessions/{sessionId}/export                           401  403 yes    403     yes    yes   yes    yes 404 403

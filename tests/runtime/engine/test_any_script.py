@@ -33,6 +33,7 @@ from runtime.state.inputs import (
     Clear,
     End,
     Filled,
+    GiveBack,
     Input,
     InputRefused,
     Intervention,
@@ -42,7 +43,9 @@ from runtime.state.inputs import (
     Resume,
     Rewind,
     SetVariables,
+    Speak,
     Start,
+    TakeOver,
 )
 from runtime.state.limits import Limits
 from runtime.state.ports import Advance, ModelFailed, ModelReply, ModelRequest, OnReply, Usage, Verdict
@@ -466,7 +469,7 @@ filled = st.dictionaries(st.sampled_from([*entries, "oops"]), junk, max_size=2) 
 inputs = st.lists(replies | st.integers(0, 1) | filled | filled, min_size=5, max_size=12)
 values = st.sampled_from([1, -0.0, "x", "7", None, [1, {"k": "字"}], "2026-02-03", "red"])
 interventions = st.one_of(
-    st.tuples(st.sampled_from(["pause", "resume", "resume", "resume", "clear", "end"])),
+    st.tuples(st.sampled_from(["pause", "resume", "resume", "resume", "clear", "end", "take", "give"])),
     st.tuples(st.just("rewind"), st.integers(0, 12)),
     st.tuples(st.just("rewind"), st.integers(0, 12)),
     st.tuples(st.just("set"), st.dictionaries(names, values, min_size=1, max_size=3), st.sampled_from(["topic", None])),
@@ -483,11 +486,16 @@ def intervention_of(session: Any, drawn: tuple[Any, ...]) -> Intervention:
         case ["set", given, scope]:
             return SetVariables(given, scope)
         case ["append", role, text]:
-            return Append((Appended(role, text), Appended("assistant", "added")))
+            is_person = session.state.operator and role == "assistant"
+            return Speak("Kim", text) if is_person else Append((Appended(role, text), Appended("assistant", "added")))
         case ["end"]:
             return End("drawn")
         case ["clear"]:
             return Clear()
+        case ["take"]:
+            return TakeOver("Kim")
+        case ["give"]:
+            return GiveBack()
         case ["pause"]:
             return Pause()
         case _:

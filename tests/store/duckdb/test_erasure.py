@@ -79,7 +79,9 @@ async def everything(store: Store, global_of: Any) -> Any:
         write = write_of("mood", word, scope="global")
         delivery = talked.delivery(payload=msgspec.Raw(msgspec.json.encode(word)))
         settled = (f"settled-{talked.session_id}",)
-        await talked.say(store, [write], {"said": word}, calls_used=settled, deliveries=(delivery,))
+        await talked.say(
+            store, [write], {"said": word}, calls_used=settled, deliveries=(delivery,), hand_overs=(talked.hand_over(),)
+        )
         await talked.migrate(store)
         await store.timers.replace(tenant, talked.session_id, [timer_of(tenant, user_id, talked.session_id)])
         await store.turns.save_failure(failure_of(talked, code=word))
@@ -157,6 +159,7 @@ async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
         "calls": 4,
         "deliveries": 1,
         "timers": 1,
+        "handOvers": 1,
         "keys": 1,
         "participants": 2,
         "units": 1,

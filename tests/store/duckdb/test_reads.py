@@ -263,6 +263,7 @@ READS = {
     "sessions.by_key": ("key",),
     "sessions.by_creation_key": ("key",),
     "sessions.page": (),
+    "sessions.hand_overs": (),
     "turns.get": ("session_id", "number"),
     "turns.by_key": ("session_id", "key"),
     "turns.messages": ("session_id",),
@@ -361,7 +362,7 @@ async def test_no_tenant_reads_anothers_rows(store: Store, conversation: Convers
     await store.turns.save_failure(failure_of(conversation))
     await conversation.migrate(store)
     delivery = conversation.delivery()
-    await conversation.say(store, deliveries=(delivery,))
+    await conversation.say(store, deliveries=(delivery,), hand_overs=(conversation.hand_over(),))
     await conversation.ask(store, "a")
     await store.keys.add(key_of())
     review = review_of()
