@@ -42,7 +42,7 @@ class CallerView(View, frozen=True, kw_only=True):
     user_id: str | None
     """The user that the key is bound to."""
     name: str
-    """The name of the key."""
+    """The name under which the caller rates and talks: that of the key."""
     keys_required: bool
     """Whether the server requires a key."""
 

@@ -54,6 +54,8 @@ async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProce
     for path, ready in (
         ("/reviews", "Warmth"),
         (f"/reviews/{review}", "What may I call you?"),
+        ("/inbox", "Nobody waits for a person."),
+        (f"/inbox/{session}", "How are you?"),
         ("/sessions", "First visit"),
         (f"/sessions/{session}", "hello › who › ask_mood"),
         ("/play", "Begin"),
@@ -76,6 +78,8 @@ async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server
     session = await a_session(server)
     review = await a_review(server, session)
     for path in (
+        "/inbox",
+        f"/inbox/{session}",
         "/reviews",
         f"/reviews/{review}",
         "/sessions",

@@ -51,7 +51,7 @@ def _caller(request: ApiRequest, principal: Principal) -> CallerView:
         tenant=principal.tenant,
         roles=sorted(principal.roles),
         user_id=principal.user_id,
-        name=principal.name,
+        name=principal.person,
         keys_required=request.services.authenticator.is_required,
     )
 

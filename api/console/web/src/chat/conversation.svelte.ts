@@ -5,7 +5,7 @@ import { Attempt } from '../parts/attempt.svelte'
 import { newKey, type Participant, type Turn } from './participant'
 
 type Message = Schemas['VisibleMessage']
-export type Said = Pick<Message, 'number' | 'role' | 'content' | 'media'> & { pending?: boolean }
+export type Said = Pick<Message, 'number' | 'role' | 'content' | 'media' | 'fromPerson'> & { pending?: boolean }
 type Unsent = { message: Schemas['NewMessage']; shown: string; key: string }
 
 export class Conversation {

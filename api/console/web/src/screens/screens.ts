@@ -12,6 +12,11 @@ export const screens = {
     roles: ['app', 'reader'],
     load: () => (route.place ? import('./Session.svelte') : import('./Sessions.svelte')),
   },
+  inbox: {
+    title: () => t().inbox.title,
+    roles: ['app', 'reader'],
+    load: () => (route.place ? import('./HandOver.svelte') : import('./Inbox.svelte')),
+  },
   play: { title: () => t().play, roles: ['app'], load: () => import('./Play.svelte') },
   write: {
     title: () => t().write.title,

@@ -66,6 +66,12 @@ export const en = {
     conversation: 'Conversation', answering: 'Answering…', timeline: 'Timeline', addRow: 'Add a row', removeRow: 'Remove row',
     yes: 'Yes', choosing: 'Please choose',
   },
+  inbox: {
+    title: 'Inbox', hint: 'Conversations in which a person is wanted. The list renews itself.', none: 'Nobody waits for a person.',
+    since: 'Since', waits: 'waits for a person', waitsEnded: 'wanted a person; the conversation is over', talks: (name: string) => `${name} talks`,
+    youTalk: 'You talk', scriptTalks: 'The script talks', takeOver: 'Take over', giveBack: 'Give back', dismiss: 'Nobody is needed',
+    backHint: 'The script waits. When you give the conversation back, it puts its question again.',
+  },
   write: {
     title: 'Write', create: 'New script', begin: 'Begin', name: 'Name', nameHint: 'The name of the script in addresses, in the API and in reports.',
     none: 'There are no scripts yet', noneHint: 'A script is a conversation as text: what it says, asks and decides.',
@@ -146,7 +152,7 @@ export const en = {
     checkedOf: (count: number, total: number) => `${count} of ${total} sessions checked`, sound: (count: number) => `${count} sessions checked: no damage.`,
   },
   chat: {
-    code: 'Your code', codeHint: 'You received it from whoever invited you. Each code works once.',
+    person: 'A person', code: 'Your code', codeHint: 'You received it from whoever invited you. Each code works once.',
     resumes: 'When you come back on this device, the conversation continues where it was. Anybody who uses this device can then read it.',
     earlier: 'Show earlier messages', reconnecting: 'The connection is interrupted. It is being restored…',
     unsent: 'This message was not sent:', sendAgain: 'Send again', restart: 'Begin another conversation',

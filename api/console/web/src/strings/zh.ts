@@ -61,6 +61,12 @@ export const zh: Strings = {
     waitsUntil: (time) => `将于 ${time} 继续`, conversation: '对话', answering: '正在回答…', timeline: '时间线',
     addRow: '添加一行', removeRow: '删除行', yes: '是', choosing: '请选择',
   },
+  inbox: {
+    title: '收件箱', hint: '需要人工参与的对话。列表会自动更新。', none: '没有人在等待人工服务。',
+    since: '自', waits: '等待人工服务', waitsEnded: '曾要求人工服务；对话已结束', talks: (name: string) => `${name} 正在对话`,
+    youTalk: '您正在对话', scriptTalks: '脚本正在对话', takeOver: '接管', giveBack: '交还', dismiss: '不需要人工',
+    backHint: '脚本正在等待。您交还对话后，它会再次提出它的问题。',
+  },
   write: {
     title: '编写', create: '新建脚本', begin: '开始', name: '名称', nameHint: '脚本在地址、API 和报表中的名称。',
     none: '还没有脚本', noneHint: '脚本是以文本写成的对话：说什么、问什么、如何决定。',
@@ -139,7 +145,7 @@ export const zh: Strings = {
     checkedOf: (count, total) => `已检查 ${total} 个会话中的 ${count} 个`, sound: (count) => `已检查 ${count} 个会话：没有损坏。`,
   },
   chat: {
-    code: '您的代码', codeHint: '由邀请您的人提供。每个代码只能使用一次。',
+    person: '工作人员', code: '您的代码', codeHint: '由邀请您的人提供。每个代码只能使用一次。',
     resumes: '在此设备上再次打开时，对话会从中断处继续。使用此设备的人都能看到它。',
     earlier: '显示更早的消息', reconnecting: '连接已中断，正在恢复…',
     unsent: '这条消息没有发出：', sendAgain: '重新发送', restart: '开始另一次对话', forget: '在此设备上开始新的对话',

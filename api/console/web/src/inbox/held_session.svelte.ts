@@ -1,0 +1,62 @@
+// A session that a person talks in: its messages as they come, and who talks.
+import { caller } from '../api/caller.svelte'
+import { api, dataOf, type Schemas } from '../api/client'
+import { followSession } from '../api/stream'
+import { Attempt } from '../parts/attempt.svelte'
+
+const PAGE = 200
+
+export class HeldSession {
+  view: Schemas['SessionView'] | null = $state.raw(null)
+  said: Schemas['ChatMessageView'][] = $state.raw([])
+  readonly work = new Attempt()
+  #stop = () => {}
+
+  constructor(readonly id: string) {}
+
+  get handOver(): Schemas['SessionHandOver'] | undefined {
+    return this.view?.handOver
+  }
+
+  /** Whether the caller is the person who talks. */
+  get isMine(): boolean {
+    return this.handOver?.operator === caller.view?.name
+  }
+
+  private get params() {
+    return { path: { sessionId: this.id } }
+  }
+
+  /** Read the session, and follow it from then on. */
+  open = () =>
+    this.work.run(async () => {
+      await this.#read()
+      const query = { after: this.view!.turn - 1, limit: 1 }
+      const turn = dataOf(await api.GET('/api/sessions/{sessionId}/snapshots', { params: { ...this.params, query } })).data[0]
+      this.close()
+      this.#stop = followSession(this.id, turn?.eventCount ?? 0, ['position'], () => void this.#read().catch(() => {})) // the next turn tries again
+    })
+
+  close() {
+    this.#stop()
+    this.#stop = () => {}
+  }
+
+  takeOver = () => this.#change(async () => dataOf(await api.POST('/api/sessions/{sessionId}/take-over', { params: this.params })))
+  giveBack = () => this.#change(async () => dataOf(await api.POST('/api/sessions/{sessionId}/give-back', { params: this.params })))
+  end = (reason: string) => this.#change(async () => dataOf(await api.POST('/api/sessions/{sessionId}/end', { params: this.params, body: { reason } })))
+  speak = (content: string) => this.#change(async () => dataOf(await api.POST('/api/sessions/{sessionId}/speak', { params: this.params, body: { content } })))
+
+  #change(change: () => Promise<unknown>) {
+    return this.work.run(async () => {
+      await change()
+      await this.#read()
+    })
+  }
+
+  async #read() {
+    const query = { order: 'desc' as const, limit: PAGE }
+    this.view = dataOf(await api.GET('/api/sessions/{sessionId}', { params: this.params })) // first: its turn is the last that is read
+    this.said = dataOf(await api.GET('/api/sessions/{sessionId}/messages', { params: { ...this.params, query } })).data.toReversed()
+  }
+}

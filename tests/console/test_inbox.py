@@ -1,0 +1,64 @@
+"""The inbox in a browser: a person takes a session over, talks to a participant, and gives it back."""
+
+import re
+
+from playwright.async_api import expect
+
+from tests.console.conftest import OpenPage
+from tests.support.server_process import ServerProcess
+
+HELP = """\
+cuebook: 1
+script: help
+title: Help
+actions:
+  - {ask: What is wrong?, into: problem}
+  - {emit: hand_over}
+  - {ask: How bad is it?, into: pain}
+  - {say: "Noted: {{ pain }}."}
+"""
+
+
+async def test_person_talks_to_a_participant_and_gives_the_conversation_back(
+    open_page: OpenPage, server: ServerProcess
+) -> None:
+    async with server.client() as api:
+        await api.publish_script(HELP, strict=False)
+        link = (await api.post("/api/links", json={"scriptId": "help"})).json()["linkId"]
+    chat, inbox = await open_page(f"/chat/{link}"), await open_page("/inbox")
+    await chat.get_by_role("button", name="Begin").click()
+    await chat.get_by_role("textbox").fill("My knee hurts.")
+    await chat.keyboard.press("Enter")
+    await expect(chat.get_by_text("How bad is it?")).to_be_visible()
+    await expect(inbox.get_by_text("waits for a person")).to_be_visible(timeout=15_000)  # the list renews itself
+    await inbox.get_by_role("table").get_by_role("link").click()
+    await inbox.get_by_role("button", name="Take over").click()
+    await expect(inbox.get_by_text("You talk")).to_be_visible()
+    await inbox.get_by_role("textbox", name="Message").fill("Hello, this is Kim.")
+    await inbox.keyboard.press("Enter")
+    await expect(chat.get_by_text("Hello, this is Kim.")).to_be_visible()
+    await expect(chat.get_by_text("A person")).to_be_visible()
+    await chat.get_by_role("textbox").fill("It hurts a lot.")
+    await chat.keyboard.press("Enter")
+    await expect(inbox.get_by_role("log")).to_contain_text("It hurts a lot.")
+    await inbox.get_by_role("button", name="Give back").click()
+    await expect(inbox.get_by_text("The script talks")).to_be_visible()
+    await expect(chat.get_by_text("How bad is it?")).to_have_count(2)
+    await chat.get_by_role("textbox").fill("Seven")
+    await chat.keyboard.press("Enter")
+    await expect(chat.get_by_text("Noted: Seven.")).to_be_visible()
+    await expect(inbox.get_by_role("status").filter(has_text=re.compile("over"))).to_be_visible()
+
+
+async def test_request_that_needs_nobody_is_dismissed(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(HELP, strict=False)
+        session = await api.create_session("help")
+        await api.send_texts(session, "My knee hurts.")
+    page = await open_page("/inbox")
+    await page.get_by_label("Language").select_option("zh")
+    await page.get_by_role("table").get_by_role("link").click()
+    await page.get_by_role("button", name="不需要人工").click()
+    await expect(page.get_by_text("脚本正在对话")).to_be_visible()
+    await page.get_by_role("link", name="← 收件箱").click()
+    await expect(page.get_by_text("没有人在等待人工服务。")).to_be_visible()
