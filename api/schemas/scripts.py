@@ -46,6 +46,10 @@ class ScriptToValidate(Body, frozen=True, kw_only=True):
     files: dict[str, ScriptText] = {}
 
 
+class ScriptToTest(ScriptToValidate, frozen=True, kw_only=True):
+    """A script to test without storing it. Those of its `files` whose names end in `.case.yaml` contain its cases."""
+
+
 class ProblemView(View, frozen=True, kw_only=True):
     """One problem of a script."""
 

@@ -273,3 +273,22 @@ async def test_completion_is_chosen_with_the_keyboard_and_explained(open_page: O
     await expect(text_of(page)).to_contain_text("- choose:")
     await page.locator(".cm-line").filter(has_text="into").first.get_by_text("into").hover()
     await expect(page.locator(".cm-meaning")).to_contain_text("Where the result is stored")
+
+
+async def test_cases_run_after_each_change_and_show_what_they_do_not_reach(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    panel = page.get_by_role("tabpanel")
+    await tab(page, "Cases")
+    await panel.get_by_role("button", name="Add a case").click()
+    await expect(text_of(page)).to_contain_text("script: my-talk.yaml")
+    await expect(panel.get_by_role("status")).to_have_text("1 of 1 cases pass")
+    await expect(panel).to_contain_text("1 / 1")
+    await write_at_end(page, '  - name: a name\n    turns:\n      - {}\n      - {say: Ana, expect: ["Hello Ben."]}\n')
+    await expect(panel.get_by_role("status")).to_have_text("1 of 2 cases pass")
+    await expect(panel).to_contain_text("Hello Ben.")
+    await page.get_by_label("File").select_option("")
+    await write_at_end(page, "  - if: name == 'Ben'\n    then:\n      - {say: Welcome back., id: back}\n")
+    await panel.get_by_role("button").filter(has_text="/back").click()
+    await page.keyboard.press("End")
+    await page.keyboard.insert_text(" # here")
+    await expect(text_of(page)).to_contain_text("id: back} # here")

@@ -12,6 +12,7 @@ from api.catalog.diff import diff
 from api.catalog.outline import outline
 from api.catalog.script_views import list_entry, problem_views, view
 from api.http.request import ApiRequest, Cursor, Limit, ScriptId, location
+from api.schemas.cases import CaseReport
 from api.schemas.scripts import (
     NewScript,
     Outline,
@@ -19,12 +20,15 @@ from api.schemas.scripts import (
     ScriptEntry,
     ScriptList,
     ScriptPatch,
+    ScriptToTest,
     ScriptToValidate,
     ScriptView,
     Validation,
     VersionList,
     WhichVersion,
 )
+from api.testing.cases.case_views import case_report
+from api.testing.cases.script_cases import run_cases
 from scripts.graph.graph import build_graph
 from scripts.model.script import FormName
 from scripts.parse.read_script import Reading, Source, read_script
@@ -104,6 +108,15 @@ async def outline_script(data: JSONBody[ScriptToValidate]) -> Outline:
         raise unusable(reading.problems)
     script = reading.script
     return await asyncio.to_thread(lambda: outline(build_graph(script)))
+
+
+@post("/scripts/test", status_code=200, summary="Test a script")
+async def test_script(data: JSONBody[ScriptToTest]) -> CaseReport:
+    """Run the cases in those files whose names end in `.case.yaml`, without a language model; nothing is stored."""
+    reading = await asyncio.to_thread(read_script, Source(data.yaml_content, "", data.files), "compat")
+    if reading.script is None:
+        raise unusable(reading.problems)
+    return case_report(await asyncio.to_thread(run_cases, reading, reading.script, data.files))
 
 
 @post("/scripts/{scriptId:str}/validate", status_code=200, summary="Validate a saved script")

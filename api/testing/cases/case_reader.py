@@ -3,8 +3,9 @@
 They use the same YAML as scripts (``yes`` is a text) and the same reader, so that every problem has a location.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -66,14 +67,39 @@ def read_cases(path: Path, scripts: dict[Path, Prepared | Reading], *, recording
     except FileUnreadable as error:
         problems.add("FILE_UNREADABLE", str(error).removeprefix(f"{path}: "))
         return CaseReading(str(path), (), problems.sorted(), frozenset({path.resolve()}))
+    written = _written(text, problems)
+    cases: tuple[FoundCase, ...] = ()
+    if written is not None:
+        script = prepare(beside(path, written.file.script), scripts)
+        cases = tuple(_found(str(path), written, script, partial(beside, path), recording=recording))
+    files = _depends_on(path, written.file if written is not None else None, scripts)
+    return CaseReading(str(path), () if problems.fatal else cases, problems.sorted(), files, text)
+
+
+def read_case_text(name: str, text: str, script: Prepared) -> CaseReading:
+    """Return the cases of a text for a script that is at hand, whichever script it names; none if it has an error.
+
+    Its cases cannot name files of replies.
+    """
+    problems = Problems(name)
+    written = _written(text, problems)
+    cases = () if written is None else tuple(_found(name, written, script, None, recording=False))
+    return CaseReading(name, () if problems.fatal else cases, problems.sorted(), text=text)
+
+
+class _Written(Struct, frozen=True):
+    """A case file as it is written."""
+
+    tree: Tree
+    file: CaseFile
+    reader: Reader
+
+
+def _written(text: str, problems: Problems) -> _Written | None:
     tree = read_tree(text, problems)
     reader = Reader(problems, lenient=False)
     file = reader.read(tree, CaseFile) if tree is not None else None
-    cases: tuple[FoundCase, ...] = ()
-    if tree is not None and file is not None and not problems.fatal:
-        cases = tuple(_found(path, tree, file, reader, scripts, recording=recording))
-    files = _depends_on(path, file, scripts)
-    return CaseReading(str(path), () if problems.fatal else cases, problems.sorted(), files, text)
+    return None if tree is None or file is None or problems.fatal else _Written(tree, file, reader)
 
 
 def _depends_on(path: Path, file: CaseFile | None, scripts: dict[Path, Prepared | Reading]) -> frozenset[Path]:
@@ -98,9 +124,15 @@ def prepare(path: Path, scripts: dict[Path, Prepared | Reading]) -> Prepared | R
 
 
 def _found(
-    path: Path, tree: Tree, file: CaseFile, reader: Reader, scripts: dict[Path, Prepared | Reading], *, recording: bool
+    name: str,
+    from_file: _Written,
+    script: Prepared | Reading,
+    path_of: Callable[[str], Path] | None,
+    *,
+    recording: bool,
 ) -> Iterator[FoundCase]:
-    script = prepare(beside(path, file.script), scripts)
+    """Yield the cases of a file; `path_of` returns the path of a file that it names, None: it can name none."""
+    tree, file, reader = from_file.tree, from_file.file, from_file.reader
     if isinstance(script, Reading):
         first = script.errors[0]
         reader.add("USE_NOT_FOUND", f"the script cannot be run: {first}", place(tree, "script"), first.fix)
@@ -110,7 +142,7 @@ def _found(
     for case, part in zip(file.cases, written.items if isinstance(written, SequenceTree) else (), strict=True):
         _check_turns(case, part, reader)
         check_names(case, part, script.program, reader)
-        cassette = beside(path, case.model) if case.model is not None else None
+        cassette = path_of(case.model) if case.model is not None and path_of is not None else None
         model = _model(case, part, reader, cassette, recording=recording)
         now = _moment(case.now, place(part, "now"), reader)
         if case.timezone and zone_of(case.timezone) is None:
@@ -119,7 +151,7 @@ def _found(
         if now is not None:
             memories = tuple(_memories(case, part, now, reader))
             tools = _tools(part, reader, cassette, recording=recording)
-            found = FoundCase(str(path), case, script, model, now, part, cassette, before, memories, tools)
+            found = FoundCase(name, case, script, model, now, part, cassette, before, memories, tools)
             earlier[case.name] = found
             yield found
 
@@ -188,6 +220,9 @@ def _moment(written: str, at: Location, reader: Reader) -> datetime | None:
 def _model(case: Case, tree: Tree, reader: Reader, cassette: Path | None, *, recording: bool) -> Model:
     if case.replies and cassette is not None:
         reader.add("KEY_CONFLICT", "`replies` and `model` in one case", place(tree, "model"), "Keep one of them.")
+    elif case.model is not None and cassette is None:
+        message = "a case on a server cannot name a file of replies"
+        reader.add("USE_NOT_FOUND", message, place(tree, "model"), "Write the replies in the case, with `replies`.")
     elif case.replies and isinstance(tree, MappingTree) and (written := tree.get("replies")) is not None:
         return ScriptedModel(read_replies(written, reader))
     elif cassette is not None and not recording:

@@ -89,6 +89,7 @@ POST /api/scripts/import                                        401  403 yes    
 GET /api/scripts/{scriptId}                                    401  yes yes    yes     yes    yes   yes    403 403 403
 PATCH /api/scripts/{scriptId}                                  401  403 yes    403     403    yes   yes    403 403 403
 POST /api/scripts/validate                                      401  403 yes    403     403    yes   yes    403 403 403
+POST /api/scripts/test                                          401  403 yes    403     403    yes   yes    403 403 403
 POST /api/scripts/outline                                       401  403 yes    403     403    yes   yes    403 403 403
 GET /api/drafts                                                 401  403 yes    403     403    yes   yes    403 403 403
 GET /api/drafts/{draftId}                                       401  403 yes    403     403    yes   yes    403 403 403

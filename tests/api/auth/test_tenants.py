@@ -83,6 +83,7 @@ BODIES: dict[str, Any] = {
     "POST /api/scripts/import": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/validate": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/outline": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
+    "POST /api/scripts/test": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/analytics/queries": {"name": "of the thief", "sql": "SELECT 1"},
     "PUT /api/analytics/queries/{queryId}": {"name": "of the thief", "sql": "SELECT 1"},
     "POST /api/reviews": {

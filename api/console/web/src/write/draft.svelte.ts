@@ -4,6 +4,7 @@ import { newScript } from './snippets'
 
 const SAVE_MS = 800 // after the last key
 const CHECK_MS = 350
+export const CASE_SUFFIX = '.case.yaml'
 
 export type Saving = 'saved' | 'waiting' | 'saving' | 'conflict' | 'failed'
 
@@ -16,6 +17,8 @@ export class Draft {
   version: Schemas['ScriptEntry'] | null = $state.raw(null)
   problems: Schemas['ProblemView'][] = $state.raw([])
   outline: Schemas['Outline'] | null = $state.raw(null)
+  report: Schemas['CaseReport'] | null = $state.raw(null)
+  caseError = $state('') // why the cases could not be run
   isValid = $state(false)
   isChecked = $state(false)
   revision = $state(0) // 0: there is no draft
@@ -30,6 +33,11 @@ export class Draft {
   /** Whether the text differs from the last version. */
   get isChanged(): boolean {
     return this.version === null || this.revision > 0 || this.saving !== 'saved'
+  }
+
+  /** The files with test cases. */
+  get caseFiles(): string[] {
+    return Object.keys(this.files).filter((name) => name.endsWith(CASE_SUFFIX))
   }
 
   get hasUnsaved(): boolean {
@@ -165,6 +173,18 @@ export class Draft {
     if (!found.valid) return
     const outline = await api.POST('/api/scripts/outline', { body }).then(dataOf).catch(() => null)
     if (outline && whole === this.whole) this.outline = outline
+  }
+
+  /** Run the test cases on the text as it is. */
+  async runCases() {
+    const whole = this.whole
+    const body = { yamlContent: this.text || ' ', files: this.files }
+    try {
+      const report = dataOf(await api.POST('/api/scripts/test', { body }))
+      if (whole === this.whole) [this.report, this.caseError] = [report, '']
+    } catch (problem) {
+      if (whole === this.whole) this.caseError = problem instanceof Error ? problem.message : String(problem)
+    }
   }
 
   /** Store the text as a version, which new sessions run if it is published; return the version. */

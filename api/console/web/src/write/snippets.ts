@@ -16,6 +16,19 @@ export const snippets = {
 export type SnippetName = keyof typeof snippets
 
 /** The beginning of a new script. */
+/** Return the text of a first case: the beginning of a script. */
+export function newCases(id: string): string {
+  return `script: ${id}.yaml
+cases:
+  - name: the beginning
+    turns:
+      - expect: ["*"]
+      # - say: hello
+      #   expect: ["*"]
+    end: {status: waiting_input}
+`
+}
+
 export function newScript(id: string): string {
   return `cuebook: 1\nscript: ${id}\nactions:\n  - ask: What is your name?\n    into: name\n  - say: "Hello, {{ name }}!"\n`
 }
