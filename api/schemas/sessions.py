@@ -249,6 +249,8 @@ class SessionView(Snapshot, frozen=True, kw_only=True):
     session_id: str
     user_id: str
     script_id: str
+    script_version: int
+    """The version of the script that it runs."""
     status: Status
     ai_message: str
     error: TurnErrorView | None

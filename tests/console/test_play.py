@@ -146,3 +146,52 @@ async def test_a_form_shows_what_is_missing(open_page: OpenPage, server: ServerP
     await page.get_by_label(re.compile("Your name")).fill("Ana")
     await page.get_by_role("button", name="Submit").click()
     await expect(page.get_by_role("log")).to_contain_text("Ana has 1.")
+
+
+async def test_two_conversations_are_compared_from_a_turn_on(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    await say(page, "Ana")
+    await say(page, "41")
+    await page.get_by_role("button", name="so so").click()
+    await expect(page.get_by_role("log")).to_contain_text("Noted as B, Ana.")
+    await page.get_by_role("button", name="Compare from here (0)").click()
+    first, second = page.get_by_role("region", name="First"), page.get_by_role("region", name="Second")
+    await expect(first.get_by_role("log")).to_contain_text("Noted as B, Ana.")
+    await expect(second.get_by_role("log")).not_to_contain_text("Ana")
+    await second.get_by_label("Message").fill("Ben")
+    await page.keyboard.press("Enter")
+    await expect(second.get_by_role("log")).to_contain_text("How old are you, Ben?")
+    await page.get_by_role("button", name="Give the same replies").click()
+    await expect(second.get_by_role("log")).to_contain_text("Noted as B, Ben.")
+    row = page.get_by_role("row").filter(has_text="nickname")
+    await expect(row).to_contain_text('"Ana"')
+    await expect(row).to_contain_text('"Ben"')
+    await expect(page.get_by_role("row").filter(has_text="age")).to_have_count(0)
+
+
+async def test_second_conversation_continues_with_another_version(open_page: OpenPage, server: ServerProcess) -> None:
+    text = "cuebook: 1\nscript: words\nactions:\n  - {ask: Your name?, into: name, id: who}\n  - {say: Hello., id: hello}\n"
+    async with server.client() as api:
+        await api.publish_script(text, strict=False)
+        await api.publish_script(text.replace("Hello.", "Good day."), strict=False)
+    page = await open_page("/play")
+    await begin(page, "words")
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("Good day.")
+    await page.get_by_role("button", name="Compare from here (0)").click()
+    second = page.get_by_role("region", name="Second")
+    await page.get_by_label("Version").select_option("1")
+    await page.get_by_role("button", name="Give the same replies").click()
+    await expect(second.get_by_role("log")).to_contain_text("Hello.")
+
+
+async def test_moment_that_a_session_waits_for_comes_at_once(open_page: OpenPage, server: ServerProcess) -> None:
+    text = "cuebook: 1\nscript: waits\nactions:\n  - say: Until then.\n  - wait: 3 days\n  - say: There you are.\n"
+    async with server.client() as api:
+        await api.publish_script(text, strict=False)
+    page = await open_page("/play")
+    await page.get_by_label("Script").select_option("waits")
+    await page.get_by_role("button", name="Begin").click()
+    await page.get_by_role("button", name="Now (3 days)").click()
+    await expect(page.get_by_role("log")).to_contain_text("There you are.")

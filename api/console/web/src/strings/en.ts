@@ -64,7 +64,9 @@ export const en = {
     pick: 'Talk to a published script, and see what it does.', changes: 'This turn', noChanges: 'No variable changed.',
     warnings: 'Warnings', ended: 'The conversation is over.', open: 'Open', waitsUntil: (time: string) => `Continues at ${time}`,
     conversation: 'Conversation', answering: 'Answering…', timeline: 'Timeline', addRow: 'Add a row', removeRow: 'Remove row',
-    yes: 'Yes', choosing: 'Please choose',
+    yes: 'Yes', choosing: 'Please choose', timers: 'What happens by itself', skip: 'Now', kinds: { wait: 'The wait ends', remind: 'Reminder', expire: 'The question ends' } as Record<string, string>,
+    compare: 'Compare from here', first: 'First', second: 'Second', repeat: 'Give the same replies', alone: 'The first alone',
+    differences: 'Variables that differ', noDifferences: 'No variable differs.',
   },
   inbox: {
     title: 'Inbox', hint: 'Conversations in which a person is wanted. The list renews itself.', none: 'Nobody waits for a person.',

@@ -59,7 +59,9 @@ export const zh: Strings = {
     noScriptsHint: '请指定脚本文件夹启动服务器，或通过 API 发布一个。', pick: '与已发布的脚本对话，并查看它做了什么。',
     changes: '本轮', noChanges: '没有变量改变。', warnings: '警告', ended: '对话已结束。', open: '打开',
     waitsUntil: (time) => `将于 ${time} 继续`, conversation: '对话', answering: '正在回答…', timeline: '时间线',
-    addRow: '添加一行', removeRow: '删除行', yes: '是', choosing: '请选择',
+    addRow: '添加一行', removeRow: '删除行', yes: '是', choosing: '请选择', timers: '自动发生的事', skip: '立即', kinds: { wait: '等待结束', remind: '提醒', expire: '问题过期' },
+    compare: '从这里比较', first: '第一个', second: '第二个', repeat: '给出相同的回答', alone: '只看第一个',
+    differences: '不同的变量', noDifferences: '没有不同的变量。',
   },
   inbox: {
     title: '收件箱', hint: '需要人工参与的对话。列表会自动更新。', none: '没有人在等待人工服务。',

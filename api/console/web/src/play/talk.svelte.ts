@@ -1,0 +1,162 @@
+// One conversation with a script: what was said, its state, and what the last turn changed.
+import { api, dataOf, type Schemas } from '../api/client'
+import { runTurn, type Frame } from '../api/stream'
+import { Attempt } from '../parts/attempt.svelte'
+import { allPages } from '../parts/pages.svelte'
+
+export type Said = { number: number; role: string; content: string; media?: Record<string, string>; reply?: Schemas['NewMessage']; pending?: boolean }
+type Event = { kind: string; data: Record<string, any> }
+
+const PAGE = 200
+
+export class Talk {
+  session: Schemas['SessionView'] | null = $state.raw(null)
+  said: Said[] = $state([])
+  turns: Schemas['SnapshotEntry'][] = $state.raw([])
+  events: Event[] = $state([])
+  timers: Schemas['TimerView'][] = $state.raw([])
+  title = $state('')
+  readonly work = new Attempt()
+
+  get isBusy(): boolean {
+    return this.work.isBusy
+  }
+
+  /** The variable writes of the last turn. */
+  get changes(): Record<string, any>[] {
+    return this.events.filter((each) => each.kind === 'variable').map((each) => each.data)
+  }
+
+  get warnings(): Record<string, any>[] {
+    return this.events.filter((each) => each.kind === 'warning').map((each) => each.data)
+  }
+
+  /** The variables that the last turn wrote, as `scope.name`. */
+  get changed(): Set<string> {
+    return new Set(this.changes.map((each) => `${each.scope}.${each.name}`))
+  }
+
+  /** Begin a session; return its id, or undefined if it could not begin. */
+  async begin(scriptId: string, userId: string, version?: number): Promise<string | undefined> {
+    let id: string | undefined
+    await this.#attempt(async () => {
+      this.said = []
+      this.events = []
+      const body = { scriptId, scriptVersion: version, userId }
+      const answer = await runTurn<Schemas['SessionStart']>('/api/sessions', body, (frame) => this.#onFrame(frame))
+      await this.#readSession(answer.sessionId)
+      id = answer.sessionId
+    })
+    return id
+  }
+
+  /** Open a session with its newest messages and its last turn. */
+  open(id: string) {
+    return this.#attempt(async () => {
+      const params = { path: { sessionId: id } }
+      const messages = dataOf(await api.GET('/api/sessions/{sessionId}/messages', { params: { ...params, query: { order: 'desc', limit: PAGE } } }))
+      this.said = messages.data.toReversed().map(saidOf)
+      this.turns = []
+      await this.#readSession(id)
+      const turn = this.turns.at(-1)?.turn
+      if (turn === undefined) return
+      const path = { sessionId: id, turn }
+      this.events = dataOf(await api.GET('/api/sessions/{sessionId}/snapshots/{turn}', { params: { path } })).events
+    })
+  }
+
+  send(reply: Schemas['NewMessage'], shown: string): Promise<boolean> {
+    const current = this.session
+    if (!current || this.isBusy) return Promise.resolve(false)
+    return this.#attempt(async () => {
+      this.events = []
+      this.said.push({ number: (this.said.at(-1)?.number ?? 0) + 1, role: 'user', content: shown, pending: true })
+      const path = `/api/sessions/${encodeURIComponent(current.sessionId)}/messages`
+      await runTurn<Schemas['TurnAnswer']>(path, reply, (frame) => this.#onFrame(frame), { 'If-Match': `"${current.turn}"` })
+      this.said = this.said.filter((each) => !each.pending)
+      await this.#readSession(current.sessionId)
+    })
+  }
+
+  /** Let a moment come now for which the session waits. */
+  fire(timerId: string) {
+    return this.#change(async (path) => dataOf(await api.POST('/api/sessions/{sessionId}/timers/fire', { params: { path }, body: { timerId } })))
+  }
+
+  rewind(turn: number) {
+    return this.#change(async (path) => dataOf(await api.POST('/api/sessions/{sessionId}/rewind', { params: { path }, body: { turn } })))
+  }
+
+  /** Continue with another version of the script. Fails if the session cannot move to it. */
+  migrate(version: number) {
+    return this.#change(async (path) => {
+      const moved = dataOf(await api.POST('/api/sessions/{sessionId}/migrate', { params: { path }, body: { version, dryRun: false } }))
+      if (moved.verdict === 'blocked') throw new Error(moved.why.join(' '))
+    })
+  }
+
+  /** Copy the session as it was after a turn; return the id of the copy, or undefined. */
+  async fork(turn: number): Promise<string | undefined> {
+    let id: string | undefined
+    await this.#attempt(async () => {
+      const params = { path: { sessionId: this.session!.sessionId } }
+      id = dataOf(await api.POST('/api/sessions/{sessionId}/fork', { params, body: { turn } })).sessionId
+    })
+    return id
+  }
+
+  /** Return the turn that ended with this message; undefined within a turn and for the last one. */
+  turnEnding(number: number): number | undefined {
+    return this.turns.slice(0, -1).findLast((each) => each.messageCount === number)?.turn
+  }
+
+  async #attempt(action: () => Promise<void>): Promise<boolean> {
+    const isDone = await this.work.run(action)
+    if (!isDone) this.said = this.said.filter((each) => !each.pending)
+    return isDone
+  }
+
+  async #change(change: (path: { sessionId: string }) => Promise<unknown>): Promise<boolean> {
+    const id = this.session!.sessionId
+    const isDone = await this.#attempt(async () => void (await change({ sessionId: id })))
+    return isDone && (await this.open(id))
+  }
+
+  async #readSession(id: string) {
+    const params = { path: { sessionId: id } }
+    const isOther = this.session?.sessionId !== id
+    this.session = dataOf(await api.GET('/api/sessions/{sessionId}', { params }))
+    const known = isOther ? [] : this.turns
+    const after = known.at(-1)?.turn ?? -1
+    const since = await allPages(async (cursor) => {
+      const query = { after: cursor === undefined ? after : Number(cursor), limit: PAGE }
+      return dataOf(await api.GET('/api/sessions/{sessionId}/snapshots', { params: { ...params, query } }))
+    })
+    this.turns = [...known, ...since]
+    this.timers = dataOf(await api.GET('/api/timers', { params: { query: { sessionId: id } } })).data
+    if (isOther) {
+      const path = { scriptId: this.session.scriptId }
+      this.title = (await api.GET('/api/scripts/{scriptId}', { params: { path } })).data?.scriptName ?? ''
+    }
+  }
+
+  #onFrame({ event, data }: Frame) {
+    if (event === 'message.delta') {
+      const found = this.said.find((each) => each.number === data.message && each.pending)
+      if (found) found.content += data.text
+      else this.said.push({ number: data.message, role: 'assistant', content: data.text, pending: true })
+    } else if (event === 'message.reset') {
+      this.said = this.said.filter((each) => !(each.pending && each.number >= data.message))
+    } else if (event === 'message') {
+      this.said = [...this.said.filter((each) => each.number !== data.number), saidOf(data)].sort((a, b) => a.number - b.number)
+    }
+    if (!event.startsWith('message.') && !['turn', 'position', 'error'].includes(event)) this.events.push({ kind: event, data })
+  }
+}
+
+function saidOf(message: Record<string, any>): Said {
+  const { number, role, content, metadata } = message
+  const { choice, form } = metadata ?? {}
+  const reply = role === 'user' ? (choice ? { choice } : form ? { form } : { content }) : undefined
+  return { number, role, content, media: metadata?.media, reply }
+}
