@@ -171,7 +171,7 @@ async def test_two_conversations_are_compared_from_a_turn_on(open_page: OpenPage
 
 
 async def test_second_conversation_continues_with_another_version(open_page: OpenPage, server: ServerProcess) -> None:
-    text = "cuebook: 1\nscript: words\nactions:\n  - {ask: Your name?, into: name, id: who}\n  - {say: Hello., id: hello}\n"
+    text = "cuebook: 1\nscript: words\nactions:\n  - {ask: Your name?, into: name, id: who}\n  - say: Hello.\n"
     async with server.client() as api:
         await api.publish_script(text, strict=False)
         await api.publish_script(text.replace("Hello.", "Good day."), strict=False)
