@@ -423,6 +423,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """Where snapshots are written; the default is `snapshots` in `data`."""
     snapshot_keep: Annotated[int, Meta(ge=1, le=10_000)] = 7
     """How many snapshots of a tenant are stored."""
+    dashboard_keep: Annotated[int, Meta(ge=1, le=10_000)] = 30
+    """How many files of a scheduled dashboard are stored."""
     snapshot_masked: bool = True
     """Whether snapshots omit messages and personal values."""
     snapshot_storage_version: StorageVersion = OWN

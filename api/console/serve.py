@@ -21,7 +21,19 @@ WIDGET: Final = "widget.js"
 """The script by which pages of other sites show the chat page in a frame."""
 ASSETS: Final = "assets"
 """The folder of files whose names contain a digest of their content."""
-SCREENS: Final = ("analytics", "inbox", "memory", "operate", "play", "reviews", "sessions", "sign-in", "sql", "write")
+SCREENS: Final = (
+    "analytics",
+    "dashboards",
+    "inbox",
+    "memory",
+    "operate",
+    "play",
+    "reviews",
+    "sessions",
+    "sign-in",
+    "sql",
+    "write",
+)
 """The first part of the addresses of the console; the page itself decides what it shows there."""
 OPEN_PATHS: Final = frozenset({"", ASSETS, CHATS, WIDGET, *SCREENS})
 """The first parts of the paths that need no key: the pages contain no data."""

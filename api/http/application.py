@@ -29,6 +29,7 @@ from api.http.routes import (
     analytics,
     console,
     contexts,
+    dashboards,
     documentation,
     drafts,
     events,
@@ -78,7 +79,7 @@ def _router(tag: str, *modules: ModuleType, path: str = "/api") -> Router:
 ROUTERS = (
     _router("Sessions", sessions, session_lists, lifecycle, hand_overs, contexts, events, timers),
     transfers.exports,
-    _router("Analytics", analytics, saved_queries, path="/api/analytics"),
+    _router("Analytics", analytics, saved_queries, dashboards, path="/api/analytics"),
     _router("Memory", memory_units, memory_groups, memory),
     memory_files.exports,
     _router("Scripts", scripts, drafts),

@@ -7,6 +7,8 @@ from functools import partial
 
 import msgspec
 
+from api.analytics.dashboards.dashboards import Dashboards
+from api.analytics.dashboards.files import DashboardFiles
 from api.analytics.files import AnalyticsFiles
 from api.analytics.process import Processes
 from api.analytics.queries import AnalyticsQueries
@@ -118,7 +120,10 @@ class Services:
         files = AnalyticsFiles(store, self.catalog, self.processes, settings.data, self.metrics)
         self.analytics = AnalyticsQueries(files, self.processes, self.metrics)
         self.snapshots = Snapshots(store, self.analytics, settings, clock)
-        self.deletion = Deletion(self.chat, self.turn_runner, self.keys, files, self.snapshots)
+        self.dashboards = Dashboards(store, self.analytics, clock, ids)
+        self.dashboard_files = DashboardFiles(self.dashboards, settings, clock)
+        copies = (self.snapshots, self.dashboard_files)
+        self.deletion = Deletion(self.chat, self.turn_runner, self.keys, files, copies)
         self._watch()
 
     def _tools(self) -> ToolsOfTurn:

@@ -1,13 +1,14 @@
 """Deletes sessions, and users with all their data, from the database and from memory."""
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
+from typing import Protocol
 
 import structlog
 from msgspec import Struct
 
 from api.analytics.files import AnalyticsFiles
-from api.analytics.schedule import Snapshots
 from api.auth.api_keys import ApiKeys
 from api.errors import ApiError
 from api.sessions.chat import Chat
@@ -28,15 +29,22 @@ class ErasureReceipt(Struct, frozen=True):
     compacted: bool
 
 
+class Copies(Protocol):
+    """Files that the server wrote from the database."""
+
+    async def forget(self, tenant: str) -> None:
+        """Remove the files of a tenant, so that none contains erased data."""
+
+
 class Deletion:
     """Deletes sessions and users of all tenants."""
 
     def __init__(
-        self, chat: Chat, runner: TurnRunner, keys: ApiKeys, analytics: AnalyticsFiles, snapshots: Snapshots
+        self, chat: Chat, runner: TurnRunner, keys: ApiKeys, analytics: AnalyticsFiles, copies: Sequence[Copies]
     ) -> None:
         self._chat = chat
         self._analytics = analytics
-        self._snapshots = snapshots
+        self._copies = copies
         self._keys = keys
         self._store: Store = runner.store
         self._clock = runner.clock
@@ -73,7 +81,8 @@ class Deletion:
             await self._store.maintenance.require_compactable()
         receipt = await self._chat.run_shielded(self._erase(tenant, user_id))
         await self._analytics.drop(tenant)
-        await self._snapshots.forget(tenant)
+        for copies in self._copies:
+            await copies.forget(tenant)
         if not compact:
             return receipt
         try:

@@ -234,17 +234,6 @@ class ScriptTextRow(msgspec.Struct, frozen=True):
     """The format it was written in, such as `native` or `session`."""
 
 
-class SavedQueryRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A query over the analytics tables that an analyst saved, for all analysts of the tenant."""
-
-    tenant: str
-    query_id: str
-    name: str
-    sql: str
-    created_at: datetime
-    updated_at: datetime
-
-
 class DraftEntryRow(msgspec.Struct, frozen=True, kw_only=True):
     """The unpublished changes of a script, without its text."""
 

@@ -47,13 +47,23 @@ async def a_review(server: ServerProcess, session: str, name: str = "Warmth") ->
         return str((await api.post("/api/reviews", json=body)).json()["reviewId"])
 
 
+async def a_dashboard(server: ServerProcess, name: str = "Weekly") -> str:
+    tiles = [{"report": "activity"}, {"report": "funnel", "parameters": {"script": "visit"}, "title": name}]
+    async with server.client() as api:
+        made = await api.post("/api/analytics/dashboards", json={"name": name, "tiles": tiles})
+        return str(made.json()["dashboardId"])
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProcess, theme: str) -> None:
     session = await a_session(server)
     review = await a_review(server, session)
+    board = await a_dashboard(server)
     for path, ready in (
         ("/reviews", "Warmth"),
         (f"/reviews/{review}", "What may I call you?"),
+        ("/dashboards", "Weekly"),
+        (f"/dashboards/{board}", "Activity over time"),
         ("/inbox", "Nobody waits for a person."),
         (f"/inbox/{session}", "How are you?"),
         ("/sessions", "First visit"),
@@ -77,7 +87,10 @@ async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProce
 async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server: ServerProcess) -> None:
     session = await a_session(server)
     review = await a_review(server, session)
+    board = await a_dashboard(server)
     for path in (
+        "/dashboards",
+        f"/dashboards/{board}",
         "/inbox",
         f"/inbox/{session}",
         "/reviews",
@@ -118,6 +131,7 @@ async def test_hostile_texts_are_texts(open_page: OpenPage, server: ServerProces
         "/sessions",
         f"/sessions/{session['sessionId']}",
         f"/play/{session['sessionId']}",
+        f"/inbox/{session['sessionId']}",
     ):
         page = await open_page(path)
         await expect(page.get_by_role("main")).to_contain_text("onerror")

@@ -6,8 +6,8 @@ from litestar.params import JSONBody
 from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, Limit, QueryId, location
 from api.schemas.analytics import QueryText, SavedQuery, SavedQueryList
+from store.interface.analyst_rows import SavedQueryRow
 from store.interface.errors import RowRefused
-from store.interface.rows import SavedQueryRow
 
 
 @get("/queries", summary="List saved queries")

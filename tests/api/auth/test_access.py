@@ -32,6 +32,8 @@ STRANGERS = {
     "draftId": "nothing",
     "linkId": "nothing",
     "queryId": "nothing",
+    "dashboardId": "nothing",
+    "fileName": "nothing",
     "reviewId": "nothing",
     "participantId": "0" * 32,
     "report": "nothing",

@@ -105,6 +105,14 @@ GET /api/analytics/model                                        401  403 403    
 GET /api/analytics/status                                       401  403 403    yes     yes    yes   yes    403 403 403
 POST /api/analytics/query                                       401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/analytics/reports                                      401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/dashboards                                   401  403 403    yes     yes    yes   yes    403 403 403
+POST /api/analytics/dashboards                                  401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/dashboards/{dashboardId}                     401  403 403    yes     yes    yes   yes    403 403 403
+PUT /api/analytics/dashboards/{dashboardId}                     401  403 403    yes     yes    yes   yes    403 403 403
+DELETE /api/analytics/dashboards/{dashboardId}                  401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/dashboards/{dashboardId}/page                401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/dashboards/{dashboardId}/files               401  403 403    yes     yes    yes   yes    403 403 403
+GET /api/analytics/dashboards/{dashboardId}/files/{fileName}    401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/analytics/queries                                      401  403 403    yes     yes    yes   yes    403 403 403
 POST /api/analytics/queries                                     401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/analytics/queries/{queryId}                            401  403 403    yes     yes    yes   yes    403 403 403
@@ -188,6 +196,8 @@ IDS = {
     "draftId": "nothing",
     "linkId": "nothing",
     "queryId": "nothing",
+    "dashboardId": "nothing",
+    "fileName": "nothing",
     "reviewId": "nothing",
     "participantId": "0" * 32,
     "report": "nothing",

@@ -30,6 +30,8 @@ STRANGE = {
     "linkId": "1f3c9d6e22221f3c9d6e2222",
     "reviewId": "1f3c9d6e-8888-4b0e-9f3a-5d1c0a6b7e99",
     "queryId": "1f3c9d6e-7777-4b0e-9f3a-5d1c0a6b7e88",
+    "dashboardId": "1f3c9d6e-8888-4b0e-9f3a-5d1c0a6b7e88",
+    "fileName": "2026-01-01T000000Z.html",
     "participantId": "1f3c9d6e22221f3c9d6e22221f3c9d6e",
     "userId": "ana",  # the same in both tenants
     "draftId": "intake",  # also
@@ -84,6 +86,8 @@ BODIES: dict[str, Any] = {
     "POST /api/scripts/validate": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/outline": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
     "POST /api/scripts/test": {"yamlContent": NEW_SCRIPT, "files": GLOBALS},
+    "POST /api/analytics/dashboards": {"name": "of the thief", "tiles": []},
+    "PUT /api/analytics/dashboards/{dashboardId}": {"name": "of the thief", "tiles": []},
     "POST /api/analytics/queries": {"name": "of the thief", "sql": "SELECT 1"},
     "PUT /api/analytics/queries/{queryId}": {"name": "of the thief", "sql": "SELECT 1"},
     "POST /api/reviews": {
@@ -144,7 +148,8 @@ QUERIES |= {
 """What a GET cannot do without."""
 FOR_PARTICIPANTS = {"/api/links/{linkId}/page", "/api/links/{linkId}/sessions"}
 """What is for all who have a link, of whatever tenant."""
-FILES = {f"/api/analytics/{path}" for path in ("snapshot", "status")}
+_FILES = ("snapshot", "status", "dashboards/{dashboardId}/page", "dashboards/{dashboardId}/files/{fileName}")
+FILES = {f"/api/analytics/{path}" for path in _FILES}
 """What has other bytes, or tells of another moment, each time, however much it says the same."""
 
 
@@ -185,12 +190,17 @@ class Tenant:
         drafted = await self.ask("PUT", "/api/drafts/intake", {"yamlContent": f"a draft of {self.mark}"})
         assert drafted.status_code == 200, drafted.text
         saved = await self.ask("POST", "/api/analytics/queries", {"name": self.mark, "sql": f"SELECT '{self.mark}'"})
+        board = {"name": self.mark, "tiles": [{"queryId": saved.json()["queryId"]}]}
+        dashboard = await self.ask("POST", "/api/analytics/dashboards", board)
+        assert dashboard.status_code == 201, dashboard.text
         question = {"questionId": "good", "text": self.mark, "kind": "text"}
         review = {"name": self.mark, "questions": [question], "sessionIds": [session_id]}
         reviewed = await self.ask("POST", "/api/reviews", review)
         assert reviewed.status_code == 201, reviewed.text
         self.ids = {
             "reviewId": reviewed.json()["reviewId"],
+            "dashboardId": dashboard.json()["dashboardId"],
+            "fileName": "2026-01-01T000000Z.html",
             "draftId": "intake",
             "linkId": link,
             "queryId": saved.json()["queryId"],

@@ -25,6 +25,11 @@ export const screens = {
   },
   analytics: { title: () => t().analytics.title, roles: ['analyst', 'reader'], load: () => import('./Analytics.svelte') },
   sql: { title: () => t().analytics.sql, roles: ['analyst', 'reader'], load: () => import('./Sql.svelte') },
+  dashboards: {
+    title: () => t().dashboards.title,
+    roles: ['analyst', 'reader'],
+    load: () => (route.place ? import('./Dashboard.svelte') : import('./Dashboards.svelte')),
+  },
   reviews: {
     title: () => t().review.title,
     roles: ['reader'],

@@ -179,6 +179,14 @@ export const en = {
       OFFLINE: 'The server cannot be reached. Check your connection, then try again.',
     } as Record<string, string>,
   },
+  dashboards: {
+    title: 'Dashboards', create: 'New dashboard', none: 'There are no dashboards. A dashboard shows reports and saved queries together.', tiles: 'Parts',
+    schedule: 'Schedule', changed: 'Changed', every: { day: 'Every day', week: 'Every Monday', month: 'Every first day of a month' }, never: 'Not scheduled',
+    add: 'Add a part', arrange: 'Arrange', download: 'Download as a page', empty: 'Add a report or a saved query.', earlier: 'Move back', later: 'Move on',
+    wide: 'Whole width', narrow: 'Half the width', remove: 'Remove', shows: 'What it shows', heading: 'Title (empty: its own)', save: 'Save',
+    scheduleHint: 'The server writes the dashboard as a page, without texts and user ids, at this hour in its time zone.', when: 'When', hour: 'Hour',
+    files: 'Written pages', noFiles: 'None was written yet.', deleteTitle: 'Delete this dashboard?', deleteHint: 'Its written pages are deleted as well. The reports and queries stay.',
+  },
   analytics: {
     title: 'Analytics', reports: 'Reports', sql: 'SQL', pick: 'Select a report, or write a query.', parameters: 'Parameters',
     run: 'Run', runKeys: 'Ctrl + Enter', unmasked: 'With texts and user ids', running: 'Running…', chart: 'Chart', result: 'Result',

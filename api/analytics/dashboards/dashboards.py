@@ -1,0 +1,153 @@
+"""Create, change and show dashboards."""
+
+import msgspec
+
+from api.analytics.dashboards.page import Part, dashboard_page
+from api.analytics.queries import AnalyticsQueries
+from api.errors import ApiError
+from api.schemas.analytics import Form, NewAnalyticsQuery
+from api.schemas.dashboards import DashboardText, DashboardView, Tile
+from runtime.state.ports import Clock, Ids
+from store.analytics.reporting import report_named, statement
+from store.interface.analyst_rows import DashboardRow, SavedQueryRow, ScheduleRow, TileRow
+from store.interface.errors import QueryRefused, QueryStopped, ReportRefused, RowRefused
+from store.interface.pages import Page
+from store.store import Store
+
+ROWS_SHOWN_MAX = 200
+"""Rows of a table on a page."""
+
+
+class Dashboards:
+    """The dashboards of all tenants."""
+
+    def __init__(self, store: Store, queries: AnalyticsQueries, clock: Clock, ids: Ids) -> None:
+        self._rows = store.analytics
+        self._queries = queries
+        self._clock = clock
+        self._ids = ids
+
+    async def page(self, tenant: str, limit: int, cursor: str | None) -> Page[DashboardRow]:
+        """Return a page of dashboards, the last changed first."""
+        return await self._rows.dashboards(tenant, limit=limit, cursor=cursor)
+
+    async def get(self, tenant: str, dashboard_id: str) -> DashboardRow:
+        """Return a dashboard. Raises ApiError DASHBOARD_NOT_FOUND."""
+        return _found(await self._rows.dashboard(tenant, dashboard_id), dashboard_id)
+
+    async def create(self, tenant: str, new: DashboardText) -> DashboardRow:
+        """Create a dashboard. Raises ApiError REQUEST_INVALID, REPORT_NOT_FOUND, QUERY_NOT_FOUND, DASHBOARDS_FULL."""
+        row = await self._row(tenant, self._ids(), new)
+        try:
+            await self._rows.add_dashboard(row)
+        except RowRefused as refused:
+            raise ApiError("DASHBOARDS_FULL", str(refused)) from refused
+        return row
+
+    async def change(self, tenant: str, dashboard_id: str, new: DashboardText) -> DashboardRow:
+        """Replace a dashboard. Raises the errors of `create`, and ApiError DASHBOARD_NOT_FOUND."""
+        row = await self._row(tenant, dashboard_id, new)
+        return _found(await self._rows.change_dashboard(row), dashboard_id)
+
+    async def delete(self, tenant: str, dashboard_id: str) -> None:
+        """Delete a dashboard. Raises ApiError DASHBOARD_NOT_FOUND."""
+        if not await self._rows.delete_dashboard(tenant, dashboard_id):
+            raise _not_found(dashboard_id)
+
+    async def scheduled(self) -> list[DashboardRow]:
+        """Return the dashboards of all tenants that are written to files. Raises StoreError."""
+        return await self._rows.scheduled_dashboards()
+
+    async def html(self, row: DashboardRow, *, masked: bool) -> str:
+        """Return a dashboard as one HTML page. A tile that cannot be computed says why. Raises StoreError."""
+        parts = [await self._part(row.tenant, tile, masked=masked) for tile in row.tiles]
+        return dashboard_page(row.name, parts, self._clock())
+
+    async def _row(self, tenant: str, dashboard_id: str, new: DashboardText) -> DashboardRow:
+        for number, tile in enumerate(new.tiles):
+            await self._check(tenant, tile, f"tiles[{number}]")
+        now = self._clock()
+        return DashboardRow(
+            tenant=tenant,
+            dashboard_id=dashboard_id,
+            name=new.name,
+            tiles=msgspec.convert(new.tiles, list[TileRow], from_attributes=True),
+            schedule=msgspec.convert(new.schedule, ScheduleRow | None, from_attributes=True),
+            created_at=now,
+            updated_at=now,
+        )
+
+    async def _check(self, tenant: str, tile: Tile, at: str) -> None:
+        """Raise ApiError unless a tile is a report with valid parameters, or a saved query."""
+        if (tile.report is None) == (tile.query_id is None):
+            raise ApiError("REQUEST_INVALID", f"{at}: name a `report` or a `queryId`, not both")
+        if tile.report is None:
+            await self._query(tenant, tile.query_id or "")
+            return
+        try:
+            definition = report_named(tile.report)
+        except ReportRefused as error:
+            raise ApiError("REPORT_NOT_FOUND", f"{at}: {error}") from error
+        try:
+            statement(definition, tile.parameters)
+        except ReportRefused as error:
+            raise ApiError("REQUEST_INVALID", f"{at}: {error}") from error
+
+    async def _query(self, tenant: str, query_id: str) -> SavedQueryRow:
+        query = await self._rows.query(tenant, query_id)
+        if query is None:
+            raise ApiError("QUERY_NOT_FOUND", f"there is no saved query {query_id}")
+        return query
+
+    async def _part(self, tenant: str, tile: TileRow, *, masked: bool) -> Part:
+        """Compute a tile."""
+        try:
+            title, about, sql = await self._definition(tenant, tile)
+            document = msgspec.json.decode(b"{" + await self._run(tenant, tile, sql, "json", masked=masked) + b"}")
+        except (ApiError, QueryRefused, QueryStopped, ReportRefused) as error:
+            return Part(title=tile.title or tile.report or "", is_wide=tile.is_wide, problem=str(error))
+        try:
+            chart = await self._run(tenant, tile, sql, "svg", masked=masked)
+        except (QueryRefused, QueryStopped):
+            chart = b""  # not every result can be drawn
+        return Part(
+            title=title,
+            about=about,
+            sql=sql,
+            is_wide=tile.is_wide,
+            chart=chart,
+            columns=[column["name"] for column in document["columns"]],
+            rows=[list(row.values()) for row in document["rows"][:ROWS_SHOWN_MAX]],
+            rows_hidden=max(len(document["rows"]) - ROWS_SHOWN_MAX, 0),
+        )
+
+    async def _definition(self, tenant: str, tile: TileRow) -> tuple[str, str, str]:
+        """Return the title of a tile, what it says, and its SQL. Raises ApiError, ReportRefused."""
+        if tile.report is not None:
+            report = report_named(tile.report)
+            return tile.title or report.title, report.says, report.sql
+        query = await self._query(tenant, tile.query_id or "")
+        return tile.title or query.name, "", query.sql
+
+    async def _run(self, tenant: str, tile: TileRow, sql: str, form: Form, *, masked: bool) -> bytes:
+        if tile.report is not None:
+            report = report_named(tile.report)
+            answer = await self._queries.report(tenant, report, tile.parameters, form, masked=masked)
+        else:
+            answer = await self._queries.query(tenant, NewAnalyticsQuery(sql=sql, format=form), masked=masked)
+        return answer.answer.content
+
+
+def dashboard_view(row: DashboardRow) -> DashboardView:
+    """Return a dashboard as clients see it."""
+    return msgspec.convert(row, DashboardView, from_attributes=True)
+
+
+def _found(row: DashboardRow | None, dashboard_id: str) -> DashboardRow:
+    if row is None:
+        raise _not_found(dashboard_id)
+    return row
+
+
+def _not_found(dashboard_id: str) -> ApiError:
+    return ApiError("DASHBOARD_NOT_FOUND", f"there is no dashboard {dashboard_id}")
