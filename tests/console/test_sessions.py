@@ -7,6 +7,19 @@ from playwright.async_api import expect
 from tests.console.conftest import OpenPage
 from tests.support.server_process import ServerProcess
 
+FRAMES = """async () => {
+  const list = document.querySelector('[role=listbox]')
+  const times = []
+  for (let at = list.scrollHeight; at > 0 && times.length < 120; at -= list.scrollHeight / 120) {
+    const start = performance.now()
+    list.scrollTop = at
+    await new Promise(requestAnimationFrame)
+    times.push(performance.now() - start)
+  }
+  return {count: times.length, slowest: Math.max(...times)}
+}"""
+"""Scrolls through the timeline, and returns how long its frames take."""
+
 
 async def two_turns(server: ServerProcess, user: str = "ana") -> str:
     async with server.client() as api:
@@ -112,3 +125,29 @@ async def test_rewind_fork_and_end(open_page: OpenPage, server: ServerProcess) -
 async def test_an_unknown_session_says_so(open_page: OpenPage) -> None:
     page = await open_page("/sessions/00000000-0000-0000-0000-000000000000")
     await expect(page.get_by_role("alert")).to_contain_text("SESSION_NOT_FOUND")
+
+
+async def test_twenty_thousand_events_scroll_and_are_filtered(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        session = await api.create_session("visit")
+        path = f"/api/sessions/{session['sessionId']}"
+        for number in range(200):
+            messages = [{"role": "user", "content": f"message {number * 100 + each}"} for each in range(100)]
+            answer = await api.post(f"{path}/messages/append", json={"messages": messages})
+            assert answer.status_code == 200, answer.text
+    page = await open_page(f"/sessions/{session['sessionId']}")
+    timeline = page.get_by_role("region", name="Timeline")
+    await expect(timeline.get_by_role("status")).to_contain_text("Arrow keys", timeout=60_000)  # all of it is loaded
+    await timeline.get_by_role("listbox").focus()
+    await page.keyboard.press("End")
+    await expect(timeline).to_contain_text("message 19999")
+    assert await timeline.get_by_role("option").count() < 100
+    await page.get_by_role("combobox", name="Show").select_option("variables")
+    await expect(timeline).not_to_contain_text("message 19999")
+    await page.get_by_role("combobox", name="Show").select_option("messages")
+    await timeline.get_by_role("listbox").focus()
+    await page.keyboard.press("End")
+    await expect(timeline).to_contain_text("message 19999")
+    frames = await page.evaluate(FRAMES)
+    print(f"{frames['count']} frames while 20,000 events scroll, the slowest {frames['slowest']:.0f} ms")
+    assert frames["count"] > 10
