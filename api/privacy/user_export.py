@@ -12,6 +12,7 @@ from api.memory.row_mapping import unit_of
 from api.memory.views import stored_view
 from api.schemas.events import EventView
 from api.schemas.memory import StoredUnit
+from api.schemas.participants import ParticipantView
 from api.schemas.sessions import Layer, MessageView
 from api.schemas.users import (
     EXPORT_VERSION,
@@ -26,6 +27,7 @@ from api.schemas.users import (
 from api.sessions.row_mapping import cells_of
 from api.sessions.views import call_view, event_views, layer, message_view
 from runtime.state.state import State, StateUnreadable, decode
+from store.interface.pages import PAGE_MAX
 from store.interface.rows import SessionHead, UserVariableRow
 from store.store import Store
 
@@ -52,6 +54,9 @@ async def user_export(store: Store, tenant: str, user_id: str, now: datetime) ->
             yield chunk
         yield b"}"
         separator = b","
+    yield b'],"participants":['
+    async for chunk in _joined(_participants(store, tenant, user_id)):
+        yield chunk
     yield b"],"
     async for chunk in _memory(store, tenant, user_id):
         yield chunk
@@ -84,6 +89,16 @@ async def _joined(pages: Pages) -> Chunks:
         if items:
             yield separator + items
             separator = b","
+
+
+async def _participants(store: Store, tenant: str, user_id: str) -> Pages:
+    cursor = None
+    while True:
+        page = await store.participants.page(tenant, user_id=user_id, limit=PAGE_MAX, cursor=cursor)
+        yield [ParticipantView.of(row) for row in page.rows]
+        cursor = page.next
+        if cursor is None:
+            return
 
 
 async def _history(store: Store, tenant: str, user_id: str) -> AsyncIterator[list[UserWriteView]]:

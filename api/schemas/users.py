@@ -8,6 +8,7 @@ from api.schemas.base import Body, View
 from api.schemas.calls import CallView
 from api.schemas.events import EventView
 from api.schemas.memory import StoredUnit
+from api.schemas.participants import ParticipantView
 from api.schemas.sessions import Layer, MessageView
 from runtime.state.state import Source
 
@@ -128,6 +129,8 @@ class UserExport(View, frozen=True, kw_only=True):
     variables: Layer
     variable_history: list[UserWriteView]
     sessions: list[ExportedSession]
+    participants: list[ParticipantView]
+    """The access of the user's browsers to sessions."""
     memory: ExportedMemory
 
 

@@ -271,7 +271,10 @@ async def test_an_export_holds_everything_of_the_user_and_of_nobody_else(app: Op
         await api.send_texts(visit, "Anette", "34")
         slow = await api.create_session("slow")
         await api.send_texts(slow, *[f"word {number}" for number in range(60)])
-        await api.create_session("slow", user="ben")
+        of_ben = await api.create_session("slow", user="ben")
+        for user, session in (("ana", visit), ("ben", of_ben)):
+            entry = {"userId": user, "sessionId": session["sessionId"]}
+            assert (await api.post("/api/participants/tokens", json=entry)).status_code == 201
         exported = await api.get("/api/users/ana/export")
         assert exported.status_code == 200
         assert exported.headers["content-type"] == "application/json"
@@ -285,6 +288,7 @@ async def test_an_export_holds_everything_of_the_user_and_of_nobody_else(app: Op
         ]
         assert history[2] == ("nick", "An", None, None)
         assert history[3:] == [("seen", number, number + 1, slow["sessionId"]) for number in range(61)]
+        assert [each["sessionId"] for each in document["participants"]] == [visit["sessionId"]]
         sessions = {each["sessionId"]: each for each in document["sessions"]}
         assert set(sessions) == {visit["sessionId"], slow["sessionId"]}
         for session in (visit, slow):
