@@ -128,6 +128,7 @@ _CONDITIONS = {
     "user_id": "s.user_id = $user_id",
     "status": "latest.status = $status",
     "execution_status": "CASE WHEN f.turn IS NULL THEN latest.execution_status ELSE 'error' END = $execution_status",
+    "outcome": "ended.state ->> '$.outcome' = $outcome",
     "script": "$script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))",
     "script_version": "coalesce(m.script_version, s.script_version) = $script_version",
     "key": "s.key = $key",
@@ -187,7 +188,8 @@ _MOVED = f" LEFT JOIN ({LAST_MOVES}) AS m USING (session_id)"
 _FAILED = """ LEFT JOIN (
             SELECT DISTINCT session_id, turn_attempted - 1 AS turn FROM turn_failures WHERE tenant = $tenant
         ) AS f ON f.session_id = s.session_id AND f.turn = latest.turn"""
-_JOINS = {"script": _MOVED, "script_version": _MOVED, "execution_status": _FAILED}
+_ENDED = " JOIN turns AS ended ON ended.rowid = latest.row_number"
+_JOINS = {"script": _MOVED, "script_version": _MOVED, "execution_status": _FAILED, "outcome": _ENDED}
 """What a filter needs besides the start and the latest turn of a session. Each join takes time to plan."""
 
 

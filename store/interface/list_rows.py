@@ -24,6 +24,8 @@ class SessionFilter(Struct, frozen=True, kw_only=True):
     user_id: str | None = None
     status: str | None = None
     execution_status: str | None = None
+    outcome: str | None = None
+    """How the conversation ended, such as `completed`."""
     script: str | None = None
     """The script that a session runs now, by its uuid or by its author's id."""
     script_version: int | None = None

@@ -14,6 +14,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from api.auth.principal import user_for
 from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, number_of
+from api.schemas.base import Id
 from api.schemas.lifecycle import KeyedSession, KeyedView, SnapshotEntry, SnapshotList, SnapshotView
 from api.schemas.session_lists import HitList, SessionEntry, SessionList, SessionStatsView
 from api.schemas.sessions import SessionView
@@ -52,6 +53,9 @@ async def list_sessions(
     user_id: OfUser = None,
     status: FromQuery[Status | None] = None,
     execution_status: Annotated[ExecutionStatus | None, QueryParameter(name="executionStatus")] = None,
+    outcome: Annotated[
+        Id | None, QueryParameter(description="Ended so: `completed`, `abandoned`, or an outcome of the script.")
+    ] = None,
     script_id: OfScript = None,
     script_version: Annotated[int | None, QueryParameter(name="scriptVersion", ge=1, le=2**31)] = None,
     key: Annotated[str | None, QueryParameter(description="The session with this key.")] = None,
@@ -88,6 +92,7 @@ async def list_sessions(
         user_id=user_for(request, user_id),
         status=status,
         execution_status=execution_status,
+        outcome=outcome,
         script=script_id,
         script_version=script_version,
         key=key,

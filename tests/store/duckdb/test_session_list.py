@@ -126,7 +126,7 @@ async def test_every_filter_works(store: Store, talk) -> None:
     at = MOMENT
     one = await talk(0, key="telegram:1", metadata={"shop": "north", "n": 1, "a/b": "x", "$": "y"}, user_id="ana")
     two = await talk(10, key="telegram:2", metadata={"shop": "south"}, script_id="diary", script_version=3)
-    await talk.go_on(one, 20, status="paused", execution_status="paused")
+    await talk.go_on(one, 20, status="paused", execution_status="paused", state={"outcome": "reached"})
     await store.turns.save_failure(failure_of(two))
     first, second = [one.session_id], [two.session_id]
     for which, expected in (
@@ -135,6 +135,8 @@ async def test_every_filter_works(store: Store, talk) -> None:
         ({"status": "paused"}, first),
         ({"execution_status": "error"}, second),
         ({"execution_status": "waiting_input"}, []),
+        ({"outcome": "reached"}, first),
+        ({"outcome": "completed"}, []),
         ({"script": "diary"}, second),
         ({"script": "11111111-0000-4000-8000-000000000000"}, [*first, *second]),
         ({"script_version": 3}, second),

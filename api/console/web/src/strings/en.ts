@@ -29,7 +29,7 @@ export const en = {
     waiting_input: 'Waiting', error: 'Error',
   } as Record<string, string>,
   filters: {
-    title: 'Filters', status: 'Status', script: 'Script', version: 'Version', user: 'User', metadata: 'Metadata',
+    title: 'Filters', status: 'Status', outcome: 'Outcome', script: 'Script', version: 'Version', user: 'User', metadata: 'Metadata',
     metadataHint: 'name:value', text: 'Messages contain', apply: 'Filter', clear: 'Clear filters',
   },
   list: {

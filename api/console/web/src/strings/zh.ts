@@ -30,7 +30,7 @@ export const zh: Strings = {
     active: '进行中', paused: '已暂停', completed: '已结束', running: '运行中', waiting_input: '等待输入', error: '出错',
   },
   filters: {
-    title: '筛选', status: '状态', script: '脚本', version: '版本', user: '用户', metadata: '元数据',
+    title: '筛选', status: '状态', outcome: '结果', script: '脚本', version: '版本', user: '用户', metadata: '元数据',
     metadataHint: '名称:值', text: '消息包含', apply: '筛选', clear: '清除筛选',
   },
   list: {
