@@ -11,7 +11,7 @@ from rich.markup import escape
 from api.cli.backend import backend, open_for_reading, run, send_each, without_none
 from api.cli.options import Command, in_json, paged, shown_by, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, fail, failing, print_json, print_page, print_table, printable
-from api.cli.transfers import export_sessions, import_sessions
+from api.cli.transfers import export_sessions, import_sessions, write_case
 from api.client.url import in_path
 from api.ids import TENANT
 from api.sessions.listing import (
@@ -37,6 +37,7 @@ def sessions() -> None:
 
 
 sessions.add_command(export_sessions)
+sessions.add_command(write_case)
 sessions.add_command(import_sessions)
 
 

@@ -64,6 +64,20 @@ async def export_sessions(
     write_text(content.decode(), output)
 
 
+@click.command("case", epilog="Example: cuebook sessions case 7109d623-8314-4cc4-b6a2-11c8d5b88e58 -o ana.case.yaml")
+@click.argument("session_id")
+@click.option("-o", "--output", type=ANY_PATH, help="Case file, beside its script [standard output].")
+@with_settings("data", "host", "port")
+async def write_case(settings: Settings, session_id: str, output: Path | None) -> None:
+    """Write a session as a test case, which repeats it with the same replies of models and tools.
+
+    A session that an application changed, or that was migrated, cannot be repeated; fork it before that turn.
+    """
+    async with backend(settings) as api:
+        found = await api.get(f"/api/sessions/{in_path(session_id)}/case")
+    write_text(found["yamlContent"], output)
+
+
 async def _session_of(api: Backend, key: str | None) -> str:
     """Return the id of the session with a key."""
     for row in await api.rows("/api/sessions"):

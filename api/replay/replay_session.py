@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -19,6 +19,7 @@ from api.sessions import row_mapping
 from runtime.context.selection import newest
 from runtime.engine.engine import Turn, TurnFailed, run_turn
 from runtime.migration.migration import MOVING, Plan, place_of, plan, undo
+from runtime.models.cassette_file import Replies
 from runtime.models.offline_model import OfflineModel
 from runtime.models.recorded_models import RecordingModel, ScriptedModel
 from runtime.models.recorded_turn import (
@@ -87,6 +88,28 @@ async def replay(session: RecordedSession, first: int = 0) -> AsyncIterator[Turn
         yield TurnReplay(step.row.turn, "differs" if found else "same", found)
         if found:
             return
+
+
+class NotRepeatable(Exception):
+    """A turn that cannot be replayed; the message says which and why."""
+
+
+async def record_again(session: RecordedSession, steps: Sequence[RecordedStep]) -> Replies:
+    """Replay steps of a session in order, and return the replies of the model by action, as a cassette has them.
+
+    Raises NotRepeatable, SessionUnknown, StateUnreadable, ApiError.
+    """
+    recording = RecordingModel(OfflineModel())
+    again: _Replayer | None = None
+    for step in steps:
+        program = await session.program(step.row.turn)
+        again = again or await _replayer(session, program, step.before)
+        recording.model = RecordedModel(step.calls, step.budget)
+        try:
+            await _replay_turn(session, again, program, step, recording)
+        except (_TurnNotReplayable, ReplyRedacted) as error:
+            raise NotRepeatable(f"turn {step.row.turn} cannot be repeated: {error}") from error
+    return recording.replies if any(step.calls for step in steps) else {}  # without a model there is nothing to write
 
 
 async def requests_of(session: RecordedSession, turns: Collection[int]) -> dict[tuple[int, str], ModelRequest]:
@@ -259,7 +282,7 @@ async def _replay_turn(
     again: _Replayer,
     program: Program,
     step: RecordedStep,
-    model: RecordedModel,
+    model: Model,
 ) -> TurnRow:
     """Replay a turn or a migration and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
     if step.input is not None:

@@ -8,6 +8,15 @@ Format: TypeAlias = Literal["json", "yaml", "jsonl", "markdown", "txt"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
+class SessionCase(View, frozen=True, kw_only=True):
+    """A session as a file with a test case."""
+
+    file_name: str
+    """A name for the file, beside the script."""
+    yaml_content: str
+    """The text of the file."""
+
+
 class SkippedView(View, frozen=True, kw_only=True):
     """A skipped part of the document: its line, or its number in a list, from 1; and the reason."""
 

@@ -195,9 +195,8 @@ def cassette_text(replies: Replies, tools: Mapping[str, Value] | None = None) ->
     """Return the replies as the text of a file, which reads back as the same replies; `tools` are those of tools, as
     the file contains them. Raises CassetteUnwritable.
     """
-    pairs = tuple((name, _layout(rounds)) for name, rounds in replies.items())
     of_tools: tuple[tuple[str, Layout], ...] = (("tools", plain(dict(tools))),) if tools else ()
-    text = document(Record((("replies", Record(pairs, flow=not pairs)), *of_tools), flow=False))
+    text = document(Record((("replies", replies_layout(replies)), *of_tools), flow=False))
     try:
         again = _parsed(text, "the cassette")
     except ScriptedFileInvalid as error:
@@ -205,6 +204,12 @@ def cassette_text(replies: Replies, tools: Mapping[str, Value] | None = None) ->
     if again != {name: list(rounds) for name, rounds in replies.items()}:
         raise CassetteUnwritable("a reply contains a value that YAML cannot represent")
     return text
+
+
+def replies_layout(replies: Replies) -> Record:
+    """Return the layout of replies by action, as a cassette or a case contains them."""
+    pairs = tuple((name, _layout(rounds)) for name, rounds in replies.items())
+    return Record(pairs, flow=not pairs)
 
 
 def _layout(rounds: Sequence[Written] | Sequence[Sequence[Written]]) -> Layout:

@@ -10,10 +10,13 @@ from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from api.auth.principal import masks, user_for
+from api.errors import ApiError
 from api.http.files import answering, taking
 from api.http.openapi import EXAMPLES
 from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location
-from api.schemas.transfers import FORMATS, Format, ImportView, SkippedView
+from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
+from api.replay.session_case import NotACase, case_file_name, session_case
+from api.schemas.transfers import FORMATS, Format, ImportView, SessionCase, SkippedView
 from api.transfer.document_reader import Kind
 from api.transfer.session_export import MEDIA_TYPES, export
 from api.transfer.session_import import ImportOptions, ImportResult
@@ -124,7 +127,24 @@ def _view(result: ImportResult, *, dry_run: bool) -> ImportView:
     )
 
 
-exports = Router("/api", route_handlers=[export_session], tags=["Sessions"])
+@get("/sessions/{sessionId:str}/case", summary="Write a session as a test case")
+async def get_session_case(session_id: SessionId, request: ApiRequest) -> SessionCase:
+    """Return a case file that repeats the session: what the user did, what was said, and the replies of models and
+    tools. A session that an application changed or that was migrated cannot be repeated.
+    """
+    services = request.services
+    source = ReplaySource(services.store, services.catalog, services.settings.limits, services.turn_runner.contexts)
+    try:
+        session = await find_session(source, request.tenant, session_id)
+        text = await session_case(session)
+    except NotACase as error:
+        raise ApiError("REQUEST_INVALID", str(error), context={"sessionId": session_id}) from error
+    except SessionUnknown as error:
+        raise ApiError("SESSION_NOT_FOUND", str(error), context={"sessionId": session_id}) from error
+    return SessionCase(file_name=case_file_name(session), yaml_content=text)
+
+
+exports = Router("/api", route_handlers=[export_session, get_session_case], tags=["Sessions"])
 
 
 def imports(bytes_max: int) -> Router:

@@ -50,6 +50,7 @@ POST /api/sessions/{sessionId}/give-back                       401  yes 403    4
 GET /api/hand-overs                                             401  yes 403    403     yes    yes   yes    yes 403 403
 GET /api/sessions/{sessionId}/snapshots                        401  yes 403    403     yes    yes   yes    yes 404 403
 GET /api/sessions/{sessionId}/snapshots/{turn}                 401  yes 403    403     yes    yes   yes    yes 404 403
+GET /api/sessions/{sessionId}/case                             401  403 403    403     yes    yes   yes    yes 404 403
 GET /api/sessions/{sessionId}/export                           401  403 yes    403     yes    yes   yes    yes 404 403
 POST /api/sessions/{sessionId}/compress                        401  yes 403    403     403    yes   yes    yes 404 403
 GET /api/sessions/{sessionId}/context                          401  yes 403    403     yes    yes   yes    yes 404 403

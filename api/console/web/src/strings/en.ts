@@ -42,7 +42,7 @@ export const en = {
     turnOf: (turn: number, last: number) => `Turn ${turn} of ${last}`,
     start: 'Start', live: 'Live', position: 'Position', ended: 'The conversation is over.', wait: 'Waits for',
     nothing: 'Nothing', fork: 'Fork here', rewind: 'Rewind to here', set: 'Set a variable', end: 'End', pause: 'Pause',
-    resume: 'Resume', exportIt: 'Export', continueIt: 'Continue in Play', name: 'Name', value: 'Value (JSON or text)',
+    resume: 'Resume', exportIt: 'Export', saveAsCase: 'Save as a case', continueIt: 'Continue in Play', name: 'Name', value: 'Value (JSON or text)',
     scope: 'Scope', declared: 'Where it is declared', save: 'Set', reason: 'Reason',
     endTitle: 'End this session?', endHint: 'It takes no more messages. Rewinding opens it again.',
     rewindTitle: (turn: number) => `Rewind to turn ${turn}?`,

@@ -42,7 +42,7 @@ export const zh: Strings = {
     title: '会话', back: '全部会话', timeline: '时间线', state: '状态', turn: '轮次',
     turnOf: (turn, last) => `第 ${turn} 轮，共 ${last} 轮`,
     start: '开始', live: '实时', position: '位置', ended: '对话已结束。', wait: '正在等待', nothing: '无',
-    fork: '从此处分叉', rewind: '回退到此处', set: '设置变量', end: '结束', pause: '暂停', resume: '恢复', exportIt: '导出',
+    fork: '从此处分叉', rewind: '回退到此处', set: '设置变量', end: '结束', pause: '暂停', resume: '恢复', exportIt: '导出', saveAsCase: '存为用例',
     continueIt: '在试聊中继续', name: '名称', value: '值（JSON 或文本）', scope: '作用域', declared: '按声明', save: '设置',
     reason: '原因', endTitle: '结束此会话？', endHint: '它不再接收消息。回退可重新打开它。',
     rewindTitle: (turn) => `回退到第 ${turn} 轮？`, rewindHint: '之后的消息将离开对话。数据库保留这些消息和所有轮次。',

@@ -1,0 +1,103 @@
+"""Writes a recorded session as a test case: what the user did, what was said, and the replies of models and tools."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC
+
+from api.replay.recorded_session import RecordedSession, RecordedStep
+from api.replay.replay_session import NotRepeatable, record_again
+from runtime.models.cassette_file import Replies, replies_layout
+from runtime.state.inputs import Chosen, Filled, Reply, Start, TimerDue
+from runtime.state.tool_ports import ToolReply
+from runtime.tools.replies_file import tools_as_written
+from scripts.parse.folder import CASE_SUFFIX
+from scripts.yaml.writer import Item, Items, Layout, Record, document, plain
+
+TURNS_MAX = 500
+
+
+class NotACase(Exception):
+    """A session that no case can repeat; the message says why."""
+
+
+def case_file_name(session: RecordedSession) -> str:
+    """Return a name for the case file of a session, beside its script."""
+    return f"session-{session.head.session_id[:8]}{CASE_SUFFIX}"
+
+
+async def session_case(session: RecordedSession) -> str:
+    """Return the text of a case file that repeats a session, with its messages word by word.
+
+    Raises NotACase, SessionUnknown, StateUnreadable, ApiError.
+    """
+    if session.head.turn >= TURNS_MAX:
+        raise NotACase(f"the session has {session.head.turn + 1} turns; a case may have {TURNS_MAX}")
+    steps = [step async for step in session.steps()]
+    turns = [_turn(steps, number) for number in range(len(steps))]
+    try:
+        replies = await record_again(session, steps)
+    except NotRepeatable as error:
+        raise NotACase(str(error)) from error
+    case = _case(session, steps, turns, replies)
+    cases = Items((Item(case),), flow=False)
+    return document(Record((("script", f"{session.head.script_id}.yaml"), ("cases", cases)), flow=False))
+
+
+def _case(session: RecordedSession, steps: Sequence[RecordedStep], turns: Sequence[Layout], replies: Replies) -> Record:
+    first, last = steps[0], steps[-1]
+    known = {name: cell.value for name, cell in first.others.items() if cell is not None}
+    tools = _tools(steps)
+    fields: list[tuple[str, Layout]] = [
+        ("name", f"as in session {session.head.session_id[:8]}"),
+        ("seed", session.head.seed),
+        ("now", f"{first.row.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"),
+    ]
+    optional: dict[str, Layout] = {
+        "timezone": first.before.timezone,
+        "locale": first.before.locale if first.before.locale != "en" else "",
+        "variables": plain(known | first.before.start_variables),
+        "replies": replies_layout(replies),
+        "tools": plain(tools),
+    }
+    absent = {"variables": not (known or first.before.start_variables), "replies": not replies, "tools": not tools}
+    fields += [(name, value) for name, value in optional.items() if value != "" and not absent.get(name, False)]
+    fields += [
+        ("turns", Items(tuple(map(Item, turns)), flow=False)),
+        ("end", Record((("status", last.after.execution_status),))),
+        ("warnings", None),
+    ]
+    return Record(tuple(fields), flow=False)
+
+
+def _turn(steps: Sequence[RecordedStep], number: int) -> Record:
+    """Return a turn of the case. Raises NotACase."""
+    step = steps[number]
+    if number and step.others:
+        raise NotACase(f"before turn {number} another session changed a global variable")
+    said = [message.content for message in step.row.messages if message.role == "assistant"]
+    expect: tuple[str, Layout] = ("expect", plain(list(said)))
+    match step.input:
+        case Start():
+            return Record((expect,))
+        case Reply():
+            return Record((("say", step.input.content), expect))
+        case Chosen():
+            return Record((("choose", step.input.choice), expect))
+        case Filled():
+            return Record((("form", plain(dict(step.input.values))), expect))
+        case TimerDue():
+            seconds = (step.row.started_at - steps[number - 1].row.started_at).total_seconds()
+            return Record((("pass", f"{max(math.ceil(seconds), 1)} seconds"), expect))
+        case None:
+            raise NotACase(f"turn {number} moved the session to another version of its script, or could not start it")
+        case _:
+            raise NotACase(f"in turn {number} the application changed the session; fork it before that turn")
+
+
+def _tools(steps: Sequence[RecordedStep]) -> dict[str, object]:
+    replies: dict[str, list[ToolReply]] = {}
+    for step in steps:
+        for call in step.tool_calls:
+            reply = ToolReply(call.answered.result, call.answered.failure)
+            replies.setdefault(call.called.tool, []).append(reply)
+    return dict(tools_as_written(replies))

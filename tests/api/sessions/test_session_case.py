@@ -1,0 +1,77 @@
+"""A recorded session becomes a test case that repeats it: with choices, forms, time, models and tools."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.models.recorded_models import ScriptedModel
+from tests.api.timers.test_timers import Calendar, turn_of
+from tests.support.api_client import ApiClient, Json
+from tests.support.fixture_types import OpenApp
+
+TALK = """
+cuebook: 1
+script: talk
+timezone: Europe/Berlin
+use: [globals.yaml]
+tools:
+  - tool: look_up
+    params: {word: {type: string}}
+    example: {meaning: a fruit}
+forms:
+  - {form: about, fields: [{field: city}, {field: age, type: number}]}
+actions:
+  - {say: "Welcome back, {{ pal }}.", when: pal}
+  - {ask: Your name?, into: name}
+  - {choose: Tea or coffee?, choices: [tea, coffee], into: drink}
+  - {form: about}
+  - {tool: look_up, with: {word: pear}, into: found}
+  - {say: "{{ found.meaning }}, {{ name }}: {{ drink }} in {{ city }}"}
+  - {chat: Talk about fruit., id: fruit, rounds: 2}
+  - {wait: 3 days}
+  - {say: "Here we are again: 100% * [x]?"}
+  - {ask: Done?, into: done}
+"""
+GLOBALS = {"globals.yaml": "globals: [{var: pal}]\n"}
+REPLIES = {"fruit": ["Do you like pears?", "So do I.", "Until then."]}
+
+
+@pytest.fixture
+def calendar() -> Calendar:
+    return Calendar()
+
+
+async def case_of(api: ApiClient, session: Json, status: int = 200) -> Any:
+    answer = await api.get(f"/api/sessions/{session['sessionId']}/case")
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def test_case_of_a_session_passes_and_says_the_same(app: OpenApp, tmp_path: Path, calendar: Calendar) -> None:
+    async with app(tmp_path, ScriptedModel(REPLIES), clock=calendar) as api:
+        await api.publish_script(TALK, strict=False, files=GLOBALS)
+        await api.patch("/api/users/ana/variables", json={"variables": {"pal": "Ana"}})
+        session = await api.create_session("talk", userId="ana")
+        await api.send_texts(session, "Ana")
+        await api.send_message(session, {"choice": "tea"})
+        await api.send_message(session, {"form": {"city": "Berlin", "age": 7}})
+        await api.send_texts(session, "Yes, a lot.", "Indeed.")
+        calendar.passed = calendar.passed.__class__(days=3, seconds=5)
+        await api.create_session("talk", userId="ben")  # the change of a timer wakes the scheduler
+        await turn_of(api, session, 6)
+        await api.send_texts(session, "yes")
+        case = await case_of(api, session)
+        files = GLOBALS | {case["fileName"]: case["yamlContent"]}
+        report = (await api.post("/api/scripts/test", json={"yamlContent": TALK, "files": files})).json()
+    assert report["diagnostics"] == []
+    assert [result["failures"] for result in report["results"]] == [[]]
+    assert "Do you like pears?" in case["yamlContent"]
+    assert report["results"][0]["turns"] == 8
+
+
+async def test_session_that_was_changed_is_no_case(api: ApiClient) -> None:
+    session = await api.create_session("visit")
+    await api.post(f"/api/sessions/{session['sessionId']}/pause")
+    refused = await case_of(api, session, 400)
+    assert "in turn 1 the application changed the session" in refused["error"]["message"]
