@@ -5,12 +5,15 @@ Nothing here is read from the rules of the server: a changed rule or a new route
 
 import re
 import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from api.schemas.keys import ROLES
 from tests.support.api_client import ApiClient
+from tests.support.fixture_types import OpenApp
 
 TABLE = """\
 route                                                         none app author analyst reader admin tenant own other part
@@ -262,8 +265,16 @@ class Bound:
         return {"userId": user, "sessionId": answer.json()["sessionId"]}
 
 
+@pytest.fixture
+async def unlimited(app: OpenApp, tmp_path: Path) -> AsyncIterator[ApiClient]:
+    """Open the application for more requests than a participant may send in a minute."""
+    async with app(tmp_path, participant_requests_per_minute=10_000) as api:
+        yield api
+
+
 @pytest.mark.timeout(600)
-async def test_every_route_answers_as_the_table_says(api: ApiClient) -> None:
+async def test_every_route_answers_as_the_table_says(unlimited: ApiClient) -> None:
+    api = unlimited
     app_key, clinic_key = await api.create_key("app"), await api.create_key("admin", tenant="clinic")
     keys = {"none": None, "app": app_key, "tenant": clinic_key} | {
         role: await api.create_key(role) for role in ROLES - {"app"}

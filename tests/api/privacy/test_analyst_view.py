@@ -42,6 +42,8 @@ async def ids_of(reported: PrivateConversation) -> dict[str, str]:
         "scriptId": "private_life",
         "unitId": units[0]["unitId"],
         "groupId": groups[0]["groupId"],
+        "dashboardId": "nothing",
+        "fileName": "nothing",
         "webhookId": str(hook.json().get("webhookId", session)),
         "deliveryId": session,
         "keyId": "0" * 16,
