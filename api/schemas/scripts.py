@@ -70,6 +70,19 @@ class Validation(View, frozen=True, kw_only=True):
     diagnostics: list[ProblemView]
 
 
+class Area(View, frozen=True, kw_only=True):
+    """A rectangle of a picture, in pixels."""
+
+    x: int
+    """From the left."""
+    y: int
+    """From the top."""
+    width: int
+    """Its width."""
+    height: int
+    """Its height."""
+
+
 class OutlineItem(View, frozen=True, kw_only=True):
     """A phase, a topic or an action, in the order of the script; groups such as `skills` stand beside the phases."""
 
@@ -85,6 +98,8 @@ class OutlineItem(View, frozen=True, kw_only=True):
     """The include file; empty for the text of the script."""
     line: int
     """Counts from 1; 0 for a part that has no line, such as the only topic of a script with `actions`."""
+    area: Area
+    """Where it is in the picture."""
 
 
 class Outline(View, frozen=True, kw_only=True):

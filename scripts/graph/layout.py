@@ -105,6 +105,11 @@ class Box(Struct, frozen=True):
         """The vertical middle of the line below the heading."""
         return self.rect.y + _heading_height(self.topic) + LINE / 2
 
+    def line_rect(self, action: ActionItem) -> Rect:
+        """Return the line of an action of the topic."""
+        index = next(index for index, line in enumerate(self.lines) if line.item is action and line.kind == "action")
+        return Rect(self.rect.x, self.first_line + (index - 0.5) * LINE, self.rect.width, LINE)
+
     def exit(self, edge: Edge) -> float:
         """Return where an edge leaves the box: beside its action, or below all actions."""
         for index, line in enumerate(self.lines):

@@ -53,9 +53,9 @@ _FAMILIES = {
 _FAMILY = {verb: family for family, verbs in _FAMILIES.items() for verb in verbs}
 
 
-def svg(graph: Graph) -> str:
-    """Return the picture as an SVG document."""
-    return "".join(f"{part}\n" for part in _document(graph, lay_out(graph)))
+def svg(graph: Graph, layout: GraphLayout | None = None) -> str:
+    """Return the picture as an SVG document; `layout` is that of the graph, if it is known."""
+    return "".join(f"{part}\n" for part in _document(graph, layout or lay_out(graph)))
 
 
 def _document(graph: Graph, layout: GraphLayout) -> Iterator[str]:

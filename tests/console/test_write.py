@@ -292,3 +292,16 @@ async def test_cases_run_after_each_change_and_show_what_they_do_not_reach(open_
     await page.keyboard.press("End")
     await page.keyboard.insert_text(" # here")
     await expect(text_of(page)).to_contain_text("id: back} # here")
+
+
+async def test_part_of_the_picture_leads_to_its_line_and_the_cursor_marks_it(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    await write_at_end(page, "  - {say: Good luck., id: luck}\n  - {say: Bye., id: bye}\n")
+    await tab(page, "Picture")
+    luck = page.get_by_role("tabpanel").get_by_role("button", name="say luck")
+    await luck.click()
+    await expect(luck).to_have_attribute("aria-current", "true")
+    await page.get_by_label("Insert").select_option(label="Say something")
+    text = (await text_of(page).inner_text()).replace("\n\n", "\n")
+    assert text.index("id: luck") < text.rindex("say:", 0, text.index("id: bye")) <= text.index("Bye.")
+    assert text.count("- ") == 5

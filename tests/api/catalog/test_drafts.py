@@ -1,5 +1,6 @@
 """Drafts over HTTP: unpublished texts, which two authors do not overwrite by accident; and outlines of scripts."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,10 @@ async def test_outline_has_the_lines_of_every_part(api: ApiClient):
         ("action", "bye", "say", "Bye.", 2, "bye.yaml", 5),
     ]
     assert answer.json()["svg"].startswith("<svg")
+    _, names, *actions = [each["area"] for each in answer.json()["data"][:5]]
+    for above, area in pairwise([names, *actions]):
+        assert names["x"] <= area["x"] and area["x"] + area["width"] <= names["x"] + names["width"]
+        assert above["y"] < area["y"] and area["y"] + area["height"] <= names["y"] + names["height"]
 
 
 async def test_script_with_errors_has_no_outline(api: ApiClient):

@@ -90,6 +90,7 @@ export const en = {
       say: 'Say something', ask: 'Ask a question', number: 'Ask for a number', choose: 'Let choose', aiAsk: 'Let the model ask', chat: 'Let the model talk',
       set: 'Set a variable', condition: 'Decide', wait: 'Wait', end: 'End',
     },
+    pictureHint: 'Select a part to go to its line; Insert adds an action after it.',
     noCases: 'A case is a conversation with what the script should say. It is run again after each change.', addCases: 'Add a case',
     passed: (passed: number, all: number) => `${passed} of ${all} cases pass`, ok: 'ok', differs: 'differs', atTheEnd: 'at the end',
     expected: 'Expected', got: 'Got', coverage: 'What the cases reach', missed: 'What no case reaches',

@@ -85,6 +85,7 @@ export const zh: Strings = {
       say: '说一句话', ask: '提问', number: '询问数字', choose: '让用户选择', aiAsk: '由模型提问', chat: '由模型对话',
       set: '设置变量', condition: '判断', wait: '等待', end: '结束',
     },
+    pictureHint: '选择一个部分即可转到它所在的行；“插入”会在它之后添加一个动作。',
     noCases: '用例是一段对话，以及脚本应当说的话。每次修改后都会重新运行。', addCases: '添加用例',
     passed: (passed: number, all: number) => `${all} 个用例中 ${passed} 个通过`, ok: '通过', differs: '不同', atTheEnd: '结束时',
     expected: '预期', got: '实际', coverage: '用例覆盖的部分', missed: '没有用例覆盖的部分',
