@@ -143,7 +143,7 @@ async def _source(settings: Settings) -> AsyncIterator[ReplaySource]:
         fail(f"there is no database in {settings.data}; name its folder with --data")
     store = Store.open(settings.data, read_only=True)
     try:
-        yield ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts)
+        yield ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
     finally:
         await store.close()
 

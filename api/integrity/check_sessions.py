@@ -71,7 +71,7 @@ class SessionVerifier:
         self._lost_commits = store.lost_commits
         self._store = store.verification
         self._catalog = Catalog(store, clock)
-        self._recorded = ReplaySource(store, self._catalog, settings.limits, contexts)
+        self._recorded = ReplaySource(store, self._catalog, settings.limits, contexts, settings.timezone)
         self._rest = 1.0 if gently else 0.0
 
     async def batch(self, after: str | None, options: CheckOptions) -> Batch:

@@ -37,12 +37,16 @@ class SessionUnknown(Exception):
 
 
 class ReplaySource(Struct, frozen=True):
-    """The store of sessions and scripts, and the limits of a turn; budgets end where they ended in the recording."""
+    """The store of sessions and scripts, and the limits of a turn; budgets end where they ended in the recording.
+
+    `timezone` is that of sessions without one.
+    """
 
     store: Store
     catalog: Catalog
     limits: Limits
     contexts: Contexts = Contexts()
+    timezone: str = "UTC"
 
 
 class RecordedStep(Struct, frozen=True):

@@ -234,6 +234,7 @@ class _Replayer:
                 now=step.row.started_at,
                 memory=RecordedMemory(step.recalled),
                 tools=RecordedTools(step.tool_calls, None if isinstance(model, RecordedModel) else EXAMPLES),
+                default_zone=self._source.timezone,
             )
         except InputRefused as error:
             raise _TurnNotReplayable(f"the recorded input is refused here: {error}") from error
@@ -301,7 +302,7 @@ async def _plan_migration(session: RecordedSession, again: _Replayer, program: P
         return undo(again.state, await session.state(number - 2))
     again.apply_others(step)
     old = await session.program(number - 1)
-    return plan(old, program, again.state, step.row.started_at)
+    return plan(old, program, again.state, step.row.started_at, session.source.timezone)
 
 
 # -- on another version -----------------------------------------------------------------------------------------------
@@ -314,7 +315,7 @@ async def _migrated_replayer(session: RecordedSession, program: Program, step: R
         return again
     again.apply_others(step)
     old = await session.program(step.row.turn - 1)
-    migration = plan(old, program, again.state, step.row.started_at)
+    migration = plan(old, program, again.state, step.row.started_at, session.source.timezone)
     if migration.verdict not in MOVING:
         why = "; ".join(migration.why)
         raise _TurnNotReplayable(f"at {place_of(again.state)} the session cannot be migrated to this version: {why}")

@@ -77,7 +77,8 @@ class SessionMigrator:
                 why = ("the session runs this version already",)
                 return self._stays(cached, Plan("current", why, cached.state, place=place), target)
             state = await self._with_globals(cached)
-            planned = await asyncio.to_thread(plan, cached.program, target.program, state, self._clock())
+            zone = self._runner.settings.timezone
+            planned = await asyncio.to_thread(plan, cached.program, target.program, state, self._clock(), zone)
             if planned.verdict not in MOVING:
                 return self._stays(cached, planned, target)
             if request.dry_run:

@@ -3,7 +3,7 @@
 `plan` is pure and returns the result of a migration; the engine applies it as a turn (`Moved`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -16,6 +16,7 @@ from runtime.state.events import Body, Migrated
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import INTERRUPTS, Frame, Progress, State, Wait, copy_of
+from runtime.timers.timers import pending_timers
 from scripts.expressions.values import DeclaredType, Value
 from scripts.model.actions import Action, AiAsk, Ask, Call, Choose, Foreach, Form, action_type
 from scripts.model.script import DETECTORS, Path, as_output
@@ -48,15 +49,15 @@ def place_of(state: State) -> str:
     return written((state.phase, state.topic, state.frames[-1].action if state.frames else ""))
 
 
-def plan(old: Program, new: Program, state: State, now: datetime) -> Plan:
+def plan(old: Program, new: Program, state: State, now: datetime, default_zone: str = "UTC") -> Plan:
     """Return the result of migrating a session from one version to another. `state` is not changed.
 
-    `state` should contain the user's current global variables.
+    `state` should contain the user's current global variables; `default_zone` is the time zone of sessions without one.
     """
     if state.status == "completed":
         return Plan("ended", ("the conversation is over",), state, place=place_of(state))
     try:
-        return _Move(old, new, state, now).plan()
+        return _Move(old, new, state, now, default_zone).plan()
     except MigrationBlocked as error:
         return Plan("blocked", (str(error),), state, place=place_of(state))
 
@@ -73,16 +74,27 @@ def undo(now: State, before: State) -> Plan:
 class _Move:
     """The migration of one session."""
 
-    def __init__(self, old: Program, new: Program, state: State, now: datetime) -> None:
+    def __init__(self, old: Program, new: Program, state: State, now: datetime, default_zone: str) -> None:
         self._old = old
         self._new = new
         self._before = state
         self._state = copy_of(state)
         self._renames = Renames(old.script, new.script)
         self._cells = Cells(old, new, self._renames, now)
+        self._default_zone = default_zone
         self._why: list[str] = []
         self._dropped: set[tuple[int, str]] = set()  # by progress: values that no question accepts any more
         self._renamed = False
+
+    def _moments(self) -> Iterator[str]:
+        """Yield the moments of waits, reminders and expiry that come earlier or later than before."""
+        before = {
+            (each.kind, each.action): each.due for each in pending_timers(self._old, self._before, self._default_zone)
+        }
+        for each in pending_timers(self._new, self._state, self._default_zone):
+            earlier = before.get((each.kind, each.action), each.due)
+            if earlier != each.due:
+                yield f"{each.kind} of {each.action}: {earlier:%Y-%m-%d %H:%M} → {each.due:%Y-%m-%d %H:%M} UTC"
 
     def plan(self) -> Plan:
         """Return the result of the migration. Raises MigrationBlocked."""
@@ -114,6 +126,8 @@ class _Move:
             verdict, new_place = "restart_topic", written((state.phase, restart))
             state.frames, state.topic = copy_of(before).frames, before.topic  # the engine leaves these first
             state.wait = None
+        else:
+            self._why += self._moments()
         why = tuple(dict.fromkeys([*self._why, *self._cells.notes]))
         moved = Migrated(verdict, why, place_of(before), new_place)
         account = differences(before, state, topic_ends=bool(restart))

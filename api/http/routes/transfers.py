@@ -133,7 +133,8 @@ async def get_session_case(session_id: SessionId, request: ApiRequest) -> Sessio
     tools. A session that an application changed or that was migrated cannot be repeated.
     """
     services = request.services
-    source = ReplaySource(services.store, services.catalog, services.settings.limits, services.turn_runner.contexts)
+    settings, contexts = services.settings, services.turn_runner.contexts
+    source = ReplaySource(services.store, services.catalog, settings.limits, contexts, settings.timezone)
     try:
         session = await find_session(source, request.tenant, session_id)
         text = await session_case(session)

@@ -143,6 +143,21 @@ async def test_the_timers_of_a_fork_are_held_until_they_are_armed(sleeping: ApiC
     assert (await sleeping.read("/api/timers", sessionId=fork["sessionId"]))["data"] == armed
 
 
+async def test_a_migration_counts_a_wait_from_its_beginning_and_says_what_changes(
+    sleeping: ApiClient, calendar: Calendar
+) -> None:
+    session = await sleeping.create_session("nap")
+    before = datetime.fromisoformat(session["wait"]["until"])
+    calendar.passed += timedelta(days=1)
+    await sleeping.publish_script(NAP.replace("3 days", "5 days"), strict=False)
+    path, after = f"/api/sessions/{session['sessionId']}/migrate", before + timedelta(days=2)
+    for body in ({"dryRun": True}, {}):
+        moved = (await sleeping.post(path, json=body)).json()
+        assert moved["verdict"] == "safe"
+        assert moved["why"] == [f"wait of pause: {before:%Y-%m-%d %H:%M} → {after:%Y-%m-%d %H:%M} UTC"]
+    assert datetime.fromisoformat(moved["wait"]["until"]) == after
+
+
 async def test_a_deleted_session_has_no_timers(sleeping: ApiClient) -> None:
     session = await sleeping.create_session("nap")
     assert (await sleeping.delete(f"/api/sessions/{session['sessionId']}")).status_code == 204
@@ -269,8 +284,8 @@ async def test_a_thousand_timers_of_one_moment_each_fire_once(sleeping: ApiClien
 async def test_turns_of_timers_are_replayed_with_the_same_result(
     app: OpenApp, tmp_path: Path, calendar: Calendar
 ) -> None:
-    async with app(tmp_path / "data", clock=calendar) as api:
-        await api.publish_script(NAP, strict=False)
+    async with app(tmp_path / "data", clock=calendar, timezone="Asia/Kolkata") as api:
+        await api.publish_script(NAP.replace("Are you there?,", '"It is {{ now }}.",'), strict=False)
         session = await api.create_session("nap")
         for turn, passed in ((1, timedelta(days=3)), (2, timedelta(hours=1))):
             calendar.passed += passed
@@ -280,7 +295,9 @@ async def test_turns_of_timers_are_replayed_with_the_same_result(
     store = Store.open(tmp_path / "data", read_only=True)
     try:
         recorded = await find_session(
-            ReplaySource(store, Catalog(store, calendar), Limits()), TENANT, session["sessionId"]
+            ReplaySource(store, Catalog(store, calendar), Limits(), timezone="Asia/Kolkata"),
+            TENANT,
+            session["sessionId"],
         )
         assert [turn.outcome async for turn in replay(recorded)] == ["same"] * 4
     finally:
