@@ -93,7 +93,7 @@ GATE := tests/console --ignore tests/console/test_analytics.py --ignore tests/co
 test-gate: test .venv/console console
 	TEST_EFFORT=0.1 $(PYTEST) -m 'slow or browser' $(GATE)
 
-soak: .venv/embeddings .venv/clients .venv/docs
+soak: .venv/embeddings .venv/clients .venv/docs .venv/console console
 	TEST_EFFORT=10 $(PYTEST) -m 'slow or property' --timeout 36000
 
 check: .venv/console

@@ -125,7 +125,9 @@ def _shifted(start: Moment, span: TimeSpan, zone: tzinfo) -> Moment:
             if not span.seconds:
                 return start + timedelta(days=span.days)
             start = datetime.combine(start, time())
-        local = _aware(start, zone) + timedelta(days=span.days)  # by the clock
+        local = _aware(start, zone)
+        if span.days:  # by the clock; adding nothing would turn the second of two equal clock times into the first
+            local += timedelta(days=span.days)
         return (local.astimezone(UTC) + timedelta(seconds=span.seconds)).astimezone(local.tzinfo)
     except OverflowError as error:
         raise TimeInvalid("the date would be out of range") from error

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from litestar import MediaType, Response, delete, get, post, put
+from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
 from api.http.request import ApiRequest, Cursor, Limit, ReviewId, location
@@ -18,6 +18,8 @@ from api.schemas.reviews import (
     TargetList,
     TargetView,
 )
+
+_CSV = "text/csv"
 
 
 @get("/reviews", summary="List reviews")
@@ -91,8 +93,8 @@ async def get_agreement(review_id: ReviewId, request: ApiRequest) -> AgreementLi
     return await request.services.reviews.agreement(request.tenant, review_id)
 
 
-@get("/reviews/{reviewId:str}/export", media_type=MediaType.TEXT, summary="Export ratings")
+@get("/reviews/{reviewId:str}/export", media_type=_CSV, summary="Export ratings")
 async def export_ratings(review_id: ReviewId, request: ApiRequest) -> Response[str]:
     """Return the ratings that the sender may see as CSV, one row for each answer."""
     text = await request.services.reviews.export(request.principal, review_id)
-    return Response(text, media_type="text/csv; charset=utf-8")
+    return Response(text, media_type=_CSV)

@@ -271,7 +271,7 @@ def rule(notation: StageReader, tree: Mapping) -> Interrupt:
         id=notation.id(written or goal),
         on=Trigger(
             keywords=cause.keywords,
-            match="anywhere",
+            match="anywhere" if cause.keywords else "short",
             intent=cause.intent,
             detector=cause.detector,
             at=item.marks.get("on", tree.at),

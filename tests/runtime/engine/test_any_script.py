@@ -928,7 +928,8 @@ async def test_any_session_migrates_or_is_refused_with_a_reason(
     await moving.turn(Moved(back.account))
     there, again = decode(encode(moving.state)), decode(encode(retained))
     there.turn, there.event_seq, there.message_seq = again.turn, again.event_seq, again.message_seq
-    there.context = again.context  # it follows the conversation, in which what the move had said stays
+    # these follow the conversation, in which what the move had said stays
+    there.context, there.condensed = again.context, again.condensed
     assert encode(there) == encode(retained)
     numbers = [each.seq for turn in moving.turns for each in turn.events]
     assert numbers == list(range(1, len(numbers) + 1))

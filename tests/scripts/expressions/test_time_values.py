@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scripts.expressions.expressions import compile_expression
@@ -116,6 +116,7 @@ def test_adding_and_subtracting_days_is_the_same_day(evaluate: Evaluate, day: da
     assert evaluate("shifted - day", shifted=shifted, day=day.isoformat()).value == number
 
 
+@example(moment=datetime(2008, 10, 26, 1, tzinfo=UTC), number=0)  # the second 2:00 of that night
 @given(
     moment=st.datetimes(datetime(1980, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
     number=st.integers(-80_000, 80_000),

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scripts.model.diagnostics import Problem
@@ -111,6 +111,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 @settings(max_examples=repeats(150), deadline=None)
 @given(DOCUMENTS)
+@example({"sessions": [{"session": "age", "stages": []}], "rules": [{"rule": [], "do": "age"}]})
 def test_any_document_is_read_or_refused_with_reasons(document) -> None:
     text = json.dumps(document, ensure_ascii=False)  # JSON is YAML
     reading = read_script(Source(text, "any.yaml"))
