@@ -30,11 +30,11 @@ IDLE_S = 60.0  # interval of reading the table without a signal; a change of the
 TROUBLE_S = 1.0  # delay after the database could not be read or written
 DELAY_S, DELAY_GROWTH, DELAY_MAX_S = 5.0, 4.0, 21_600.0
 ATTEMPTS_MAX = 8  # about 30 hours
-PAUSE_MIN_S, PAUSE_MAX_S = 0.01, 0.03
+PAUSE_MIN_S, PAUSE_MAX_S, PAUSE_TURNS = 0.01, 0.04, 1.25
 """The pause between the starts of two timers, so that messages of users are answered nearly as fast as without timers.
 
-Within these bounds it is as long as the last turn of a timer took: longer on a busy machine, and for sessions that are
-not cached. A turn that calls a model takes longer and delays no other one.
+Within these bounds it is PAUSE_TURNS times as long as the last turn of a timer took: longer on a busy machine, and for
+sessions that are not cached. A turn that calls a model takes longer and delays no other one.
 """
 STOP_S = 5.0  # for firing timers when the server stops; their turns are committed or have no effect
 _NOTHING_DUE = frozenset({"INTERVENTION_REFUSED", "SESSION_NOT_FOUND", "SESSION_REDACTED"})
@@ -108,7 +108,7 @@ class Scheduler:
                 await asyncio.sleep(self._pause_s)
             begun = time.monotonic()
             await self._attempt(timer)
-            self._pause_s = min(max(time.monotonic() - begun, PAUSE_MIN_S), PAUSE_MAX_S)
+            self._pause_s = min(max(PAUSE_TURNS * (time.monotonic() - begun), PAUSE_MIN_S), PAUSE_MAX_S)
         except StoreError as error:
             log.warning("a timer waits for the database", session=timer.session_id, error=str(error))
             await asyncio.sleep(TROUBLE_S)
