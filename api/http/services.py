@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from api.analytics.dashboards.dashboards import Dashboards
-from api.analytics.dashboards.files import DashboardFiles
+from api.analytics.dashboards.page_files import DashboardFiles
 from api.analytics.files import AnalyticsFiles
 from api.analytics.process import Processes
 from api.analytics.queries import AnalyticsQueries
@@ -116,15 +116,20 @@ class Services:
         self.memory_transfer = MemoryTransfer(store.memory, cache, clock, ids, enqueue)
         # while requests are served, the verifier pauses so that turns keep their speed
         self.verifier = SessionVerifier(store, clock, settings, contexts, gently=serves)
+        self._create_analytics(serves=serves)
+        self._watch()
+
+    def _create_analytics(self, *, serves: bool) -> None:
+        """Create the parts that read the database for analysts, and the deletion, which also removes their files."""
+        store, settings, clock = self.store, self.settings, self.clock
         self.processes = Processes(keeps_spare=serves)
         files = AnalyticsFiles(store, self.catalog, self.processes, settings.data, self.metrics)
         self.analytics = AnalyticsQueries(files, self.processes, self.metrics)
         self.snapshots = Snapshots(store, self.analytics, settings, clock)
-        self.dashboards = Dashboards(store, self.analytics, clock, ids)
+        self.dashboards = Dashboards(store, self.analytics, clock, self.ids)
         self.dashboard_files = DashboardFiles(self.dashboards, settings, clock)
         copies = (self.snapshots, self.dashboard_files)
         self.deletion = Deletion(self.chat, self.turn_runner, self.keys, files, copies)
-        self._watch()
 
     def _tools(self) -> ToolsOfTurn:
         """Return the tools of turns: those of the server, or the examples of their declarations."""

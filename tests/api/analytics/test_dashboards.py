@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.analytics.dashboards.dashboards import Dashboards
-from api.analytics.dashboards.files import DashboardFiles, last_moment
+from api.analytics.dashboards.page_files import DashboardFiles, last_moment
 from api.analytics.files import AnalyticsFiles
 from api.analytics.process import Processes
 from api.analytics.queries import AnalyticsQueries
