@@ -1,5 +1,7 @@
 """Create, change and show dashboards."""
 
+import asyncio
+
 import msgspec
 
 from api.analytics.dashboards.page import Part, dashboard_page
@@ -16,6 +18,8 @@ from store.store import Store
 
 ROWS_SHOWN_MAX = 200
 """Rows of a table on a page."""
+PAGE_S = 300.0
+"""After it, no further tile of a page is computed."""
 
 
 class Dashboards:
@@ -59,8 +63,12 @@ class Dashboards:
         return await self._rows.scheduled_dashboards()
 
     async def html(self, row: DashboardRow, *, masked: bool) -> str:
-        """Return a dashboard as one HTML page. A tile that cannot be computed says why. Raises StoreError."""
-        parts = [await self._part(row.tenant, tile, masked=masked) for tile in row.tiles]
+        """Return a dashboard as one HTML page. A tile that cannot be computed, or not within PAGE_S, says why.
+
+        Raises StoreError.
+        """
+        ends_at = asyncio.get_running_loop().time() + PAGE_S
+        parts = [await self._part(row.tenant, tile, ends_at, masked=masked) for tile in row.tiles]
         return dashboard_page(row.name, parts, self._clock())
 
     async def _row(self, tenant: str, dashboard_id: str, new: DashboardText) -> DashboardRow:
@@ -99,9 +107,11 @@ class Dashboards:
             raise ApiError("QUERY_NOT_FOUND", f"there is no saved query {query_id}")
         return query
 
-    async def _part(self, tenant: str, tile: TileRow, *, masked: bool) -> Part:
-        """Compute a tile."""
+    async def _part(self, tenant: str, tile: TileRow, ends_at: float, *, masked: bool) -> Part:
+        """Compute a tile, unless the time of the page is over."""
         try:
+            if asyncio.get_running_loop().time() > ends_at:
+                raise QueryStopped(f"the page took more than {PAGE_S:g} s; use fewer tiles")
             title, about, sql = await self._definition(tenant, tile)
             document = msgspec.json.decode(b"{" + await self._run(tenant, tile, sql, "json", masked=masked) + b"}")
         except (ApiError, QueryRefused, QueryStopped, ReportRefused) as error:
