@@ -109,13 +109,13 @@ class Dashboards:
 
     async def _part(self, tenant: str, tile: TileRow, ends_at: float, *, masked: bool) -> Part:
         """Compute a tile, unless the time of the page is over."""
+        if asyncio.get_running_loop().time() > ends_at:
+            return _failed(tile, f"not computed, because the page took more than {PAGE_S:g} s")
         try:
-            if asyncio.get_running_loop().time() > ends_at:
-                raise QueryStopped(f"the page took more than {PAGE_S:g} s; use fewer tiles")
             title, about, sql = await self._definition(tenant, tile)
             document = msgspec.json.decode(b"{" + await self._run(tenant, tile, sql, "json", masked=masked) + b"}")
         except (ApiError, QueryRefused, QueryStopped, ReportRefused) as error:
-            return Part(title=tile.title or tile.report or "", is_wide=tile.is_wide, problem=str(error))
+            return _failed(tile, str(error))
         try:
             chart = await self._run(tenant, tile, sql, "svg", masked=masked)
         except (QueryRefused, QueryStopped):
@@ -151,6 +151,10 @@ class Dashboards:
 def dashboard_view(row: DashboardRow) -> DashboardView:
     """Return a dashboard as clients see it."""
     return msgspec.convert(row, DashboardView, from_attributes=True)
+
+
+def _failed(tile: TileRow, problem: str) -> Part:
+    return Part(title=tile.title or tile.report or "", is_wide=tile.is_wide, problem=problem)
 
 
 def _found(row: DashboardRow | None, dashboard_id: str) -> DashboardRow:
