@@ -47,6 +47,26 @@ class CompactionResultView(View, frozen=True, kw_only=True):
     bytes_after: int
 
 
+class BudgetView(View, frozen=True, kw_only=True):
+    """What is used of language models, and its limit."""
+
+    unit: Literal["calls", "tokens", "cost"]
+    used: float
+    """By all users of the tenant today."""
+    limit: float | None
+    """The limit of a tenant in a day; null: none."""
+    user_limit: float | None
+    """The limit of one user in a day; null: none."""
+
+
+class BudgetList(View, frozen=True, kw_only=True):
+    """The use of language models of a tenant today."""
+
+    since: datetime
+    """Midnight UTC, when the day began."""
+    data: list[BudgetView]
+
+
 class PolicyView(View, frozen=True, kw_only=True):
     """A policy of the settings and the sessions due now: `bytes` of stored messages, variables and events; `oldest` is
     the last turn of the session that has been inactive for the longest time.

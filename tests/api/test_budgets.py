@@ -125,3 +125,16 @@ async def test_what_is_taken_over_from_a_failed_attempt_counts_once(tmp_path: Pa
         assert (await api.send_message(session, {"content": "go"})).status_code == 503
         assert said(await api.send_texts(session, "go")) == ["One.", "Two.", "And?"]  # 10 each, and 10 that failed
         assert (await api.read(f"/api/sessions/{session['sessionId']}/calls"))["data"][-1]["used"]
+
+
+async def test_use_of_a_day_is_shown_beside_its_limits(tmp_path: Path, app: Open) -> None:
+    async with app(tmp_path, Paid(), budgets=Budgets(day_calls=6, user_day_cost=9.5)) as api:
+        await api.publish_script(SCRIPT)
+        await api.send_texts(await api.create_session("long"), "5")
+        shown = await api.read("/api/operations/budgets")
+        assert {each["unit"]: (each["used"], each["limit"], each["userLimit"]) for each in shown["data"]} == {
+            "calls": (2, 6, None),
+            "tokens": (20, None, None),
+            "cost": (1.0, None, 9.5),
+        }
+        assert shown["since"].endswith("T00:00:00Z")

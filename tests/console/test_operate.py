@@ -96,3 +96,8 @@ async def test_roles_decide_which_tabs_there_are(open_page: OpenPage, new_key: N
     await sign_in(page, key)
     tabs = page.get_by_role("navigation", name="Operate").get_by_role("link")
     await expect(tabs).to_have_text(["Health", "Links"])
+
+
+async def test_budgets_show_what_is_used_today(open_page: OpenPage) -> None:
+    page = await open_page("/operate/budgets")
+    await expect(page.get_by_role("row").filter(has_text="Tokens")).to_contain_text("none")

@@ -1,6 +1,7 @@
-"""Operator routes that compact the database, apply retention, verify the database and fix memories."""
+"""Operator routes: budgets, compaction, retention, verification of the database, and repair of memories."""
 
-from typing import Annotated, TypeAlias
+from datetime import UTC, timedelta
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from litestar import get, post
@@ -10,6 +11,8 @@ from api.http.request import ApiRequest
 from api.integrity.check_sessions import CheckOptions
 from api.integrity.fix_memories import fix_memories
 from api.schemas.operations import (
+    BudgetList,
+    BudgetView,
     CompactionResultView,
     CompactionStep,
     CompactionView,
@@ -23,6 +26,8 @@ from api.schemas.operations import (
 )
 from store.interface.retention_rows import DueByPolicy, Policy
 
+_UNITS: tuple[Literal["calls", "tokens", "cost"], ...] = ("calls", "tokens", "cost")
+
 After: TypeAlias = Annotated[
     str | None, QueryParameter(name="after", description="The start of this batch: `next` of the last answer.")
 ]
@@ -30,6 +35,27 @@ Quick: TypeAlias = Annotated[
     bool, QueryParameter(name="quick", description="Check only the latest state of each session.")
 ]
 Replay: TypeAlias = Annotated[bool, QueryParameter(name="replay", description="Also replay every session as recorded.")]
+
+
+@get("/operations/budgets", summary="Read the use of language models today")
+async def get_budgets(request: ApiRequest) -> BudgetList:
+    """Return what the tenant has used of language models since midnight UTC, with the limits of the settings."""
+    services = request.services
+    since = services.clock().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    spent = await services.store.turns.spent(request.tenant, since, since + timedelta(days=1))
+    limits = services.settings.budgets
+    return BudgetList(
+        since=since,
+        data=[
+            BudgetView(
+                unit=unit,
+                used=getattr(spent, unit),
+                limit=getattr(limits, f"day_{unit}"),
+                user_limit=getattr(limits, f"user_day_{unit}"),
+            )
+            for unit in _UNITS
+        ],
+    )
 
 
 @get("/operations/compact", summary="Read the state of compaction")

@@ -134,6 +134,7 @@ PUT /api/reviews/{reviewId}/ratings                             401  403 403    
 GET /api/reviews/{reviewId}/ratings                             401  403 403    403     yes    yes   yes    403 403 403
 GET /api/reviews/{reviewId}/agreement                           401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/reviews/{reviewId}/export                              401  403 403    403     yes    yes   yes    403 403 403
+GET /api/operations/budgets                                     401  403 403    403     yes    yes   yes    403 403 403
 GET /api/operations/compact                                     401  403 403    403     403    yes   403    403 403 403
 POST /api/operations/compact                                    401  403 403    403     403    yes   403    403 403 403
 GET /api/operations/retention                                   401  403 403    403     403    yes   403    403 403 403

@@ -133,7 +133,9 @@ export const en = {
   },
   operate: {
     title: 'Operate', actions: 'Actions',
-    tabs: { health: 'Health', timers: 'Timers', links: 'Links', webhooks: 'Webhooks', keys: 'Keys', database: 'Database' },
+    tabs: { health: 'Health', budgets: 'Budgets', timers: 'Timers', links: 'Links', webhooks: 'Webhooks', keys: 'Keys', database: 'Database' },
+    usedToday: (since: string) => `Used of language models since ${since}`, unit: 'Unit', used: 'Used', limit: 'Limit of all users', userLimit: 'Limit of one user', noLimit: 'none',
+    units: { calls: 'Calls', tokens: 'Tokens', cost: 'Cost' } as Record<string, string>, budgetsHint: 'The limits are those of the settings, `budgets`. The day begins at midnight UTC.',
     ready: 'Ready', notReady: 'Not ready', checks: { database: 'Database', writerLag: 'Delay of writes', model: 'Model', embedder: 'Embedder', memory: 'Memory jobs' } as Record<string, string>,
     due: 'Due', kind: 'Kind', fire: 'Fire now', noTimers: 'No session waits for a moment.',
     newLink: 'New link', noLinks: 'There are no links. A link lets people talk to a script without a key.', permits: 'Permits',

@@ -128,7 +128,9 @@ export const zh: Strings = {
   },
   operate: {
     title: '运维', actions: '操作',
-    tabs: { health: '状态', timers: '定时器', links: '链接', webhooks: 'Webhook', keys: '密钥', database: '数据库' },
+    tabs: { health: '状态', budgets: '预算', timers: '定时器', links: '链接', webhooks: 'Webhook', keys: '密钥', database: '数据库' },
+    usedToday: (since: string) => `自 ${since} 起语言模型的用量`, unit: '单位', used: '已用', limit: '全部用户的上限', userLimit: '单个用户的上限', noLimit: '无',
+    units: { calls: '调用', tokens: '词元', cost: '费用' }, budgetsHint: '上限来自设置中的 `budgets`。一天从 UTC 零点开始。',
     ready: '就绪', notReady: '未就绪', checks: { database: '数据库', writerLag: '写入延迟', model: '模型', embedder: '嵌入模型', memory: '记忆任务' },
     due: '到期', kind: '种类', fire: '立即触发', noTimers: '没有会话在等待某个时刻。',
     newLink: '新建链接', noLinks: '还没有链接。链接让人们无需密钥即可与脚本对话。', permits: '允许',
