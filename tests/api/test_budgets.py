@@ -133,8 +133,8 @@ async def test_use_of_a_day_is_shown_beside_its_limits(tmp_path: Path, app: Open
         await api.send_texts(await api.create_session("long"), "5")
         shown = await api.read("/api/operations/budgets")
         assert {each["unit"]: (each["used"], each["limit"], each["userLimit"]) for each in shown["data"]} == {
-            "calls": (2, 6, None),
-            "tokens": (20, None, None),
-            "cost": (1.0, None, 9.5),
+            "calls": (3, 6, None),
+            "tokens": (30, None, None),
+            "cost": (1.5, None, 9.5),
         }
         assert shown["since"].endswith("T00:00:00Z")
