@@ -35,8 +35,8 @@ def events() -> str:
             "|---|---|",
             "| `message.delta` | `message`, `actionId`, `text`: more text of the message with that number |",
             "| `message.reset` | `message`: the text of that message, and of all later ones, is retracted |",
-            "| `message.proactive` | what the session said by itself, before the last event of that turn: `turn`,"
-            " `timer`, `timerId`, `messages` |",
+            "| `message.proactive` | what the session said by itself, or a person in its place, before the last"
+            " event of that turn: `turn`, `cause`, `messages`; of a timer also `timer` and `timerId` |",
             "| `position` | before the last event of a turn: the turn, the status and the position after it |",
             "| `turn` | the ordinary answer to the request, once the turn is on disk |",
             "| `error` | why the turn failed, in the usual shape of errors |",
