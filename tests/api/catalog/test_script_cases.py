@@ -41,7 +41,7 @@ async def test_each_case_passes_or_says_what_differs(api: ApiClient) -> None:
     assert (good["name"], good["passed"], good["turns"], good["line"]) == ("a good day", True, 2, 3)
     failure = bad["failures"][0]
     assert (failure["turn"], failure["input"], failure["line"]) == (1, "say: bad", 10)
-    assert (failure["expected"], failure["got"]) == (["Thank you."], ["I am sorry.", "Thank you."])
+    assert (failure["expected"], failure["got"]) == ("Thank you.", "I am sorry.")
 
 
 async def test_coverage_lists_what_no_case_reaches(api: ApiClient) -> None:

@@ -36,6 +36,7 @@ SEEN = SNAPSHOT | {
     "sessionId": str,
     "userId": str,
     "scriptId": str,
+    "scriptVersion": int,
     "status": str,
     "key": type(None),
     "locale": str,
