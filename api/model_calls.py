@@ -262,6 +262,10 @@ class Spending:
         ]
         return DayMeter(totals)
 
+    async def of_day(self, tenant: str, day: date) -> Spent:
+        """Return what a tenant has used on a day in UTC, as recorded. Raises StoreError."""
+        return await self._recorded((day, tenant, None))
+
     def forget(self, tenant: str, user_id: str) -> None:
         """Drop the totals of an erased user."""
         for key in [key for key in self._totals if key[1:] == (tenant, user_id)]:

@@ -2,9 +2,10 @@
 a time.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -27,7 +28,7 @@ from api.schemas.users import (
 from api.sessions.row_mapping import cells_of
 from api.sessions.views import call_view, event_views, layer, message_view
 from runtime.state.state import State, StateUnreadable, decode
-from store.interface.pages import PAGE_MAX
+from store.interface.pages import Page
 from store.interface.rows import SessionHead, UserVariableRow
 from store.store import Store
 
@@ -55,7 +56,8 @@ async def user_export(store: Store, tenant: str, user_id: str, now: datetime) ->
         yield b"}"
         separator = b","
     yield b'],"participants":['
-    async for chunk in _joined(_participants(store, tenant, user_id)):
+    participants = partial(store.participants.page, tenant, user_id=user_id)
+    async for chunk in _joined(_views(participants, ParticipantView.of)):
         yield chunk
     yield b"],"
     async for chunk in _memory(store, tenant, user_id):
@@ -91,11 +93,12 @@ async def _joined(pages: Pages) -> Chunks:
             separator = b","
 
 
-async def _participants(store: Store, tenant: str, user_id: str) -> Pages:
+async def _views(read: Callable[..., Awaitable[Page[Any]]], view: Callable[[Any], msgspec.Struct]) -> Pages:
+    """Yield the views of the rows of a list, page by page; `read` takes a limit and a cursor."""
     cursor = None
     while True:
-        page = await store.participants.page(tenant, user_id=user_id, limit=PAGE_MAX, cursor=cursor)
-        yield [ParticipantView.of(row) for row in page.rows]
+        page = await read(limit=ROWS_A_READ, cursor=cursor)
+        yield [view(row) for row in page.rows]
         cursor = page.next
         if cursor is None:
             return
@@ -116,7 +119,7 @@ async def _session(store: Store, tenant: str, session_id: str) -> Chunks:
     lists: dict[str, Pages] = {
         "messages": _messages(store, tenant, session_id, messages),
         "events": _events(store, tenant, session_id, events),
-        "calls": _calls(store, tenant, session_id),
+        "calls": _views(partial(store.turns.calls, tenant, session_id), partial(call_view, debug=True)),
     }
     for name, pages in lists.items():
         yield f',"{name}":['.encode()
@@ -148,16 +151,6 @@ async def _events(store: Store, tenant: str, session_id: str, last: int) -> Asyn
             return
         yield [event for row in rows for event in event_views(row) if event.seq <= last]
         seq = rows[-1].events[-1].seq
-
-
-async def _calls(store: Store, tenant: str, session_id: str) -> Pages:
-    cursor = None
-    while True:
-        page = await store.turns.calls(tenant, session_id, limit=ROWS_A_READ, cursor=cursor)
-        yield [call_view(row, debug=True) for row in page.rows]
-        cursor = page.next
-        if cursor is None:
-            return
 
 
 def user_layer(rows: list[UserVariableRow]) -> Layer:

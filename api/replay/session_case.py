@@ -10,6 +10,7 @@ from runtime.models.cassette_file import Replies, replies_layout
 from runtime.state.inputs import Chosen, Filled, Reply, Start, TimerDue
 from runtime.state.tool_ports import ToolReply
 from runtime.tools.replies_file import tools_as_written
+from scripts.expressions.values import Value
 from scripts.parse.folder import CASE_SUFFIX
 from scripts.yaml.writer import Item, Items, Layout, Record, document, plain
 
@@ -45,22 +46,21 @@ async def session_case(session: RecordedSession) -> str:
 
 def _case(session: RecordedSession, steps: Sequence[RecordedStep], turns: Sequence[Layout], replies: Replies) -> Record:
     first, last = steps[0], steps[-1]
-    known = {name: cell.value for name, cell in first.others.items() if cell is not None}
+    given = {name: cell.value for name, cell in first.others.items() if cell is not None} | first.before.start_variables
     tools = _tools(steps)
     fields: list[tuple[str, Layout]] = [
         ("name", f"as in session {session.head.session_id[:8]}"),
         ("seed", session.head.seed),
         ("now", f"{first.row.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"),
     ]
-    optional: dict[str, Layout] = {
-        "timezone": first.before.timezone,
-        "locale": first.before.locale if first.before.locale != "en" else "",
-        "variables": plain(known | first.before.start_variables),
-        "replies": replies_layout(replies),
-        "tools": plain(tools),
-    }
-    absent = {"variables": not (known or first.before.start_variables), "replies": not replies, "tools": not tools}
-    fields += [(name, value) for name, value in optional.items() if value != "" and not absent.get(name, False)]
+    optional: tuple[tuple[str, Layout, bool], ...] = (
+        ("timezone", first.before.timezone, bool(first.before.timezone)),
+        ("locale", first.before.locale, first.before.locale != "en"),
+        ("variables", plain(given), bool(given)),
+        ("replies", replies_layout(replies), bool(replies)),
+        ("tools", plain(tools), bool(tools)),
+    )
+    fields += [(name, layout) for name, layout, is_needed in optional if is_needed]
     fields += [
         ("turns", Items(tuple(map(Item, turns)), flow=False)),
         ("end", Record((("status", last.after.execution_status),))),
@@ -94,10 +94,10 @@ def _turn(steps: Sequence[RecordedStep], number: int) -> Record:
             raise NotACase(f"in turn {number} the application changed the session; fork it before that turn")
 
 
-def _tools(steps: Sequence[RecordedStep]) -> dict[str, object]:
+def _tools(steps: Sequence[RecordedStep]) -> dict[str, Value]:
     replies: dict[str, list[ToolReply]] = {}
     for step in steps:
         for call in step.tool_calls:
             reply = ToolReply(call.answered.result, call.answered.failure)
             replies.setdefault(call.called.tool, []).append(reply)
-    return dict(tools_as_written(replies))
+    return tools_as_written(replies)

@@ -48,7 +48,7 @@ def hand_over_rows(session: SessionRow, before: State, after: State) -> tuple[Ha
         user_id=session.user_id,
         turn=after.turn,
         script_id=session.script_id,
-        status="taken" if found.operator else "requested",
+        status=found.status,
         since=found.since,
         action_id=found.action_id,
         operator=found.operator,

@@ -18,7 +18,7 @@ from api.schemas.sessions import ProactiveView
 from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn
 from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import TurnResult
-from api.sessions.views import event_views, message_view, proactive_cause, proactive_messages
+from api.sessions.views import event_views, message_view, proactive_messages
 from api.settings import Settings
 from api.timestamps import utc_text
 from runtime.state.ports import Clock
@@ -254,12 +254,13 @@ def happened_frames(session_id: str, row: TurnRow | TurnEventsRow, after: int = 
 
 
 def _proactive(row: TurnRow | TurnEventsRow, said: list[MessageRow]) -> View:
-    cause, first = proactive_cause(row), row.events[0].data
+    first = row.events[0]
+    timer = first.data if first.kind == "timer" else None
     return ProactiveView(
         turn=row.turn,
-        cause="timer" if cause == "timer" else "person",
-        timer=first["timer"] if cause == "timer" else UNSET,
-        timer_id=first["timer_id"] if cause == "timer" else UNSET,
+        cause="person" if timer is None else "timer",
+        timer=UNSET if timer is None else timer["timer"],
+        timer_id=UNSET if timer is None else timer["timer_id"],
         messages=[message_view(message) for message in said],
     )
 

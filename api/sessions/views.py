@@ -1,7 +1,7 @@
 """The client's views of a session: its state, variables by scope, position, wait and messages."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from litestar.datastructures import ResponseHeader
@@ -40,7 +40,7 @@ from runtime.state.state import Cell, ExecutionStatus, State, Wait
 from runtime.turn.calls import ModelCall
 from scripts.expressions.values import Value, infer_type
 from scripts.model.actions import Action, AiAsk, AiSay, Ask, Chat, Choose, Form, action_type, rounds_of
-from store.interface.rows import MessageRow, SettledCallRow, TurnEventsRow, TurnRow
+from store.interface.rows import EventRow, MessageRow, SettledCallRow, TurnEventsRow, TurnRow
 from store.store import Store
 
 _ALWAYS_SENT = frozenset({"name", "label", "type", "required", "value"})  # properties of a form's fields
@@ -126,15 +126,7 @@ def wait_now(state: State) -> WaitView | None:
 
 
 def _hand_over(state: State) -> SessionHandOver | UnsetType:
-    if state.hand_over is None:
-        return UNSET
-    row = state.hand_over
-    return SessionHandOver(
-        status="taken" if row.operator else "requested",
-        since=row.since,
-        action_id=row.action_id,
-        operator=row.operator,
-    )
+    return UNSET if state.hand_over is None else SessionHandOver.of(state.hand_over)
 
 
 def wait_view(wait: Wait | None) -> WaitView | None:
@@ -200,19 +192,13 @@ def proactive_messages(row: TurnRow | TurnEventsRow) -> list[MessageRow]:
     """Return the messages that a session says by itself in a turn: those of a turn that a timer causes, or a person
     who talks in place of the script.
     """
-    if proactive_cause(row) is None:
+    if not row.events or not _is_proactive(row.events[0]):
         return []
     return [message for message in row.messages if message.role == "assistant"]
 
 
-def proactive_cause(row: TurnRow | TurnEventsRow) -> Literal["timer", "person"] | None:
-    """Return why a session speaks by itself in a turn; None if it does not."""
-    first = row.events[0] if row.events else None
-    if first is None or first.kind not in {"timer", "intervention"}:
-        return None
-    if first.kind == "timer":
-        return "timer"
-    return "person" if first.data["what"] in {"speak", "give_back"} else None
+def _is_proactive(first: EventRow) -> bool:
+    return first.kind == "timer" or (first.kind == "intervention" and first.data["what"] in {"speak", "give_back"})
 
 
 def event_views(row: TurnRow | TurnEventsRow) -> list[EventView]:

@@ -187,6 +187,11 @@ class HandOver(Struct, frozen=True, omit_defaults=True):
     action_id: str = ""  # the action that asked for a person; empty: nothing asked
     operator: str = ""  # the person who has taken the session over; empty: nobody yet
 
+    @property
+    def status(self) -> Literal["requested", "taken"]:
+        """Return whether somebody talks, or is still asked to."""
+        return "taken" if self.operator else "requested"
+
 
 class State(Struct, omit_defaults=True):
     """A session between two turns. `turn` is the number of the last turn; -1 before the first.

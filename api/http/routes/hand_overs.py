@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import msgspec
 from litestar import get
 from litestar.params import FromQuery, QueryParameter
 
@@ -24,5 +23,4 @@ async def list_hand_overs(
     page = await request.services.store.sessions.hand_overs(
         request.tenant, user_id=user_for(request, user_id), status=status, limit=limit, cursor=cursor
     )
-    views = [msgspec.convert(row, HandOverView, from_attributes=True) for row in page.rows]
-    return HandOverList(data=views, next_cursor=page.next)
+    return HandOverList(data=[HandOverView.of(row) for row in page.rows], next_cursor=page.next)

@@ -1,6 +1,6 @@
 """Operator routes: budgets, compaction, retention, verification of the database, and repair of memories."""
 
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, time
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -41,11 +41,11 @@ Replay: TypeAlias = Annotated[bool, QueryParameter(name="replay", description="A
 async def get_budgets(request: ApiRequest) -> BudgetList:
     """Return what the tenant has used of language models since midnight UTC, with the limits of the settings."""
     services = request.services
-    since = services.clock().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    spent = await services.store.turns.spent(request.tenant, since, since + timedelta(days=1))
+    day = services.clock().astimezone(UTC).date()
+    spent = await services.turn_runner.spending.of_day(request.tenant, day)
     limits = services.settings.budgets
     return BudgetList(
-        since=since,
+        since=datetime.combine(day, time(), UTC),
         data=[
             BudgetView(
                 unit=unit,

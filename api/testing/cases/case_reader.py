@@ -69,7 +69,7 @@ def read_cases(path: Path, scripts: dict[Path, Prepared | Reading], *, recording
         return CaseReading(str(path), (), problems.sorted(), frozenset({path.resolve()}))
     written = _written(text, problems)
     cases: tuple[FoundCase, ...] = ()
-    if written is not None:
+    if written is not None and not problems.fatal:
         script = prepare(beside(path, written.file.script), scripts)
         cases = tuple(_found(str(path), written, script, partial(beside, path), recording=recording))
     files = _depends_on(path, written.file if written is not None else None, scripts)
@@ -83,7 +83,9 @@ def read_case_text(name: str, text: str, script: Prepared) -> CaseReading:
     """
     problems = Problems(name)
     written = _written(text, problems)
-    cases = () if written is None else tuple(_found(name, written, script, None, recording=False))
+    cases: tuple[FoundCase, ...] = ()
+    if written is not None and not problems.fatal:
+        cases = tuple(_found(name, written, script, None, recording=False))
     return CaseReading(name, () if problems.fatal else cases, problems.sorted(), text=text)
 
 
@@ -99,7 +101,7 @@ def _written(text: str, problems: Problems) -> _Written | None:
     tree = read_tree(text, problems)
     reader = Reader(problems, lenient=False)
     file = reader.read(tree, CaseFile) if tree is not None else None
-    return None if tree is None or file is None or problems.fatal else _Written(tree, file, reader)
+    return None if tree is None or file is None else _Written(tree, file, reader)
 
 
 def _depends_on(path: Path, file: CaseFile | None, scripts: dict[Path, Prepared | Reading]) -> frozenset[Path]:

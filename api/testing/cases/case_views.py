@@ -17,11 +17,8 @@ def case_report(found: CaseResults) -> CaseReport:
         failed=len(found.results) - passed,
         results=list(map(_result, found.results)),
         diagnostics=problem_views(tuple(problem for each in found.readings for problem in each.problems)),
-        coverage=[CoverageCount(kind=kind, covered=each.covered, total=each.total) for kind, each in counts.items()],
-        missed=[
-            MissedPart(kind=item.kind, name=item.name, arm=item.arm, file=at.file, line=at.line)
-            for item, at in found.coverage.missed
-        ],
+        coverage=[CoverageCount.of(each, kind=kind) for kind, each in counts.items()],
+        missed=[MissedPart.of(item, file=at.file, line=at.line) for item, at in found.coverage.missed],
     )
 
 
@@ -37,11 +34,4 @@ def _result(result: CaseResult) -> CaseResultView:
 
 
 def _failure(failure: CaseFailure) -> CaseFailureView:
-    return CaseFailureView(
-        turn=failure.turn,
-        input=failure.input_text,
-        what=failure.what,
-        expected=failure.expected,
-        got=failure.got,
-        line=failure.line,
-    )
+    return CaseFailureView.of(failure, input=failure.input_text)
