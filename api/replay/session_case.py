@@ -85,6 +85,8 @@ def _turn(steps: Sequence[RecordedStep], number: int) -> Record:
             return Record((("choose", step.input.choice), expect))
         case Filled():
             return Record((("form", plain(dict(step.input.values))), expect))
+        case TimerDue() if step.input.timer_id:
+            raise NotACase(f"in turn {number} a timer was fired by hand, before or after its moment")
         case TimerDue():
             seconds = (step.row.started_at - steps[number - 1].row.started_at).total_seconds()
             return Record((("pass", f"{max(math.ceil(seconds), 1)} seconds"), expect))

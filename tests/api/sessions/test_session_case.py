@@ -70,6 +70,19 @@ async def test_case_of_a_session_passes_and_says_the_same(app: OpenApp, tmp_path
     assert report["results"][0]["turns"] == 8
 
 
+async def test_timer_that_was_fired_by_hand_is_no_case(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        await api.publish_script(
+            "cuebook: 1\nscript: nap\nactions:\n  - {wait: 3 days}\n  - say: Hello.\n", strict=False
+        )
+        session = await api.create_session("nap")
+        (timer,) = (await api.read("/api/timers"))["data"]
+        path = f"/api/sessions/{session['sessionId']}/timers/fire"
+        assert (await api.post(path, json={"timerId": timer["timerId"]})).status_code == 200
+        refused = await case_of(api, session, 400)
+        assert "in turn 1 a timer was fired by hand" in refused["error"]["message"]
+
+
 async def test_session_that_was_changed_is_no_case(api: ApiClient) -> None:
     session = await api.create_session("visit")
     await api.post(f"/api/sessions/{session['sessionId']}/pause")
