@@ -14,6 +14,7 @@ from api.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
 from api.validation_messages import humanize_validation_error
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
+    BackupRunning,
     CompactionRunning,
     CursorInvalid,
     DatabaseFileLost,
@@ -186,6 +187,7 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
     ReportRefused: ("REPORT_INVALID", ""),
     UnitIdExists: ("MEMORY_UNIT_EXISTS", ""),
     TooManyJobs: ("MEMORY_JOBS_FULL", ""),
+    BackupRunning: ("BACKUP_RUNNING", "a backup is being written"),
     CompactionRunning: ("COMPACTION_RUNNING", "a compaction is in progress already"),
     DiskTooSmall: ("DISK_TOO_SMALL", ""),
     StoreBusy: ("SERVER_BUSY", "the database is busy"),

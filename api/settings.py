@@ -429,6 +429,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """Whether snapshots omit messages and personal values."""
     snapshot_storage_version: StorageVersion = OWN
     """The oldest DuckDB that must read snapshots; `v1.0.0` for tools that embed 1.x."""
+    backup_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 0.0
+    """Hours between scheduled backups of the database; 0: only on request."""
+    backup_folder: Path | None = None
+    """Where backups are written, best on another disk; the default is `backups` in `data`."""
+    backup_keep: Annotated[int, Meta(ge=1, le=10_000)] = 7
+    """How many backups are stored; the oldest are deleted."""
     retention: list[Policy] = []
     """Policies that redact or delete sessions: tables `[[retention]]`."""
     retention_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 24.0

@@ -19,6 +19,7 @@ from store.duckdb.repositories import (
     DuckDBTimers,
     DuckDBTurns,
 )
+from store.duckdb.restore import restore_database as restore_database
 from store.duckdb.writer import Writer
 from store.interface.errors import StoreUnavailable
 from store.interface.repositories.delivery_repository import DeliveryRepository
@@ -74,7 +75,7 @@ class Store:
 
     async def close(self) -> None:
         """Stop a compaction, write the queued writes, close the file. Raises StoreUnavailable if the writer hangs."""
-        await self.maintenance.stop_compaction()
+        await self.maintenance.stop_copy()
         try:
             if self._writer is not None:
                 await self._writer.close()

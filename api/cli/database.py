@@ -1,62 +1,28 @@
 """``cuebook compact``, ``cuebook retention`` and ``cuebook verify``: operations on the whole database."""
 
-import asyncio
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import Struct, to_builtins
-from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn
+from msgspec import to_builtins
+from rich.progress import DownloadColumn, MofNCompleteColumn
 
-from api.cli.backend import Backend, RequestRefused, backend, run
+from api.cli.backend import Backend, backend, run
+from api.cli.operation import PATH, Operation, copy_progress, megabytes
 from api.cli.options import ANY_PATH, LoadSettings, in_json, with_settings, with_settings_loader
 from api.cli.output import end, errors, fail, failing, print_json, print_rows
-from api.cli.progress import OnProgress, counted_progress, progress_bar
+from api.cli.progress import OnProgress, counted_progress
 from api.settings import Settings
 
-LOOK_S = 0.2  # between two requests for the progress of work on the server
 COMPACT_TIMEOUT_S = 3_600.0
 RETENTION_TIMEOUT_S = 86_400.0
 VERIFY_TIMEOUT_S = 600.0  # of one batch: a batch may replay a single long session
 FIX_TIMEOUT_S = 3_600.0
-PATH = "/api/operations"
 SPACE_COLUMNS = ("bytes", "reclaimableBytes", "neededBytes", "diskFreeBytes")
 POLICY_COLUMNS = (
     "action", "afterDays", "script", "tenant", "status", "sessions", "turns", "messages", "bytes", "oldest",
 )  # fmt: skip
 FINDING_COLUMNS = ("code", "table", "tenant", "sessionId", "userId", "turn", "what", "remedy")
-
-
-class _Operation(Struct, frozen=True):
-    """A route whose POST request does the work; GET returns a preview, and reports the running work as `running`.
-
-    `progress_of` turns that report into the name of the step, the units done, and the least number of units in all.
-    """
-
-    name: str
-    timeout_s: float
-    what: str
-    counted: ProgressColumn
-    progress_of: Callable[[Any], tuple[str, int, int]]
-
-    async def run(self, settings: Settings, *, dry_run: bool) -> Any:
-        """Return the JSON answer, or with `dry_run` the preview; show a bar on a terminal."""
-        path = f"{PATH}/{self.name}"
-        async with backend(settings, writing=not dry_run) as api:
-            if dry_run:
-                return await api.get(path)
-            work = asyncio.create_task(api.send("POST", path, timeout_s=self.timeout_s))
-            with progress_bar(self.what, self.counted) as bar:
-                while errors.is_terminal and not (await asyncio.wait({work}, timeout=LOOK_S))[0]:
-                    found: Any = None
-                    with suppress(RequestRefused):  # a failed request for progress does not matter: the work continues
-                        found = await api.get(path)
-                    if found and found["running"] is not None:
-                        step, done, total = self.progress_of(found["running"])
-                        bar.update(description=step, completed=done, total=max(done, total))
-                return await work
 
 
 # -- compact ----------------------------------------------------------------------------------------------------------
@@ -79,21 +45,13 @@ async def compact(settings: Settings, dry_run: bool, as_json: bool) -> None:
     elif dry_run:
         print_rows(SPACE_COLUMNS, [found])
     else:
-        errors.print(f"compacted: {_megabytes(found['bytesBefore'])} before, {_megabytes(found['bytesAfter'])} now")
+        errors.print(f"compacted: {megabytes(found['bytesBefore'])} before, {megabytes(found['bytesAfter'])} now")
     if dry_run and found["diskFreeBytes"] < found["neededBytes"]:
         errors.print("the disk has no space for a second copy")
         end(1)
 
 
-def _compaction_progress(running: Any) -> tuple[str, int, int]:
-    return running["step"], running["bytesWritten"], running["bytesExpected"]
-
-
-_COMPACTION = _Operation("compact", COMPACT_TIMEOUT_S, "compacting", DownloadColumn(), _compaction_progress)
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"
+_COMPACTION = Operation("compact", COMPACT_TIMEOUT_S, "compacting", DownloadColumn(), copy_progress)
 
 
 # -- retention --------------------------------------------------------------------------------------------------------
@@ -127,7 +85,7 @@ def _retention_progress(running: Any) -> tuple[str, int, int]:
     return "sessions", running["redacted"] + running["deleted"] + running["passed"], running["sessionsDue"]
 
 
-_RETENTION = _Operation("retention", RETENTION_TIMEOUT_S, "sessions", MofNCompleteColumn(), _retention_progress)
+_RETENTION = Operation("retention", RETENTION_TIMEOUT_S, "sessions", MofNCompleteColumn(), _retention_progress)
 
 
 # -- verify -----------------------------------------------------------------------------------------------------------

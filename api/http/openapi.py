@@ -29,6 +29,7 @@ _NOT_FOUND = {
     "deliveryId": "DELIVERY_NOT_FOUND",
     "keyId": "KEY_NOT_FOUND",
     "queryId": "QUERY_NOT_FOUND",
+    "backupId": "BACKUP_NOT_FOUND",
     "dashboardId": "DASHBOARD_NOT_FOUND",
     "reviewId": "REVIEW_NOT_FOUND",
     "linkId": "LINK_NOT_FOUND",

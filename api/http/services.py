@@ -18,6 +18,7 @@ from api.auth.authenticator import Authenticator
 from api.auth.middleware import AuthMiddleware, OpenRequests
 from api.catalog.catalog import Catalog
 from api.catalog.drafts import Drafts
+from api.integrity.backups import Backups
 from api.integrity.check_sessions import SessionVerifier
 from api.memory.embedding import embedding_of
 from api.memory.memory_system import create_memory
@@ -111,6 +112,7 @@ class Services:
         self.labels = Labels(self.creation, self.turn_runner)
         self.migrator = SessionMigrator(self.chat, self.turn_runner, self.catalog)
         self.session_importer = SessionImporter(self.chat, self.turn_runner, self.catalog)
+        self.backups = Backups(store, settings, clock)
         self.retention = Retention(self.chat, self.turn_runner)
         cache, enqueue = self.memory_system.cache, self.memory_system.worker.enqueue
         self.memory_transfer = MemoryTransfer(store.memory, cache, clock, ids, enqueue)

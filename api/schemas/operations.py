@@ -22,8 +22,8 @@ class Readiness(View, frozen=True, kw_only=True):
     checks: Mapping[str, str]
 
 
-class CompactionStep(View, frozen=True, kw_only=True):
-    """The progress of a compaction."""
+class CopyStep(View, frozen=True, kw_only=True):
+    """The progress of a compaction or backup."""
 
     step: str
     bytes_written: int
@@ -37,7 +37,9 @@ class CompactionView(View, frozen=True, kw_only=True):
     reclaimable_bytes: int
     needed_bytes: int
     disk_free_bytes: int
-    running: CompactionStep | None
+    log_bytes: int
+    """The part of `bytes` that is in the log: commits that no checkpoint has written to the database file yet."""
+    running: CopyStep | None
 
 
 class CompactionResultView(View, frozen=True, kw_only=True):
@@ -45,6 +47,27 @@ class CompactionResultView(View, frozen=True, kw_only=True):
 
     bytes_before: int
     bytes_after: int
+
+
+class BackupView(View, frozen=True, kw_only=True):
+    """A complete backup."""
+
+    backup_id: str
+    """The name of its folder: the time at which it was begun."""
+    created_at: datetime
+    bytes: int
+    """The size of the copy of the database."""
+    version: str
+    """The version of Cuebook that wrote it."""
+
+
+class BackupList(View, frozen=True, kw_only=True):
+    """The backups in the server's folder, the newest first, and the one that is being written."""
+
+    folder: str
+    """The path of the folder on the server."""
+    data: list[BackupView]
+    running: CopyStep | None
 
 
 class BudgetView(View, frozen=True, kw_only=True):

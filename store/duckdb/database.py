@@ -67,7 +67,7 @@ class Database:
             database._connection.close()
             raise
         if not read_only:
-            database.remove_fresh()
+            remove_database(database.fresh)
             shutil.rmtree(beside(path, SPILLED), ignore_errors=True)
             sync(folder)
         return database
@@ -115,15 +115,6 @@ class Database:
         log_bytes = self._wal.stat().st_size if self._wal.exists() else 0
         return Size(self.path.stat().st_size, log_bytes, blocks[0][0], shutil.disk_usage(self.path.parent).free)
 
-    def make_fresh(self) -> None:
-        """Create an empty database with all tables in the same folder."""
-        self.remove_fresh()
-        connection = attach(self.fresh, read_only=False)
-        try:
-            migrate(connection, self.fresh)
-        finally:
-            connection.close()
-
     def take_fresh(self, on_step: Callable[[str], None]) -> None:
         """Replace the file with the new file and open that. No cursor may be open meanwhile.
 
@@ -147,11 +138,6 @@ class Database:
         self._connection.close()  # not earlier: until now the lock of the old file keeps other processes out
         self._connection = attach(self.path, read_only=False)
         self._wal_inode = None
-
-    def remove_fresh(self) -> None:
-        """Delete the new file of a compaction and its log, also if a killed process left them. They must be closed."""
-        for leftover in (self.fresh, log_of(self.fresh)):
-            leftover.unlink(missing_ok=True)
 
     def require_file(self) -> None:
         """Raise DatabaseFileLost unless the file at the path is the one that is open.
@@ -208,6 +194,22 @@ class Database:
         self._connection.close()
         if self._mark is not None:
             self._mark.close()
+
+
+def make_empty(path: Path) -> None:
+    """Create an empty database with all tables, in the place of what a killed process left there."""
+    remove_database(path)
+    connection = attach(path, read_only=False)
+    try:
+        migrate(connection, path)
+    finally:
+        connection.close()
+
+
+def remove_database(path: Path) -> None:
+    """Delete a database file and its log, if there are any. They must be closed."""
+    for leftover in (path, log_of(path)):
+        leftover.unlink(missing_ok=True)
 
 
 def _make_folder(folder: Path) -> None:

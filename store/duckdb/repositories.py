@@ -1,7 +1,9 @@
 """The repositories of the store over DuckDB. What each method does is said in `store.interface.repositories`."""
 
 import asyncio
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 from store.duckdb import calls as calls_sql
 from store.duckdb import (
@@ -25,13 +27,15 @@ from store.duckdb import import_session as import_sql
 from store.duckdb import search as search_sql
 from store.duckdb import statistics as statistics_sql
 from store.duckdb import timers as timers_sql
-from store.duckdb.compaction import Compaction, require_room
+from store.duckdb.backup import back_up, target_in
+from store.duckdb.compaction import compact, require_room
 from store.duckdb.database import Database
+from store.duckdb.database_copy import DatabaseCopy
 from store.duckdb.readers import Readers
 from store.duckdb.repository import Repository, reads, reads_durable, writes
 from store.duckdb.writer import Changed, Writer
 from store.interface.admission import ProposedTurn
-from store.interface.errors import CompactionRunning
+from store.interface.errors import BackupRunning, CompactionRunning
 from store.interface.hand_over_rows import HandOverRow
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.rows import CallRow, MigrationRow, SessionRow, TurnRow, UserVariableRow
@@ -221,13 +225,14 @@ class DuckDBRetention(Repository):
 
 
 class DuckDBMaintenance(Repository):
-    """Delete data, rewrite the file, and measure it."""
+    """Delete data, rewrite and copy the file, and measure it."""
 
     def __init__(self, readers: Readers, writer: Writer | None, database: Database) -> None:
         super().__init__(readers, writer)
         self._database = database
-        self._compacting: asyncio.Task[CompactionResult] | None = None
-        self.compaction: Compaction | None = None
+        self._copying: asyncio.Task[CompactionResult] | asyncio.Task[int] | None = None
+        self.compaction: DatabaseCopy | None = None
+        self.backup: DatabaseCopy | None = None
 
     delete_session = writes(
         deletion.delete_session, lambda is_removed, tenant, session_id: Changed([(tenant, session_id)] * is_removed)
@@ -242,31 +247,61 @@ class DuckDBMaintenance(Repository):
     async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
         """Rewrite the file in a task, so that it continues if the caller is cancelled."""
         self._require_idle()
-        self._compacting = asyncio.create_task(self._compact(self._writer, on_step))
-        return await asyncio.shield(self._compacting)
+        compacting = asyncio.create_task(self._compact(self._writer, on_step))
+        self._copying = compacting
+        return await asyncio.shield(compacting)
 
-    async def stop_compaction(self) -> None:
-        """Stop the running compaction, if there is one, and wait until it has stopped."""
-        if self.compaction is not None and self._compacting is not None:
-            self.compaction.stop()
-            await asyncio.wait({self._compacting})
+    async def back_up(self, folder: Path, on_step: OnStep = lambda _: None) -> int:
+        """Write a copy in a task, so that it continues if the caller is cancelled."""
+        self._require_idle()
+        backing_up = asyncio.create_task(self._back_up(folder, on_step))
+        self._copying = backing_up
+        return await asyncio.shield(backing_up)
+
+    async def stop_copy(self) -> None:
+        """Stop the running compaction or backup, if there is one, and wait until it has stopped."""
+        copy = self.compaction or self.backup
+        if copy is not None and self._copying is not None:
+            copy.stop()
+            await asyncio.wait({self._copying})
 
     async def require_compactable(self) -> None:
-        """Raise CompactionRunning or DiskTooSmall if the database cannot be compacted now."""
+        """Raise CompactionRunning, BackupRunning or DiskTooSmall if the database cannot be compacted now."""
         self._require_idle()
-        require_room(await self.size())
+        size = await self.size()
+        require_room(size, size.disk_free)
 
     async def size(self) -> Size:
         """Return the size of the file and the free space of its disk."""
         return await self._readers.read(self._database.size)
 
     def _require_idle(self) -> None:
-        if self._compacting is not None:
-            raise CompactionRunning("a compaction of the database is already running")
+        if self._copying is None:
+            return
+        if self.backup is not None:
+            raise BackupRunning("a backup of the database is being written")
+        raise CompactionRunning("a compaction of the database is already running")
 
     async def _compact(self, writer: Writer, on_step: OnStep) -> CompactionResult:
         try:
-            self.compaction = Compaction(self._database, on_step)
-            return await self.compaction.run(writer, self._readers)
+            self._database.require_file()
+            before = await self.size()
+            require_room(before, before.disk_free)
+            self.compaction = DatabaseCopy(self._database, self._database.fresh, before.used, on_step)
+            return await compact(self.compaction, before, self._database, writer, self._readers)
         finally:
-            self.compaction = self._compacting = None
+            if self.compaction is not None:
+                self.compaction.close()
+            self.compaction = self._copying = None
+
+    async def _back_up(self, folder: Path, on_step: OnStep) -> int:
+        try:
+            self._database.require_file()
+            size, target = await self.size(), target_in(folder)
+            require_room(size, shutil.disk_usage(folder).free)
+            self.backup = DatabaseCopy(self._database, target, size.used, on_step)
+            return await back_up(self.backup, folder)
+        finally:
+            if self.backup is not None:
+                self.backup.close()
+            self.backup = self._copying = None

@@ -118,16 +118,22 @@ class VariablesFull(StoreError):
 
 
 class DiskTooSmall(StoreError):
-    """The disk has no room for the second copy of the database that a compaction needs."""
+    """The disk has no room for a copy of the database, which a compaction or backup needs."""
 
     def __init__(self, needed_bytes: int, free_bytes: int) -> None:
         self.needed_bytes = needed_bytes
         self.free_bytes = free_bytes
-        super().__init__(f"compaction needs {needed_bytes} free bytes on the disk, but only {free_bytes} are free")
+        super().__init__(
+            f"a copy of the database needs {needed_bytes} free bytes on the disk; only {free_bytes} are free"
+        )
 
 
 class CompactionRunning(StoreError):
     """A compaction of the database is already running."""
+
+
+class BackupRunning(StoreError):
+    """A backup of the database is being written."""
 
 
 class SessionTaken(StoreError):

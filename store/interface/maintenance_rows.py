@@ -28,7 +28,7 @@ class Size(NamedTuple):
 
     @property
     def needed(self) -> int:
-        """The disk space that a compaction of this database needs."""
+        """The disk space that a compaction or backup of this database needs."""
         return round(self.used * (1 + MARGIN_SHARE)) + MARGIN_BYTES
 
 
@@ -39,8 +39,8 @@ class CompactionResult(NamedTuple):
     bytes_after: int
 
 
-class RunningCompaction(Protocol):
-    """The progress of a compaction."""
+class RunningCopy(Protocol):
+    """The progress of a compaction or backup."""
 
     @property
     def step(self) -> str:

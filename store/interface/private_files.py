@@ -19,6 +19,9 @@ OWN = (
     "participant-key*",
     "analytics",
     "snapshots",
+    "dashboards",
+    "backups",
+    "replaced-*",
     "memory",
     "external",
 )

@@ -90,6 +90,16 @@ async def test_database_is_verified_and_compacted(open_page: OpenPage, server: S
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+async def test_backup_is_written_and_deleted(open_page: OpenPage) -> None:
+    page = await open_page("/operate/database")
+    await expect(page.get_by_text("There are no backups.")).to_be_visible()
+    await page.get_by_role("button", name="Back up now").click()
+    await expect(page.get_by_text("cuebook backups restore")).to_be_visible()
+    await page.get_by_role("listitem").get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("There are no backups.")).to_be_visible()
+
+
 async def test_roles_decide_which_tabs_there_are(open_page: OpenPage, new_key: NewKey) -> None:
     key = await new_key("author")
     page = await open_page("/operate")

@@ -102,7 +102,7 @@ def test_a_full_disk_refuses_it_and_nothing_is_lost(crashed: Path, tmp_path: Pat
     before = contents(shutil.copytree(crashed, tmp_path / "before"))
     done = compacting(crashed, "full")
     refused, state, end = done.stdout.splitlines()
-    assert refused.startswith("StoreUnavailable the database could not be rewritten"), done
+    assert refused.startswith("StoreUnavailable the database could not be copied"), done
     assert state.startswith("None "), done
     assert "compacting" not in state
     assert end == "done"

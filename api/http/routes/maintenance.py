@@ -1,21 +1,23 @@
-"""Operator routes: budgets, compaction, retention, verification of the database, and repair of memories."""
+"""Operator routes: budgets, backups, compaction, retention, verification of the database, and repair of memories."""
 
 from datetime import UTC, datetime, time
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
-from litestar import get, post
+from litestar import Response, delete, get, post
 from litestar.params import QueryParameter
 
-from api.http.request import ApiRequest
+from api.http.request import ApiRequest, BackupId, location
 from api.integrity.check_sessions import CheckOptions
 from api.integrity.fix_memories import fix_memories
 from api.schemas.operations import (
+    BackupList,
+    BackupView,
     BudgetList,
     BudgetView,
     CompactionResultView,
-    CompactionStep,
     CompactionView,
+    CopyStep,
     FixResultView,
     FlawView,
     PolicyView,
@@ -24,6 +26,7 @@ from api.schemas.operations import (
     RetentionView,
     VerificationBatch,
 )
+from store.interface.maintenance_rows import RunningCopy
 from store.interface.retention_rows import DueByPolicy, Policy
 
 _UNITS: tuple[Literal["calls", "tokens", "cost"], ...] = ("calls", "tokens", "cost")
@@ -58,6 +61,32 @@ async def get_budgets(request: ApiRequest) -> BudgetList:
     )
 
 
+@get("/operations/backups", summary="List backups")
+async def list_backups(request: ApiRequest) -> BackupList:
+    """Return the backups in the server's folder, and the progress of the one that is being written."""
+    backups = request.services.backups
+    return BackupList(folder=str(backups.folder), data=await backups.all(), running=_step(backups.progress))
+
+
+@post(
+    "/operations/backups",
+    status_code=201,
+    summary="Back the database up",
+    response_headers=[location("The URL of the backups.")],
+)
+async def create_backup(request: ApiRequest) -> Response[BackupView]:
+    """Writes a copy of the database as it is now, with the secrets that belong to it, and deletes the oldest backups
+    by `backup_keep`. Reads and turns continue meanwhile.
+    """
+    return Response(await request.services.backups.create(), headers={"Location": "/api/operations/backups"})
+
+
+@delete("/operations/backups/{backupId:str}", summary="Delete a backup")
+async def delete_backup(backup_id: BackupId, request: ApiRequest) -> None:
+    """Delete the folder of a backup."""
+    await request.services.backups.delete(backup_id)
+
+
 @get("/operations/compact", summary="Read the state of compaction")
 async def get_compaction(request: ApiRequest) -> CompactionView:
     """Return the size of the database, and the progress of a running compaction."""
@@ -68,12 +97,15 @@ async def get_compaction(request: ApiRequest) -> CompactionView:
         reclaimable_bytes=size.unused,
         needed_bytes=size.needed,
         disk_free_bytes=size.disk_free,
-        running=None
-        if running is None
-        else CompactionStep(
-            step=running.step, bytes_written=running.bytes_written, bytes_expected=running.bytes_expected
-        ),
+        log_bytes=size.log,
+        running=_step(running),
     )
+
+
+def _step(running: RunningCopy | None) -> CopyStep | None:
+    if running is None:
+        return None
+    return CopyStep(step=running.step, bytes_written=running.bytes_written, bytes_expected=running.bytes_expected)
 
 
 @post("/operations/compact", status_code=200, summary="Compact the database")

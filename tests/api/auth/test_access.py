@@ -32,6 +32,7 @@ STRANGERS = {
     "draftId": "nothing",
     "linkId": "nothing",
     "queryId": "nothing",
+    "backupId": "nothing",
     "dashboardId": "nothing",
     "fileName": "nothing",
     "reviewId": "nothing",

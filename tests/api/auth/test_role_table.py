@@ -135,6 +135,9 @@ GET /api/reviews/{reviewId}/ratings                             401  403 403    
 GET /api/reviews/{reviewId}/agreement                           401  403 403    yes     yes    yes   yes    403 403 403
 GET /api/reviews/{reviewId}/export                              401  403 403    403     yes    yes   yes    403 403 403
 GET /api/operations/budgets                                     401  403 403    403     yes    yes   yes    403 403 403
+GET /api/operations/backups                                     401  403 403    403     403    yes   403    403 403 403
+POST /api/operations/backups                                    401  403 403    403     403    yes   403    403 403 403
+DELETE /api/operations/backups/{backupId}                       401  403 403    403     403    yes   403    403 403 403
 GET /api/operations/compact                                     401  403 403    403     403    yes   403    403 403 403
 POST /api/operations/compact                                    401  403 403    403     403    yes   403    403 403 403
 GET /api/operations/retention                                   401  403 403    403     403    yes   403    403 403 403
@@ -201,6 +204,7 @@ IDS = {
     "draftId": "nothing",
     "linkId": "nothing",
     "queryId": "nothing",
+    "backupId": "nothing",
     "dashboardId": "nothing",
     "fileName": "nothing",
     "reviewId": "nothing",

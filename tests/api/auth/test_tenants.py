@@ -30,6 +30,7 @@ STRANGE = {
     "linkId": "1f3c9d6e22221f3c9d6e2222",
     "reviewId": "1f3c9d6e-8888-4b0e-9f3a-5d1c0a6b7e99",
     "queryId": "1f3c9d6e-7777-4b0e-9f3a-5d1c0a6b7e88",
+    "backupId": "2026-11-26T060000Z",
     "dashboardId": "1f3c9d6e-8888-4b0e-9f3a-5d1c0a6b7e88",
     "fileName": "2026-01-01T000000Z.html",
     "participantId": "1f3c9d6e22221f3c9d6e22221f3c9d6e",
@@ -115,6 +116,7 @@ BODIES: dict[str, Any] = {
     "POST /api/memory/import": {"format": "cuebook.memory"},
     "POST /api/operations/verify/fix": None,
     "POST /api/operations/compact": None,
+    "POST /api/operations/backups": None,
     "POST /api/operations/retention": None,
     "POST /api/keys": {"name": "of the thief"},
     "POST /api/sign-in": {"key": "of the thief"},
@@ -200,6 +202,7 @@ class Tenant:
         self.ids = {
             "reviewId": reviewed.json()["reviewId"],
             "dashboardId": dashboard.json()["dashboardId"],
+            "backupId": "2025-01-01T000000Z",
             "fileName": "2026-01-01T000000Z.html",
             "draftId": "intake",
             "linkId": link,

@@ -42,6 +42,7 @@ async def ids_of(reported: PrivateConversation) -> dict[str, str]:
         "scriptId": "private_life",
         "unitId": units[0]["unitId"],
         "groupId": groups[0]["groupId"],
+        "backupId": "nothing",
         "dashboardId": "nothing",
         "fileName": "nothing",
         "webhookId": str(hook.json().get("webhookId", session)),

@@ -336,7 +336,8 @@ WRITES = {"turns.commit", "turns.note_call", "scripts.save", "turns.save_failure
 }
 OF_ALL = {"delivery.webhooks_of_all", "delivery.ahead", "keys.known"}  # what the server does for all tenants alike
 OF_THE_FILE = {
-    "maintenance.stop_compaction",
+    "maintenance.stop_copy",
+    "maintenance.back_up",
     "maintenance.size",
     "maintenance.require_compactable",
     "maintenance.compact",

@@ -47,3 +47,8 @@ export function timeText(value: string | null | undefined): string {
   if (!value) return ''
   return new Intl.DateTimeFormat(chosen.language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(value))
 }
+
+/** Return a number of bytes in megabytes. */
+export function bytesText(count: number): string {
+  return `${(count / 1e6).toLocaleString(chosen.language, { maximumFractionDigits: 1 })} MB`
+}

@@ -1,0 +1,74 @@
+"""Put a backup in the place of the database of a data folder, which no server uses meanwhile."""
+
+import os
+import shutil
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from store.duckdb.commit_mark import LOST, MARK
+from store.duckdb.database import Database
+from store.duckdb.database_file import attach, log_of
+from store.interface.errors import DatabaseUnreadable
+from store.interface.file_sync import sync
+from store.interface.private_files import FILE_NAME, beside, make_folder
+
+RESTORED = ".restoring"  # suffix of the copy of the backup
+DERIVED = ("analytics", "memory")
+"""Folders that are derived from the database: they are rebuilt."""
+
+
+def restore_database(backup: Path, data: Path, secrets: Iterable[str], now: datetime) -> Path | None:
+    """Replace the database of a data folder, and the files `secrets`, with those of a backup.
+
+    Returns the folder to which the replaced files were moved; None if there was no database. If the process dies, the
+    folder has the old database or the new one; a server that starts with an old one without its log reports the missing
+    commits. Raises DatabaseLocked if a server uses the folder; DatabaseUnreadable, DatabaseTooNew or DatabaseTooOld if
+    the backup cannot be used; and OSError.
+    """
+    Database.open(backup, read_only=True).close()
+    path = data / FILE_NAME
+    _require_unused(path)
+    make_folder(data)
+    fresh = beside(path, RESTORED)
+    shutil.copyfile(backup / FILE_NAME, fresh)
+    fresh.chmod(0o600)
+    sync(fresh)
+    replaced = _retain(data, secrets, now) if path.exists() else None
+    log_of(path).unlink(missing_ok=True)  # it belongs to the replaced file
+    fresh.replace(path)
+    for suffix in (MARK, LOST):  # last, so that a loss would be reported
+        beside(path, suffix).unlink(missing_ok=True)
+    for name in secrets:
+        if (backup / name).exists():
+            shutil.copyfile(backup / name, data / name)
+            (data / name).chmod(0o600)
+            sync(data / name)
+    for name in DERIVED:
+        shutil.rmtree(data / name, ignore_errors=True)
+    sync(data)
+    return replaced
+
+
+def _require_unused(path: Path) -> None:
+    """Raise DatabaseLocked if a process has the database open; a damaged one may be replaced."""
+    if path.exists():
+        try:
+            attach(path, read_only=True).close()
+        except DatabaseUnreadable:
+            return
+
+
+def _retain(data: Path, secrets: Iterable[str], now: datetime) -> Path:
+    """Link the files of the database into a folder of their own, and copy the secrets there."""
+    folder = data / f"replaced-{now:%Y-%m-%dT%H%M%SZ}"
+    make_folder(folder)
+    for path in data.glob(f"{FILE_NAME}*"):
+        if path.is_file() and not path.name.endswith(RESTORED):
+            os.link(path, folder / path.name)
+    for name in secrets:
+        if (data / name).exists():
+            shutil.copyfile(data / name, folder / name)
+            (folder / name).chmod(0o600)
+    sync(folder)
+    return folder

@@ -1,0 +1,66 @@
+"""``cuebook backups``, with and without a server."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.fixture_types import OpenApp, RunCommand, Serve
+
+
+@pytest.fixture
+async def data(app: OpenApp, tmp_path: Path) -> tuple[str, str]:
+    """Return the options for a database with one session, which no server uses."""
+    async with app(tmp_path / "data") as api:
+        await api.create_session("diary")
+    return "--data", str(tmp_path / "data")
+
+
+def session_id(cuebook: RunCommand, data: tuple[str, str]) -> str:
+    found: str = json.loads(cuebook("sessions", "list", "--json", *data).stdout)["data"][0]["sessionId"]
+    return found
+
+
+def sessions(cuebook: RunCommand, data: tuple[str, str]) -> int:
+    return len(cuebook("sessions", "list", *data).stdout.splitlines()) - 1
+
+
+def test_backup_is_created_restored_and_deleted(cuebook: RunCommand, data: tuple[str, str]) -> None:
+    made = json.loads(cuebook("backups", "create", "--json", *data).stdout)
+    assert json.loads(cuebook("backups", "list", "--json", *data).stdout) == [made]
+    assert cuebook("sessions", "delete", session_id(cuebook, data), "--yes", *data).exit_code == 0
+    assert sessions(cuebook, data) == 0
+    restored = cuebook("backups", "restore", made["backupId"], "--yes", *data)
+    assert restored.exit_code == 0, restored.stderr
+    assert "replaced-" in restored.stderr
+    assert sessions(cuebook, data) == 1
+    assert cuebook("backups", "delete", made["backupId"], *data).exit_code == 0
+    assert json.loads(cuebook("backups", "list", "--json", *data).stdout) == []
+
+
+def test_backup_is_restored_elsewhere_by_its_path(cuebook: RunCommand, data: tuple[str, str], tmp_path: Path) -> None:
+    made = json.loads(cuebook("backups", "create", "--json", *data).stdout)
+    elsewhere = ("--data", str(tmp_path / "elsewhere"))
+    path = tmp_path / "data" / "backups" / made["backupId"]
+    assert cuebook("backups", "restore", path, *elsewhere, input="n\n").exit_code == 1
+    assert not (tmp_path / "elsewhere").exists()
+    assert cuebook("backups", "restore", path, *elsewhere, input="y\n").exit_code == 0
+    assert sessions(cuebook, elsewhere) == 1
+
+
+async def test_no_database_is_replaced_that_a_server_uses(
+    cuebook: RunCommand, data: tuple[str, str], serve: Serve
+) -> None:
+    made = json.loads((await asyncio.to_thread(cuebook, "backups", "create", "--json", *data)).stdout)
+    await serve().ready()
+    refused = await asyncio.to_thread(cuebook, "backups", "restore", made["backupId"], "--yes", *data)
+    assert (refused.exit_code, "in use by process" in refused.stderr) == (2, True)
+    listed = await asyncio.to_thread(cuebook, "backups", "list", "--json", *data)
+    assert json.loads(listed.stdout) == [made]
+
+
+def test_folder_that_is_no_backup_is_refused(cuebook: RunCommand, data: tuple[str, str]) -> None:
+    missing = cuebook("backups", "restore", "2020-01-01T000000Z", "--yes", *data)
+    assert (missing.exit_code, "cuebook backups list" in missing.stderr) == (2, True)
+    assert sessions(cuebook, data) == 1

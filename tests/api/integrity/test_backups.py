@@ -1,0 +1,85 @@
+"""Backups over HTTP and by schedule."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from api.integrity.backups import Backups
+from api.settings import Settings
+from store.store import Store
+from tests.support.api_client import ApiClient
+from tests.support.fixture_types import OpenApp
+
+PATH = "/api/operations/backups"
+START = datetime(2026, 11, 26, 6, tzinfo=UTC)
+
+
+async def test_backup_is_created_listed_and_deleted(api: ApiClient, tmp_path: Path) -> None:
+    await api.send_texts(await api.create_session("diary"), "Ana")
+    assert (await api.read(PATH)) == {"folder": str(tmp_path / "data" / "backups"), "data": [], "running": None}
+    made = await api.post(PATH)
+    backup = made.json()
+    assert (made.status_code, made.headers["Location"]) == (201, PATH)
+    assert backup["bytes"] == (tmp_path / "data" / "backups" / backup["backupId"] / "cuebook.duckdb").stat().st_size
+    assert (await api.read(PATH))["data"] == [backup]
+    assert (await api.delete(f"{PATH}/{backup['backupId']}")).status_code == 204
+    assert list((tmp_path / "data" / "backups").iterdir()) == []
+    gone = await api.delete(f"{PATH}/{backup['backupId']}")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "BACKUP_NOT_FOUND")
+
+
+async def test_no_other_folder_can_be_deleted(api: ApiClient, tmp_path: Path) -> None:
+    await api.post(PATH)
+    (tmp_path / "data" / "backups" / "notes").mkdir()
+    for name in ("notes", "..%2Fbackups", ".", "2026-11-26T060000Z%2F.."):
+        assert (await api.delete(f"{PATH}/{name}")).status_code in {404, 405}, name
+    assert (tmp_path / "data" / "backups" / "notes").is_dir()
+
+
+async def test_copy_contains_the_secrets_and_its_sessions_verify(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "data") as api:
+        hooked = await api.post(
+            "/api/webhooks", json={"url": "https://receiver.invalid/hook", "events": ["session.completed"]}
+        )
+        assert hooked.status_code == 201, hooked.text
+        session = await api.create_session("diary")
+        await api.send_texts(session, "Ana")
+        place = tmp_path / "data" / "backups" / (await api.post(PATH)).json()["backupId"]
+    assert {path.name for path in place.iterdir()} == {"backup.json", "cuebook.duckdb", "webhook-key"}
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (place, *place.iterdir()))
+    async with app(place) as copy:
+        assert (await copy.read("/api/operations/verify"))["findings"] == []
+        assert (await copy.read(f"/api/sessions/{session['sessionId']}"))["turn"] == 1
+
+
+async def test_size_says_what_is_in_the_log(api: ApiClient) -> None:
+    await api.create_session("diary")
+    size = await api.read("/api/operations/compact")
+    assert 0 < size["logBytes"] < size["bytes"]
+    await api.post("/api/operations/compact")
+    assert (await api.read("/api/operations/compact"))["logBytes"] == 0
+
+
+async def test_schedule_writes_backups_and_deletes_the_oldest(tmp_path: Path) -> None:
+    now, store = START, Store.open(tmp_path / "data")
+    settings = Settings(data=tmp_path / "data", backup_folder=tmp_path / "far", backup_every_h=6, backup_keep=2)
+    backups = Backups(store, settings, lambda: now)
+    left_by_a_killed_process = tmp_path / "far" / ".2026-11-25T000000Z.partial"
+    left_by_a_killed_process.mkdir(parents=True)
+    for hours in (0, 3, 6, 12):
+        now = START + timedelta(hours=hours)
+        await backups.look()
+    await store.close()
+    assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["2026-11-26T120000Z", "2026-11-26T180000Z"]
+    assert [each.created_at.hour for each in await backups.all()] == [18, 12]
+
+
+async def test_scheduled_backup_that_fails_is_tried_again(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "data")
+    (tmp_path / "far").write_text("a file in the place of the folder")
+    settings = Settings(data=tmp_path / "data", backup_folder=tmp_path / "far", backup_every_h=6)
+    backups = Backups(store, settings, lambda: START)
+    await backups.look()
+    (tmp_path / "far").unlink()
+    await backups.look()
+    await store.close()
+    assert len(await backups.all()) == 1
