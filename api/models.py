@@ -34,6 +34,9 @@ class Connected(Protocol):
     def has_model(self, name: str) -> bool:
         """Return whether a script may name a model."""
 
+    def names(self) -> list[str]:
+        """Return the names of the configured models, the default first."""
+
     def has_scheme(self, scheme: str) -> bool:
         """Return whether any prompt has this `template_scheme`."""
 
@@ -74,6 +77,20 @@ def make_model(settings: Settings, edited: "TemplateSource | None" = None) -> Mo
     except PromptInvalid as error:
         raise ModelUnknown(str(error)) from error
     return HostedModels(name, prompts, named, own)
+
+
+def model_names(model: Model, settings: Settings) -> list[str]:
+    """Return the names of the models that scripts and sessions may use, the server's own first; besides them,
+    `openai:NAME` for any model of its own endpoint.
+    """
+    return model.names() if isinstance(model, Connected) else [settings.model]
+
+
+def require_model(model: Model, settings: Settings, name: str) -> None:
+    """Raise ModelUnknown unless a session may use a model of this name."""
+    known = model_names(model, settings)
+    if name not in known and not (isinstance(model, Connected) and model.has_model(name)):
+        raise ModelUnknown(f"there is no model {name!r}; {suggest(name, known, 'use one of GET /api/models')}")
 
 
 def state_of(model: Model) -> str:

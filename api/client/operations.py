@@ -14,6 +14,7 @@ from api.schemas.lifecycle import (
     Ending,
     KeyedSession,
     KeyedView,
+    ModelChoice,
     NewFork,
     NewLabels,
     NewValues,
@@ -129,6 +130,10 @@ class Operations:
     async def give_back(self, session_id: str) -> SessionChange:
         """Let the script continue, which puts its question again; or dismiss a request for a person."""
         return await self._change("POST", session_id, "give-back")
+
+    async def use_model(self, session_id: str, model: str | None) -> SessionChange:
+        """Ask another language model from now on, whatever the script names; None: those of the script again."""
+        return await self._change("POST", session_id, "model", ModelChoice(model=model))
 
     async def fork(
         self,

@@ -119,6 +119,7 @@ class SyncSessions(_SyncPart):
     take_over = _sync(Sessions.take_over)
     speak = _sync(Sessions.speak)
     give_back = _sync(Sessions.give_back)
+    use_model = _sync(Sessions.use_model)
     fork = _sync(Sessions.fork)
     snapshots = _sync(Sessions.snapshots)
     snapshot = _sync(Sessions.snapshot)

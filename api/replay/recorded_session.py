@@ -188,6 +188,8 @@ async def _input_of(session: RecordedSession, row: TurnRow, before: State) -> In
             return inputs.Speak(done.operator, row.messages[0].content)
         case "give_back":
             return inputs.GiveBack()
+        case "use_model":
+            return inputs.UseModel(done.model)
         case "compress":
             head, numbers = session.head, (done.first or 0, done.last or 0)
             older = await messages_between(session.source.store, head.tenant, head.session_id, *numbers, before.gaps)

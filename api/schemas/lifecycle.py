@@ -30,6 +30,12 @@ class NewValues(Body, frozen=True, kw_only=True):
     scope: Scope | None = None
 
 
+class ModelChoice(Body, frozen=True, kw_only=True):
+    """The language model to ask in a session; null: those that the script names."""
+
+    model: Annotated[str, Meta(min_length=1, max_length=200)] | None
+
+
 class NewLabels(Body, frozen=True, kw_only=True):
     """Changes of a session's metadata: a merge patch, in which null removes a name (RFC 7396).
 

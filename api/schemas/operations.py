@@ -49,6 +49,21 @@ class CompactionResultView(View, frozen=True, kw_only=True):
     bytes_after: int
 
 
+class LanguageModelView(View, frozen=True, kw_only=True):
+    """A language model."""
+
+    name: str
+    """As `POST /api/sessions/:sessionId/model` and scripts name it."""
+    is_default: bool
+    """Whether it answers if a script names none."""
+
+
+class LanguageModelList(View, frozen=True, kw_only=True):
+    """The language models of the server."""
+
+    data: list[LanguageModelView]
+
+
 class BackupView(View, frozen=True, kw_only=True):
     """A complete backup."""
 

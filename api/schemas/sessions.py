@@ -251,6 +251,8 @@ class SessionView(Snapshot, frozen=True, kw_only=True):
     script_id: str
     script_version: int
     """The version of the script that it runs."""
+    model: str | None
+    """The language model that was chosen for the session; null: those that the script names."""
     status: Status
     ai_message: str
     error: TurnErrorView | None

@@ -305,6 +305,7 @@ def session_view(cached: CachedSession) -> SessionView:
         **msgspec.structs.asdict(current),
         script_id=cached.session.script_uuid,
         script_version=cached.session.script_version,
+        model=cached.state.model or None,
         status=cached.state.status,
         ai_message=cached.current_question,
         error=_error_view(cached.failure) if cached.failure is not None else None,

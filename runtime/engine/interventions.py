@@ -17,6 +17,7 @@ from runtime.state.inputs import (
     SetVariables,
     Speak,
     TakeOver,
+    UseModel,
 )
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import HandOver, restore_state
@@ -63,6 +64,9 @@ def carry_out(run: TurnContext, intervention: Intervention) -> None:
         case GiveBack():
             run.record(Intervened("give_back", operator=run.state.operator))
             run.state.hand_over = None
+        case UseModel():
+            run.record(Intervened("use_model", model=intervention.model))
+            run.state.model = intervention.model
 
 
 def _set(run: TurnContext, intervention: SetVariables) -> None:

@@ -11,9 +11,9 @@ def back_to(now: State, before: State) -> State:
     """Return an earlier state, with the current numbers of turn, event and message, and the current usage.
 
     The user's global variables are not restored, because other sessions may have used them. Neither are the arms of
-    experiments, and a person who has taken the session over keeps it.
+    experiments. A person who has taken the session over keeps it, and the choice of a model stays.
     """
-    retained = ("turn", "event_seq", "message_seq", "heard", "spent", "global_cells", "exposed", "hand_over")
+    retained = ("turn", "event_seq", "message_seq", "heard", "spent", "global_cells", "exposed", "hand_over", "model")
     return msgspec.structs.replace(copy_of(before), **{name: getattr(copy_of(now), name) for name in retained})
 
 

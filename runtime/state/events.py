@@ -269,6 +269,7 @@ class Intervened(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag=
         "take_over",
         "speak",
         "give_back",
+        "use_model",
     ]
     reason: str = ""  # to end
     scope: Scope | None = None  # to set variables: the requested scope
@@ -277,6 +278,7 @@ class Intervened(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag=
     last: int | None = None
     keep: int | None = None  # to compress: how many messages are not summarised
     instruct: str = ""  # to compress: what the summary must contain
+    model: str = ""  # to use a model: its name; empty: those that the script names
     operator: str = ""  # to take over, speak or give back: the person
 
 

@@ -131,8 +131,14 @@ class GiveBack(Struct, frozen=True):
     """Let the script continue: it puts the question again that it waits with. Dismisses a request for a person, too."""
 
 
+class UseModel(Struct, frozen=True):
+    """Ask this language model from now on, whatever the script names; empty: those that the script names."""
+
+    model: str
+
+
 Intervention: TypeAlias = (
-    Pause | Resume | End | SetVariables | Rewind | Clear | Append | Compress | TakeOver | Speak | GiveBack
+    Pause | Resume | End | SetVariables | Rewind | Clear | Append | Compress | TakeOver | Speak | GiveBack | UseModel
 )
 """A change that an application makes to a session, besides sending messages. It is a turn like any other."""
 
@@ -189,7 +195,7 @@ def _check_intervention(state: State, turn_input: Intervention) -> None:
             raise NotNow(f"the session is {state.status}, and cannot be paused")
         case Resume() if state.status != "paused":
             raise NotNow(f"the session is {state.status}, and cannot be resumed")
-        case End() | SetVariables() | Append() | Compress() | TakeOver() if state.status == "completed":
+        case End() | SetVariables() | Append() | Compress() | TakeOver() | UseModel() if state.status == "completed":
             raise NotNow("the conversation is over")
         case TakeOver() if state.operator:
             raise NotNow(f"{state.operator} has taken the session over; give it back first")

@@ -242,6 +242,7 @@ class State(Struct, omit_defaults=True):
     context_settings: ContextSettings | None = None  # its own settings, which override those of its script
     condensed: int = 0  # number of requests to condense the conversation
     hand_over: HandOver | None = None
+    model: str = ""  # asked in place of those that the script names
 
     def home(self, depth: int | None = None) -> tuple[str, str]:
         """Return where the actions of the innermost (of `depth`) frames are looked up: phase and topic, or the home of

@@ -79,7 +79,7 @@ async def complete(
         round=run.progress.round,
         visit=count_visit(run, action.id),
         asked=_request_number(run, purpose),
-        model=_model_of(action) or run.program.script.model,
+        model=_model_of(run, action),
         task=task.text,
         task_spans=task.spans,
         locale=run.state.locale,
@@ -139,7 +139,7 @@ async def detect(run: TurnContext, said: Message, watched: Mapping[str, Detector
         action_id=said.action_id,
         round=run.state.heard,
         asked=said.number - run.first_number,
-        model=run.program.script.model,
+        model=_model_of(run, None),
         task="",
         locale=run.state.locale,
         now=run.local_now(),
@@ -162,7 +162,7 @@ async def condense(run: TurnContext, wish: Condense) -> ModelReply:
         action_id=CONTEXT,
         round=run.state.heard,
         asked=number,
-        model=run.program.script.model,
+        model=_model_of(run, None),
         task="",
         locale=run.state.locale,
         now=run.local_now(),
@@ -214,8 +214,10 @@ def _request_number(run: TurnContext, purpose: Purpose) -> int:
     return before
 
 
-def _model_of(action: Action) -> str:
-    return action.model if isinstance(action, ModelStep) else ""
+def _model_of(run: TurnContext, action: Action | None) -> str:
+    """Return the model that was chosen for the session, else that of the action, else that of the script."""
+    own = action.model if isinstance(action, ModelStep) else ""
+    return run.state.model or own or run.program.script.model
 
 
 def _is_sure(speak: Callable[[ModelReply], bool], verdict: ModelReply) -> bool:

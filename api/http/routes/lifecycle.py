@@ -1,5 +1,5 @@
-"""Routes that change sessions besides messages: pause, variables, rewind, clear, append, hand-over, fork, metadata,
-migrate.
+"""Routes that change sessions besides messages: pause, variables, model, rewind, clear, append, hand-over, fork,
+metadata, migrate.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,6 +26,7 @@ from api.schemas.base import Body
 from api.schemas.hand_overs import NewSpeech
 from api.schemas.lifecycle import (
     Ending,
+    ModelChoice,
     NewFork,
     NewLabels,
     NewMessages,
@@ -103,6 +104,12 @@ async def end_session(change: NamedDependency[Change], data: JSONBody[Ending | N
 async def set_variables(change: NamedDependency[Change], data: JSONBody[NewValues]) -> Response[SessionChange]:
     """Sets each variable in the scope of its declaration, else in the session's; null unsets. All or none."""
     return await _apply(change, Interventions.set_variables, data)
+
+
+@_change("model", "Use another language model")
+async def use_model(change: NamedDependency[Change], data: JSONBody[ModelChoice]) -> Response[SessionChange]:
+    """From now on the session asks this model, whatever its script names; null restores those of the script."""
+    return await _apply(change, Interventions.use_model, data)
 
 
 @_change("rewind", "Rewind a session")

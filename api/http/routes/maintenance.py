@@ -1,4 +1,4 @@
-"""Operator routes: budgets, backups, compaction, retention, verification of the database, and repair of memories."""
+"""Operator routes: models, budgets, backups, compaction, retention, verification, and repair of memories."""
 
 from datetime import UTC, datetime, time
 from typing import Annotated, Literal, TypeAlias
@@ -10,6 +10,7 @@ from litestar.params import QueryParameter
 from api.http.request import ApiRequest, BackupId, location
 from api.integrity.check_sessions import CheckOptions
 from api.integrity.fix_memories import fix_memories
+from api.models import model_names
 from api.schemas.operations import (
     BackupList,
     BackupView,
@@ -20,6 +21,8 @@ from api.schemas.operations import (
     CopyStep,
     FixResultView,
     FlawView,
+    LanguageModelList,
+    LanguageModelView,
     PolicyView,
     RetentionResultView,
     RetentionStep,
@@ -38,6 +41,13 @@ Quick: TypeAlias = Annotated[
     bool, QueryParameter(name="quick", description="Check only the latest state of each session.")
 ]
 Replay: TypeAlias = Annotated[bool, QueryParameter(name="replay", description="Also replay every session as recorded.")]
+
+
+@get("/models", summary="List language models")
+async def list_models(request: ApiRequest) -> LanguageModelList:
+    """Return the models that scripts and sessions may name. One without an endpoint answers for all others."""
+    names = model_names(request.services.model, request.services.settings)
+    return LanguageModelList(data=[LanguageModelView(name=name, is_default=name == names[0]) for name in names])
 
 
 @get("/operations/budgets", summary="Read the use of language models today")

@@ -10,9 +10,10 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from api.errors import ApiError
+from api.models import ModelUnknown, require_model
 from api.schemas.base import Body
 from api.schemas.hand_overs import NewSpeech
-from api.schemas.lifecycle import Ending, ExternalMessage, NewMessages, NewValues, PastTurn
+from api.schemas.lifecycle import Ending, ExternalMessage, ModelChoice, NewMessages, NewValues, PastTurn
 from api.sessions.chat import Chat, context_of
 from api.sessions.lifecycle.resolve_turn import load_turn, resolve_turn
 from api.sessions.live_turns import PendingTurn
@@ -35,6 +36,7 @@ from runtime.state.inputs import (
     SetVariables,
     Speak,
     TakeOver,
+    UseModel,
 )
 from runtime.state.state import State
 
@@ -55,6 +57,7 @@ class Interventions:
 
     def __init__(self, chat: Chat, runner: TurnRunner) -> None:
         self._chat = chat
+        self._runner = runner
         self._store = runner.store
         self._clock = runner.clock
 
@@ -134,6 +137,19 @@ class Interventions:
         """Let the script continue; or dismiss a request for a person."""
         choose = _unless(lambda state: state.hand_over is None, GiveBack())
         return await self.intervene(tenant, session_id, _InterventionRequest("give_back"), choose, condition)
+
+    async def use_model(
+        self, tenant: str, session_id: str, choice: ModelChoice, condition: Preconditions
+    ) -> TurnResult:
+        """Ask another language model from now on."""
+        name = choice.model or ""
+        if name:
+            try:
+                require_model(self._runner.model, self._runner.settings, name)
+            except ModelUnknown as error:
+                raise ApiError("REQUEST_INVALID", f"model: {error}") from error
+        choose = _unless(lambda state: state.model == name, UseModel(name))
+        return await self.intervene(tenant, session_id, _InterventionRequest("use_model", choice), choose, condition)
 
     async def intervene(
         self,

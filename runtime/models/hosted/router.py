@@ -62,6 +62,10 @@ class HostedModels:
         """Return whether scripts may use a model of this name."""
         return name in self._named or (self._own is not None and name.removeprefix(OPENAI) not in {name, ""})
 
+    def names(self) -> list[str]:
+        """Return the names of the configured models, the default first."""
+        return list(dict.fromkeys((self.default, *self._named)))
+
     def has_scheme(self, scheme: str) -> bool:
         """Return whether there are prompts of a scheme; otherwise the default ones are used."""
         return scheme in self._prompts.schemes

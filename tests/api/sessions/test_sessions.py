@@ -37,6 +37,7 @@ SEEN = SNAPSHOT | {
     "userId": str,
     "scriptId": str,
     "scriptVersion": int,
+    "model": type(None),
     "status": str,
     "key": type(None),
     "locale": str,

@@ -83,6 +83,11 @@ export class Talk {
     return this.#change(async (path) => dataOf(await api.POST('/api/sessions/{sessionId}/timers/fire', { params: { path }, body: { timerId } })))
   }
 
+  /** Ask another language model from now on; null: those that the script names. */
+  useModel(model: string | null) {
+    return this.#change(async (path) => dataOf(await api.POST('/api/sessions/{sessionId}/model', { params: { path }, body: { model } })))
+  }
+
   rewind(turn: number) {
     return this.#change(async (path) => dataOf(await api.POST('/api/sessions/{sessionId}/rewind', { params: { path }, body: { turn } })))
   }

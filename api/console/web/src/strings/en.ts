@@ -66,6 +66,7 @@ export const en = {
     conversation: 'Conversation', answering: 'Answering…', timeline: 'Timeline', addRow: 'Add a row', removeRow: 'Remove row',
     yes: 'Yes', choosing: 'Please choose', timers: 'What happens by itself', skip: 'Now', kinds: { wait: 'The wait ends', remind: 'Reminder', expire: 'The question ends' } as Record<string, string>,
     compare: 'Compare from here', first: 'First', second: 'Second', repeat: 'Give the same replies', alone: 'The first alone',
+    model: 'Model', modelOfScript: 'As the script says',
     differences: 'Variables that differ', noDifferences: 'No variable differs.',
   },
   inbox: {

@@ -61,6 +61,7 @@ export const zh: Strings = {
     waitsUntil: (time) => `将于 ${time} 继续`, conversation: '对话', answering: '正在回答…', timeline: '时间线',
     addRow: '添加一行', removeRow: '删除行', yes: '是', choosing: '请选择', timers: '自动发生的事', skip: '立即', kinds: { wait: '等待结束', remind: '提醒', expire: '问题过期' },
     compare: '从这里比较', first: '第一个', second: '第二个', repeat: '给出相同的回答', alone: '只看第一个',
+    model: '模型', modelOfScript: '按脚本设置',
     differences: '不同的变量', noDifferences: '没有不同的变量。',
   },
   inbox: {
