@@ -67,6 +67,7 @@ async def _start_serving(services: Services, stack: AsyncExitStack) -> None:
     await services.keys.load()  # webhook targets depend on whether keys exist
     await services.webhooks.load()
     await stack.enter_async_context(services.dispatcher.running())
+    await stack.enter_async_context(services.reminders.running())
     await stack.enter_async_context(services.snapshots.running())
     await stack.enter_async_context(services.backups.running())
     await stack.enter_async_context(services.dashboard_files.running())

@@ -39,6 +39,7 @@ class Metrics:
         self._queries = self._counter("analytics_queries", "Analytics queries", "outcome")
         self.refresh_seconds = self._counter("analytics_bringing_seconds", "Time spent on refreshing the analytics")
         self.retention = self._counter("retention_sessions", "Sessions redacted or deleted by retention", "action")
+        self.reminders = self._counter("reminders", "Reminders to browsers", "outcome")
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
         """Expose a gauge whose value is read when the metrics are collected."""

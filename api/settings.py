@@ -351,6 +351,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """Requests of a participant's token in a minute; beyond: 429 `RATE_LIMITED`."""
     participant_token_s: Annotated[int, Meta(ge=60, le=86_400)] = 3_600
     """How long a participant's token is valid. A page renews it meanwhile."""
+    web_push_contact: str = ""
+    """`mailto:…` or `https://…`: how the makers of browsers reach the operator of this server. With it, the chat page
+    offers reminders for when the session speaks by itself while the page is closed."""
     link_entries_per_minute: Count = 600
     """Participants of a link that are admitted or come back in a minute; beyond: 429 `RATE_LIMITED`."""
     address_entries_per_minute: Count = 120
@@ -465,6 +468,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
                     raise ValueError(f"{name}: {error}") from None
         if self.timezone != "UTC" and zone_of(self.timezone) is None:
             raise ValueError(f"timezone: there is no time zone {self.timezone!r}")
+        if self.web_push_contact and not self.web_push_contact.startswith(("mailto:", "https://")):
+            raise ValueError("web_push_contact: it begins with mailto: or https://")
         check_policies(self.retention)
         _ = self.own_model  # validates that its settings are consistent
         _ = parse_name(self.embedder), self.embedder_endpoint

@@ -19,6 +19,8 @@ CHATS: Final = "chat"
 """The first part of their addresses."""
 WIDGET: Final = "widget.js"
 """The script by which pages of other sites show the chat page in a frame."""
+WORKER: Final = "push.js"
+"""The worker that shows reminders while the chat page is closed."""
 ASSETS: Final = "assets"
 """The folder of files whose names contain a digest of their content."""
 SCREENS: Final = (
@@ -35,7 +37,7 @@ SCREENS: Final = (
     "write",
 )
 """The first part of the addresses of the console; the page itself decides what it shows there."""
-OPEN_PATHS: Final = frozenset({"", ASSETS, CHATS, WIDGET, *SCREENS})
+OPEN_PATHS: Final = frozenset({"", ASSETS, CHATS, WIDGET, WORKER, *SCREENS})
 """The first parts of the paths that need no key: the pages contain no data."""
 
 NOT_BUILT: Final = (

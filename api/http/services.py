@@ -26,6 +26,7 @@ from api.memory.model_calls import MemoryCalls, summarizers
 from api.memory.transfer import MemoryTransfer
 from api.metrics import Metrics
 from api.model_calls import Spending
+from api.notifications.web_push import Reminders
 from api.participants.access import Participants
 from api.participants.links import Links
 from api.privacy.deletion import Deletion
@@ -102,6 +103,9 @@ class Services:
         self.drafts = Drafts(store.scripts, clock)
         self.participants = Participants(self.creation, self.turn_runner, self.catalog, tokens)
         self.reviews = Reviews(store, clock, ids)
+        sender = Sender(settings, policy)
+        self.reminders = Reminders(store, sender, policy, self.metrics, settings, clock)
+        self.chat.on_spoken = self.reminders.announce
         self.links = Links(self.participants, self.creation, self.turn_runner, self.catalog)
         principal_of = self.participants.principal
         self.guard = AuthMiddleware(authenticator, principal_of, self.chat.owner, settings, self.requests)

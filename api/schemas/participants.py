@@ -116,6 +116,8 @@ class TokenView(View, frozen=True, kw_only=True):
     token: str
     expires_at: datetime
     """When the token expires; `POST /api/participants/renew` gives the next one."""
+    push_key: str | None
+    """The key with which a browser subscribes to reminders, in base64url; null: the server sends none."""
 
 
 class EntryView(TokenView, frozen=True, kw_only=True):
@@ -123,6 +125,26 @@ class EntryView(TokenView, frozen=True, kw_only=True):
 
     resume: str | None
     """A secret with which the same device comes back; null if the link does not permit it."""
+
+
+class PushKeys(Body, frozen=True, kw_only=True):
+    """The keys with which reminders are encrypted for a browser."""
+
+    p256dh: Annotated[str, Meta(min_length=1, max_length=200)]
+    """Its public key, in base64url."""
+    auth: Annotated[str, Meta(min_length=1, max_length=100)]
+    """Its secret, in base64url."""
+
+
+class NewPush(Body, frozen=True, kw_only=True):
+    """A browser that is reminded, as its `PushSubscription` describes it."""
+
+    endpoint: Annotated[str, Meta(min_length=1, max_length=2_000)]
+    """The address of the browser at its push service."""
+    keys: PushKeys
+    """The keys with which reminders are encrypted for it."""
+    expiration_time: float | None = None
+    """Not used: a push service says when a browser is gone."""
 
 
 class ParticipantView(View, frozen=True, kw_only=True):
@@ -134,6 +156,8 @@ class ParticipantView(View, frozen=True, kw_only=True):
     session_id: str
     script_id: str
     version: int | None
+    is_reminded: bool
+    """Whether the browser is reminded when the session speaks by itself."""
     created_at: datetime
     expires_at: datetime
     revoked_at: datetime | None

@@ -39,7 +39,7 @@ from api.sessions.turn_runner import (
     input_of,
     same_request,
 )
-from api.sessions.views import position
+from api.sessions.views import position, proactive_messages
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.state.inputs import Input, InputRefused, Intervention, Start
 from runtime.state.program import Program
@@ -92,6 +92,8 @@ class Chat:
         self.timers_changed = asyncio.Event()
         self.on_evicted: Callable[[str, str], None] = lambda tenant, session_id: None
         """Called with the tenant and id of a session that was deleted, redacted or replaced in the database."""
+        self.on_spoken: Callable[[str, str, str, str], None] = lambda tenant, session_id, title, locale: None
+        """Called with the tenant, id, title and locale of a session that has spoken by itself."""
 
     async def close(self) -> None:
         """Wait for the running turns."""
@@ -251,6 +253,9 @@ class Chat:
             self._webhooks.announce()
         if cached.program.has_time:
             self.timers_changed.set()
+        if proactive_messages(row):
+            title = cached.program.script.title or ""
+            self.on_spoken(session.tenant, session.session_id, title, turn.state.locale)
         return TurnResult(session, cached.program, turn.state, row, turn.model_calls)
 
     async def _save(

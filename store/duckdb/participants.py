@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from store.duckdb.fetch import Cursor, Parameters, fetch_one, fetch_page, utc
+from store.duckdb.fetch import Cursor, Parameters, fetch, fetch_one, fetch_page, utc
 from store.duckdb.insert import insert
+from store.interface.encoding import encode
 from store.interface.errors import IdTaken, RowRefused
 from store.interface.pages import Page
-from store.interface.participant_rows import LinkRow, ParticipantRow
+from store.interface.participant_rows import LinkRow, ParticipantRow, PushSubscription
 
 LINKS_MAX = 1_000
 """Maximum number of links of one tenant that are not revoked."""
@@ -14,6 +15,10 @@ LINKS_MAX = 1_000
 _TIMES = utc("created_at", "expires_at", "revoked_at")
 _LINKS = f"SELECT * {_TIMES} FROM links"  # noqa: S608
 _PARTICIPANTS = f"SELECT * {_TIMES} FROM participants"  # noqa: S608
+_HAS_ACCESS = """participants.revoked_at IS NULL
+    AND (link_id IS NULL OR link_id IN (SELECT link_id FROM links WHERE revoked_at IS NULL))"""
+_SET_PUSH = """UPDATE participants SET push = $push WHERE tenant = $tenant AND participant_id = $participant_id
+    AND ($of IS NULL OR push->>'endpoint' = $of)"""
 _REVOKE = "SET revoked_at = $now::TIMESTAMPTZ WHERE tenant = $tenant AND revoked_at IS NULL"
 
 
@@ -81,10 +86,34 @@ def revoke_participant(cursor: Cursor, tenant: str, participant_id: str, now: da
     return count is not None and bool(count[0])
 
 
+def set_push(
+    cursor: Cursor, tenant: str, participant_id: str, push: PushSubscription | None, of: str | None = None
+) -> bool:
+    """Set or remove the browser of a participant that is reminded, with `of` only if it has this endpoint; return
+    whether anything changed. Within a transaction.
+    """
+    found = {"tenant": tenant, "participant_id": participant_id, "push": push and encode(push).decode(), "of": of}
+    count = cursor.execute(_SET_PUSH, found).fetchone()
+    return count is not None and bool(count[0])
+
+
+def to_remind(cursor: Cursor, tenant: str, session_id: str, now: datetime) -> list[ParticipantRow]:
+    """Return the participants of a session with access to it whose browsers are reminded."""
+    select = f"""{_PARTICIPANTS} WHERE tenant = $tenant AND session_id = $session_id AND push IS NOT NULL
+        AND {_HAS_ACCESS} AND participants.expires_at > $now::TIMESTAMPTZ"""
+    found: Parameters = {"tenant": tenant, "session_id": session_id, "now": now.isoformat()}
+    return fetch(cursor, ParticipantRow, select, found)
+
+
+def reminded(cursor: Cursor) -> set[tuple[str, str]]:
+    """Return the sessions, by tenant and id, that have a participant whose browser is reminded."""
+    found = cursor.execute("SELECT DISTINCT tenant, session_id::VARCHAR FROM participants WHERE push IS NOT NULL")
+    return set(found.fetchall())
+
+
 def participant(cursor: Cursor, participant_id: str) -> ParticipantRow | None:
     """Return a participant of any tenant whose access is not revoked; a revoked link admits nobody, however late."""
-    select = f"""{_PARTICIPANTS} WHERE participant_id = $participant_id AND participants.revoked_at IS NULL
-        AND (link_id IS NULL OR link_id IN (SELECT link_id FROM links WHERE revoked_at IS NULL))"""  # noqa: S608
+    select = f"{_PARTICIPANTS} WHERE participant_id = $participant_id AND {_HAS_ACCESS}"
     return fetch_one(cursor, ParticipantRow, select, {"participant_id": participant_id})
 
 

@@ -96,6 +96,7 @@ def redact_sessions(cursor: Cursor, tenant: str, session_ids: list[str], at: dat
     for table in ("webhook_deliveries", "timers", "hand_overs"):
         cursor.execute(f"DELETE FROM {table} WHERE {OF_SESSIONS}", parameters)  # noqa: S608
     cursor.execute(f"UPDATE turn_failures SET message = '' WHERE {OF_SESSIONS}", parameters)  # noqa: S608
+    cursor.execute(f"UPDATE participants SET push = NULL WHERE {OF_SESSIONS} AND push IS NOT NULL", parameters)  # noqa: S608
     cursor.execute(f"UPDATE ratings SET texts = '{{}}' WHERE {OF_SESSIONS}", parameters)  # noqa: S608
     cursor.execute(f"UPDATE session_migrations SET why = '[]' WHERE {OF_SESSIONS}", parameters)  # noqa: S608
     cursor.execute(

@@ -9,6 +9,19 @@ from msgspec import Struct
 Users: TypeAlias = Literal["anonymous", "named"]
 
 
+class PushSubscription(Struct, frozen=True):
+    """Where a browser receives reminders (RFC 8030), and the keys with which they are encrypted for it (RFC 8291)."""
+
+    endpoint: str
+    p256dh: str
+    """Its public key, a point of P-256 in base64url."""
+    auth: str
+    """Its secret, 16 bytes in base64url."""
+
+    def __repr__(self) -> str:
+        return "PushSubscription()"
+
+
 class LinkRow(Struct, frozen=True, kw_only=True):
     """A link that opens a script to participants."""
 
@@ -49,6 +62,13 @@ class ParticipantRow(Struct, frozen=True, kw_only=True):
     created_at: datetime
     expires_at: datetime
     revoked_at: datetime | None = None
+    push: PushSubscription | None = None
+    """Where the browser is reminded when the session speaks by itself; None for not."""
+
+    @property
+    def is_reminded(self) -> bool:
+        """Return whether the browser is reminded when the session speaks by itself."""
+        return self.push is not None
 
     def __repr__(self) -> str:
         return f"ParticipantRow({self.tenant}, {self.participant_id})"  # keeps digests out of logs

@@ -17,6 +17,7 @@ OWN = (
     "pseudonyms.key*",
     "webhook-key*",
     "participant-key*",
+    "web-push-key*",
     "analytics",
     "snapshots",
     "dashboards",

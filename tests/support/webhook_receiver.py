@@ -57,7 +57,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.deliveries: list[Delivery] = []
-        self.refuses: Callable[[Any], bool] = lambda _: False
+        self.refuses: Callable[[Any], bool] | None = None
         self.url = ""
         self._answers: deque[Answer] = deque()
 
@@ -82,8 +82,8 @@ class Receiver:
         finally:
             server.close()
 
-    def _answer(self, event: Any) -> Answer:
-        if self.refuses(event):
+    def _answer(self, body: bytes) -> Answer:
+        if self.refuses is not None and self.refuses(json.loads(body)):
             return Answer(500)
         return self._answers.popleft() if self._answers else Answer()
 
@@ -91,7 +91,7 @@ class Receiver:
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while (request := await openai_server._request(reader)) is not None:
                 _, path, headers, body = request
-                answer = self._answer(json.loads(body))
+                answer = self._answer(body)
                 self.deliveries.append(Delivery(path, headers, body, answer.status))
                 await asyncio.sleep(answer.wait_s)
                 if answer.cut:

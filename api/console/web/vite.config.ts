@@ -10,9 +10,9 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     sourcemap: false,
     rollupOptions: {
-      // the pages of the site share what both use; the widget is one file at an address that stays
-      input: { index: 'index.html', chat: 'chat.html', widget: 'src/widget.ts' },
-      output: { entryFileNames: ({ name }) => (name === 'widget' ? 'widget.js' : 'assets/[name]-[hash].js') },
+      // the pages of the site share what both use; the widget and the worker are files at addresses that stay
+      input: { index: 'index.html', chat: 'chat.html', widget: 'src/widget.ts', push: 'src/push.ts' },
+      output: { entryFileNames: ({ name }) => (name === 'widget' || name === 'push' ? `${name}.js` : 'assets/[name]-[hash].js') },
     },
   },
   server: { proxy: { '/api': 'http://127.0.0.1:8000' } },

@@ -12,6 +12,7 @@ from api.console.serve import (
     INDEX,
     SCREENS,
     WIDGET,
+    WORKER,
     PageFile,
     file_response,
     find_file,
@@ -42,6 +43,12 @@ async def chat_page(request: ApiRequest) -> Response[bytes] | Response[str]:
 async def widget(request: ApiRequest) -> Response[bytes] | Response[str]:
     """Return the script that shows the chat page in a page of another site."""
     return await _page(request, WIDGET)
+
+
+@get(f"/{WORKER}", include_in_schema=False)
+async def worker(request: ApiRequest) -> Response[bytes] | Response[str]:
+    """Return the script that shows reminders while the chat page is closed."""
+    return await _page(request, WORKER)
 
 
 @get(f"/{ASSETS}/{{name:path}}", include_in_schema=False)

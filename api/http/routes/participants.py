@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Any
 
-from litestar import Response, delete, get, post
+from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
 from api.asgi.sse import EventPosition, read_place
@@ -26,6 +26,7 @@ from api.http.request import (
 from api.participants.access import SignedToken
 from api.participants.views import PARTICIPANTS, visible_messages, visible_session, visible_turn
 from api.schemas.participants import (
+    NewPush,
     NewToken,
     ParticipantList,
     ParticipantView,
@@ -53,7 +54,7 @@ async def create_participant_token(data: JSONBody[NewToken], request: ApiRequest
     participants = request.services.participants
     row = await participants.admit(request.tenant, data)
     headers = _NO_STORE | {"Location": f"/api/participants/{row.participant_id}"}
-    return Response(_token_view(row, participants.token(row)), headers=headers)
+    return Response(_token_view(request, row, participants.token(row)), headers=headers)
 
 
 @get("/participants", summary="List participants")
@@ -85,8 +86,20 @@ async def revoke_participant(participant_id: ParticipantId, request: ApiRequest)
 async def renew_token(request: ApiRequest) -> Response[TokenView]:
     """While the session has not ended and the access lasts. The old token is valid until it expires."""
     row = participant_of(request)
-    view = _token_view(row, await request.services.participants.renew(row))
+    view = _token_view(request, row, await request.services.participants.renew(row))
     return Response(view, headers=_NO_STORE | {"Location": "/api/participants/session"})
+
+
+@put("/participants/session/push", status_code=204, summary="Remind a participant's browser")
+async def subscribe_participant(data: JSONBody[NewPush], request: ApiRequest) -> None:
+    """When the session speaks by itself, the browser gets a reminder without its text, also if the page is closed."""
+    await request.services.reminders.subscribe(participant_of(request), data)
+
+
+@delete("/participants/session/push", summary="Stop reminding a participant's browser")
+async def unsubscribe_participant(request: ApiRequest) -> None:
+    """The server forgets the address of the browser."""
+    await request.services.reminders.unsubscribe(participant_of(request))
 
 
 @post(
@@ -209,5 +222,6 @@ def _visible(request: ApiRequest, cached: CachedSession) -> VisibleSession:
     return visible_session(cached.program, cached.state, session.session_id, status)
 
 
-def _token_view(row: ParticipantRow, token: SignedToken) -> TokenView:
-    return TokenView.of(row, token=token.text, expires_at=token.expires_at)
+def _token_view(request: ApiRequest, row: ParticipantRow, token: SignedToken) -> TokenView:
+    push_key = request.services.reminders.public_key
+    return TokenView.of(row, token=token.text, expires_at=token.expires_at, push_key=push_key)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from store.interface.pages import Page
-from store.interface.participant_rows import LinkRow, ParticipantRow
+from store.interface.participant_rows import LinkRow, ParticipantRow, PushSubscription
 
 
 class ParticipantRepository(Protocol):
@@ -31,6 +31,19 @@ class ParticipantRepository(Protocol):
 
     async def revoke(self, tenant: str, participant_id: str, now: datetime) -> bool:
         """Revoke the access of a participant; return whether it had any."""
+
+    async def set_push(
+        self, tenant: str, participant_id: str, push: PushSubscription | None, of: str | None = None
+    ) -> bool:
+        """Set or remove the browser of a participant that is reminded, with `of` only if it has this endpoint; return
+        whether anything changed.
+        """
+
+    async def to_remind(self, tenant: str, session_id: str, now: datetime) -> list[ParticipantRow]:
+        """Return the participants of a session with access to it whose browsers are reminded."""
+
+    async def reminded(self) -> set[tuple[str, str]]:
+        """Return the sessions, by tenant and id, that have a participant whose browser is reminded."""
 
     async def get(self, participant_id: str) -> ParticipantRow | None:
         """Return a participant of any tenant whose access is not revoked, because a token does not name the tenant."""

@@ -174,6 +174,8 @@ POST /api/participants/session                                 401 403 403 403 4
 GET /api/participants/session                                  401 403 403 403 403 403 403 403 403 yes
 POST /api/participants/session/messages                        401 403 403 403 403 403 403 403 403 yes
 GET /api/participants/session/messages                         401 403 403 403 403 403 403 403 403 yes
+PUT /api/participants/session/push                             401 403 403 403 403 403 403 403 403 yes
+DELETE /api/participants/session/push                          401 403 403 403 403 403 403 403 403 yes
 GET /api/participants/session/events                           401 403 403 403 403 403 403 403 403 yes
 """
 """What comes of a request by its route and by who sends it.

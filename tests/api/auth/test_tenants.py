@@ -125,6 +125,8 @@ BODIES: dict[str, Any] = {
     "POST /api/participants/tokens": {"userId": "ana", "sessionId": "{sessionId}"},
     "POST /api/participants/renew": None,
     "POST /api/participants/session": None,
+    "POST /api/sessions/{sessionId}/model": {"model": "offline"},
+    "PUT /api/participants/session/push": {"endpoint": "https://push.invalid/x", "keys": {"p256dh": "A", "auth": "A"}},
     "POST /api/participants/session/messages": {"content": "let me in"},
     "POST /api/webhooks": {"url": "http://127.0.0.1:9/", "events": ["turn"]},
     "PATCH /api/webhooks/{webhookId}": {"description": "of the thief"},

@@ -2,6 +2,7 @@
 import type { Schemas } from '../api/client'
 import type { Frame } from '../api/stream'
 import { Attempt } from '../parts/attempt.svelte'
+import { Reminders } from './reminders.svelte'
 import { newKey, type Participant, type Turn } from './participant'
 
 type Message = Schemas['VisibleMessage']
@@ -22,7 +23,11 @@ export class Conversation {
   #work = new Attempt()
   #stop = new AbortController()
 
-  constructor(readonly participant: Participant) {}
+  readonly reminders: Reminders
+
+  constructor(readonly participant: Participant) {
+    this.reminders = new Reminders(participant)
+  }
 
   get isBusy(): boolean {
     return this.#work.isBusy

@@ -91,6 +91,22 @@ export class Participant {
     }
   }
 
+  /** The key with which this browser can subscribe to reminders; null if the server sends none. */
+  get pushKey(): string | null {
+    return this.#entry.pushKey
+  }
+
+  async subscribe(subscription: PushSubscription) {
+    const headers = await this.#authorization()
+    const body = subscription.toJSON() as Schemas['NewPush']
+    await api.PUT('/api/participants/session/push', { headers, body }).catch(unanswered).then(dataOf)
+  }
+
+  async unsubscribe() {
+    const headers = await this.#authorization()
+    await api.DELETE('/api/participants/session/push', { headers }).catch(unanswered).then(dataOf)
+  }
+
   /** Stop the renewal of the token. */
   leave() {
     clearTimeout(this.#timer)

@@ -171,6 +171,8 @@ export const en = {
     earlier: 'Show earlier messages', reconnecting: 'The connection is interrupted. It is being restored…',
     unsent: 'This message was not sent:', sendAgain: 'Send again', restart: 'Begin another conversation',
     forget: 'Begin a new conversation on this device',
+    remind: 'Remind me', remindHint: 'This device can remind you when there is a new message.', reminded: 'This device reminds you of new messages.', remindNoMore: 'Stop',
+    remindRefused: 'Notifications are blocked. You can permit them in the settings of your browser.',
     problems: {
       LINK_NOT_FOUND: 'This link does not exist, or it was withdrawn. Check the address, or ask whoever sent it for another one.',
       LINK_ENDED: 'This link admits nobody any more. Ask whoever sent it for another one.',

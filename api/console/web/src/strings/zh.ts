@@ -163,6 +163,8 @@ export const zh: Strings = {
     resumes: '在此设备上再次打开时，对话会从中断处继续。使用此设备的人都能看到它。',
     earlier: '显示更早的消息', reconnecting: '连接已中断，正在恢复…',
     unsent: '这条消息没有发出：', sendAgain: '重新发送', restart: '开始另一次对话', forget: '在此设备上开始新的对话',
+    remind: '提醒我', remindHint: '有新消息时，此设备可以提醒您。', reminded: '有新消息时，此设备会提醒您。', remindNoMore: '停止',
+    remindRefused: '通知已被阻止。您可以在浏览器设置中允许。',
     problems: {
       LINK_NOT_FOUND: '此链接不存在或已被撤回。请检查地址，或向发送者索取新的链接。',
       LINK_ENDED: '此链接不再接受新的参与者。请向发送者索取新的链接。',

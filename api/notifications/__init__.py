@@ -1,0 +1,1 @@
+"""Reminders to people whose page is closed."""
