@@ -99,16 +99,8 @@ class Services:
         )
         self.chat = Chat(self.turn_runner, self.catalog, self.live, self.webhooks)
         self.creation = SessionCreation(self.chat, self.turn_runner, self.catalog)
-        tokens = authenticator.participant_tokens
-        self.drafts = Drafts(store.scripts, clock)
-        self.participants = Participants(self.creation, self.turn_runner, self.catalog, tokens)
-        self.reviews = Reviews(store, clock, ids)
-        sender = Sender(settings, policy)
-        self.reminders = Reminders(store, sender, policy, self.metrics, settings, clock)
-        self.chat.on_spoken = self.reminders.announce
-        self.links = Links(self.participants, self.creation, self.turn_runner, self.catalog)
-        principal_of = self.participants.principal
-        self.guard = AuthMiddleware(authenticator, principal_of, self.chat.owner, settings, self.requests)
+        self._create_participants(policy)
+        self.drafts, self.reviews = Drafts(store.scripts, clock), Reviews(store, clock, ids)
         self.interventions = Interventions(self.chat, self.turn_runner)
         self.session_timers = SessionTimers(self.chat, self.turn_runner)
         self.scheduler = Scheduler(store, self.chat, self.session_timers, settings, clock)
@@ -124,6 +116,18 @@ class Services:
         self.verifier = SessionVerifier(store, clock, settings, contexts, gently=serves)
         self._create_analytics(serves=serves)
         self._watch()
+
+    def _create_participants(self, policy: AddressPolicy) -> None:
+        """Create the parts that admit and remind participants, and the guard of all requests."""
+        settings, authenticator = self.settings, self.authenticator
+        tokens = authenticator.participant_tokens
+        self.participants = Participants(self.creation, self.turn_runner, self.catalog, tokens)
+        self.links = Links(self.participants, self.creation, self.turn_runner, self.catalog)
+        sender = Sender(settings, policy)
+        self.reminders = Reminders(self.store, sender, policy, self.metrics, settings, self.clock)
+        self.chat.on_spoken = self.reminders.announce
+        principal_of = self.participants.principal
+        self.guard = AuthMiddleware(authenticator, principal_of, self.chat.owner, settings, self.requests)
 
     def _create_analytics(self, *, serves: bool) -> None:
         """Create the parts that read the database for analysts, and the deletion, which also removes their files."""

@@ -88,7 +88,25 @@ class Program:
         self.phase_names = {phase.id: _declared(phase.declare) for phase in script.phases}
         self.topic_names = {key: _declared(topic.declare) for key, topic in self.topics.items()}
         self.topic_names |= {("", id): _declared((*each.params, *each.declare)) for id, each in self.skills.items()}
-        # what a turn can leave out, because nothing in the script uses it
+        self._note_what_is_used(script)
+        self.typed_outputs: dict[tuple[str, str, str], tuple[OutputItem, ...]] = {}
+        """The outputs of actions, by phase, topic and id, each with the type that its variable is declared with; added
+        when an action first runs.
+        """
+        self.computed_outputs: set[tuple[str, str, str]] = set()
+        """The actions among these whose outputs have a limit or a default that is an expression."""
+
+    @cached_property
+    def _counted(self) -> frozenset[tuple[str, str, str]]:
+        found = counted_answers(ControlFlowGraph(self.script))
+        return frozenset((*each.spot, each.output.get) for each in found if each.output.pattern is None)
+
+    def is_counted(self, home: tuple[str, str], name: str) -> bool:
+        """Return whether the script counts with an answer of a topic or skill, so that the answer must be a number."""
+        return (*home, name) in self._counted
+
+    def _note_what_is_used(self, script: Script) -> None:
+        """Note what a turn can leave out, because nothing in the script uses it."""
         self.has_calls = bool(script.skills or self.interrupts or script.watchers)
         self.has_auto_variables = any(each.auto for each in all_declarations(script))
         self.has_patterns = any(map(_has_pattern, self._actions.values())) or any(
@@ -107,21 +125,6 @@ class Program:
         functions = {name for each in sources_below(script) for name in _CALLS if f"{name}(" in each.source}
         self.counts_visits = "visits" in functions
         self.counts_minutes = "minutes_spent" in functions
-        self.typed_outputs: dict[tuple[str, str, str], tuple[OutputItem, ...]] = {}
-        """The outputs of actions, by phase, topic and id, each with the type that its variable is declared with; added
-        when an action first runs.
-        """
-        self.computed_outputs: set[tuple[str, str, str]] = set()
-        """The actions among these whose outputs have a limit or a default that is an expression."""
-
-    @cached_property
-    def _counted(self) -> frozenset[tuple[str, str, str]]:
-        found = counted_answers(ControlFlowGraph(self.script))
-        return frozenset((*each.spot, each.output.get) for each in found if each.output.pattern is None)
-
-    def is_counted(self, home: tuple[str, str], name: str) -> bool:
-        """Return whether the script counts with an answer of a topic or skill, so that the answer must be a number."""
-        return (*home, name) in self._counted
 
     def _sleeping_topics(self) -> list[tuple[tuple[str, str, str], Sleep]]:
         """Return the waits in which a topic answers messages."""

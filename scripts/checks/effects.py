@@ -253,14 +253,9 @@ def _effect_of(action: Action) -> Effect:
         case Say():
             return Effect((*_looks(*action.texts), *_suggested(action)), waits=_after_message(action), says=True)
         case AiSay():
-            may_wait = action.acknowledge is None and action.utterances > 1
-            said = (*_looks(action.task), *_suggested(action), *_exiting(action.exits))
-            return Effect(said, waits="maybe" if may_wait else _after_message(action), says=True)
+            return _saying(action)
         case Ask():
-            asks = _looks(action.question, action.invalid)
-            confirms = _confirming(action.if_known, _output_names(action.outputs))
-            steps = (*asks, *confirms, *_outputs(action.outputs, action.on_fail))
-            return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always", says=True))
+            return _asking(action)
         case AiAsk():
             leaves = _leaves(action.on_fail.then, *(each.then for each in policies(action).values()))
             return _failing(action, Effect(_leading(action), leaves=leaves, waits="always", says=True))
@@ -282,9 +277,7 @@ def _effect_of(action: Action) -> Effect:
             steps = (Read(action.condition, is_condition=True),)
             return Effect(steps, Branch(action.condition, action.then, action.otherwise))
         case Experiment():
-            options = tuple(Option(arm, arm, inner) for arm, inner in action.arms.items())
-            put = Write(action.plan, action.mark("experiment"))
-            return Effect(body=Select(put, options, "arm", is_sure=bool(options)))
+            return _assigning(action)
         case Foreach():
             return Effect(_looks(action.loop.items), Each(action.loop, action.do))
         case Repeat():
@@ -315,6 +308,25 @@ def _effect_of(action: Action) -> Effect:
             return _of_package(action)
         case _:
             assert_never(action)
+
+
+def _saying(action: AiSay) -> Effect:
+    may_wait = action.acknowledge is None and action.utterances > 1
+    said = (*_looks(action.task), *_suggested(action), *_exiting(action.exits))
+    return Effect(said, waits="maybe" if may_wait else _after_message(action), says=True)
+
+
+def _asking(action: Ask) -> Effect:
+    asks = _looks(action.question, action.invalid)
+    confirms = _confirming(action.if_known, _output_names(action.outputs))
+    steps = (*asks, *confirms, *_outputs(action.outputs, action.on_fail))
+    return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always", says=True))
+
+
+def _assigning(action: Experiment) -> Effect:
+    options = tuple(Option(arm, arm, inner) for arm, inner in action.arms.items())
+    put = Write(action.plan, action.mark("experiment"))
+    return Effect(body=Select(put, options, "arm", is_sure=bool(options)))
 
 
 def _suggested(action: Say | AiSay | Show) -> tuple[Read, ...]:

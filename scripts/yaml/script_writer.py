@@ -230,12 +230,10 @@ class _Writer:
                 return value.source
             case Expression():
                 return Source(value.source)
-            case Reference():
+            case Reference() | Arm(weight=1, define=""):
                 return value.id
             case Variable():
                 return value.name
-            case Policy(say=None, after=1):
-                return self.layout(value.then)
             case Acknowledgement():
                 return True if value.text is None else value.text.source
             case Ending(outcome=""):
@@ -244,7 +242,7 @@ class _Writer:
                 return value.policy
             case IfKnown():
                 return Record((("confirm", cast(Template, value.confirm).source),))
-            case OnFail(say=None, actions=()) | OnToolFailure(say=None, actions=()):
+            case Policy(say=None, after=1) | OnFail(say=None, actions=()) | OnToolFailure(say=None, actions=()):
                 return self.layout(value.then)
             case Into(variables=variables):
                 whole = next((name for name, part in variables.items() if not part), None)
@@ -269,8 +267,6 @@ class _Writer:
                 return self.choice(value)
             case If():
                 return Record(self.branches(value), flow=False)
-            case Arm(weight=1, define=""):
-                return value.id
             case ModelTool(into=None):
                 return value.tool
             case Line(role="user"):
@@ -283,16 +279,21 @@ class _Writer:
                 return Record(self.pairs(value), flow=not isinstance(value, _BLOCKS))
             case tuple():
                 return self.tuple(value)
-            case dict() if any(isinstance(item, Reference) for item in value.values()):
-                return Record(tuple((key, item.id) for key, item in value.items()))
-            case dict() if any(isinstance(item, Template) for item in value.values()):
-                return Record(tuple((key, item.source) for key, item in value.items()))
-            case dict() if any(isinstance(item, tuple) and _holds_nodes(item) for item in value.values()):
-                return Record(tuple((key, self.tuple(item)) for key, item in value.items()), flow=False)
             case dict():
-                return plain({name: list(each) if isinstance(each, tuple) else each for name, each in value.items()})
+                return self.mapping(value)
             case _:
                 return plain(value)
+
+    def mapping(self, value: dict[str, Any]) -> Layout:
+        """Return the layout of values by name, which are all of one kind."""
+        parts = value.values()
+        if any(isinstance(part, Reference) for part in parts):
+            return Record(tuple((name, part.id) for name, part in value.items()))
+        if any(isinstance(part, Template) for part in parts):
+            return Record(tuple((name, part.source) for name, part in value.items()))
+        if any(isinstance(part, tuple) and _holds_nodes(part) for part in parts):
+            return Record(tuple((name, self.tuple(part)) for name, part in value.items()), flow=False)
+        return plain({name: list(part) if isinstance(part, tuple) else part for name, part in value.items()})
 
     def tuple(self, value: tuple[Any, ...]) -> Layout:
         match value:
