@@ -53,7 +53,8 @@ class DashboardFiles:
             async with self._writing:
                 if self._is_due(row):
                     try:
-                        await self._write(row)
+                        # read again under the lock: it may have been deleted or changed since the list was read
+                        await self._write(await self._dashboards.get(row.tenant, row.dashboard_id))
                     except (ApiError, StoreError, OSError) as error:
                         log.warning("a dashboard was not written", dashboard=row.dashboard_id, problem=str(error))
 

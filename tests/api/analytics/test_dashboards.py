@@ -112,7 +112,8 @@ async def dashboards(data: Path, clock: Clock) -> AsyncIterator[Dashboards]:
     store, processes = Store.open(data), Processes(keeps_spare=True)
     try:
         files = AnalyticsFiles(store, Catalog(store, clock), processes, data, Metrics())
-        yield Dashboards(store, AnalyticsQueries(files, processes, Metrics()), clock, lambda: "d")
+        ids = iter("de")
+        yield Dashboards(store, AnalyticsQueries(files, processes, Metrics()), clock, lambda: next(ids))
     finally:
         await processes.close()
         await store.close()
@@ -141,6 +142,22 @@ async def test_schedule_writes_one_file_a_day_and_keeps_the_last(
     assert len(files.written(TENANT, "d")) == 2
     await files.forget(TENANT)
     assert files.written(TENANT, "d") == []
+
+
+async def test_dashboard_that_is_deleted_while_others_are_written_leaves_no_file(
+    dashboards: Dashboards, files: DashboardFiles, clock: Clock
+) -> None:
+    for _ in "de":
+        text = DashboardText(name="Daily", tiles=[Tile(report="activity")], schedule=Schedule(every="day", hour=8))
+        await dashboards.create(TENANT, text)
+    clock.now += timedelta(hours=1)
+    writing = asyncio.ensure_future(files.look())
+    await asyncio.sleep(0.05)  # the first of both is being computed, which takes longer
+    first, other = [row.dashboard_id for row in await dashboards.scheduled()]
+    await dashboards.delete(TENANT, other)
+    await files.forget(TENANT, other)
+    await writing
+    assert (len(files.written(TENANT, first)), files.written(TENANT, other)) == (1, [])
 
 
 MOMENTS = st.integers(0, 2**31).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
