@@ -65,6 +65,7 @@ def visible_session(program: Program, state: State, session_id: str, status: Exe
         execution_status=status,
         wait=wait_now(state),
         last_event_id=frame_id(session_id, state.event_seq),
+        speaks_by_itself=program.speaks_by_itself,
     )
 
 

@@ -219,6 +219,8 @@ class VisibleSession(View, frozen=True, kw_only=True):
     """What the session waits for; null if it has ended."""
     last_event_id: str
     """The `Last-Event-ID` with which a stream continues after this state."""
+    speaks_by_itself: bool
+    """Whether the script can speak without a message before it, at a time or by a person, so that reminders help."""
 
 
 class VisibleTurn(VisibleSession, frozen=True, kw_only=True):

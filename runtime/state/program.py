@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from functools import cached_property
 
+from runtime.state.events import HAND_OVER
 from runtime.state.state import DETECTORS, INTERRUPTS, State
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.type_check import counted_answers
 from scripts.detectors.estimate import Vocabulary
 from scripts.expressions.time_values import zone_of
-from scripts.model.actions import Action, AiAsk, AiThink, Ask, Chat, Question, Sleep, arms, walk
+from scripts.model.actions import Action, AiAsk, AiThink, Ask, Chat, Emit, Question, Sleep, arms, walk
 from scripts.model.base import sources_below
 from scripts.model.script import (
     FormDefinition,
@@ -121,6 +122,9 @@ class Program:
         holders: tuple[Script | Phase | Topic, ...] = (script, *script.phases, *self.topics.values())
         self.has_time = any(_has_time(each) for each in self._actions.values()) or any(
             each.remind or each.expire for each in holders
+        )
+        self.speaks_by_itself = self.has_time or any(
+            isinstance(each, Emit) and each.signal.event == HAND_OVER for each in self._actions.values()
         )
         functions = {name for each in sources_below(script) for name in _CALLS if f"{name}(" in each.source}
         self.counts_visits = "visits" in functions

@@ -100,3 +100,21 @@ async def test_server_without_a_contact_offers_none(open_page: OpenPage, server:
     await page.get_by_role("button", name="Begin").click()
     await expect(page.get_by_role("log")).to_contain_text("Until tomorrow.")
     await expect(page.get_by_role("button", name="Remind me")).to_have_count(0)
+
+
+async def test_script_that_only_answers_offers_none(
+    open_page: OpenPage, server: ServerProcess, server_forker: Forker
+) -> None:
+    page = await open_page("/")
+    await server.stop()
+    reminding = ServerProcess(
+        server.folder, start=server_forker.start, CUEBOOK_WEB_PUSH_CONTACT="mailto:operator@example.org"
+    )
+    await reminding.ready()
+    async with reminding.client() as api:
+        await api.post("/api/links", json={"scriptId": "visit", "linkId": "our-visit"})
+    await page.goto(f"{reminding.url}/chat/our-visit")
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_role("log")).to_contain_text("What may I call you?")
+    await expect(page.get_by_role("button", name="Remind me")).to_have_count(0)
+    await reminding.stop()

@@ -12,7 +12,18 @@ from tests.api.participants.test_links import STUDY, Clock, bearer, code_of, cre
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import NewStreamClient, OpenApp
 
-VISIBLE = {"sessionId", "title", "locale", "turn", "status", "executionStatus", "wait", "lastEventId", "messages"}
+VISIBLE = {
+    "sessionId",
+    "title",
+    "locale",
+    "turn",
+    "status",
+    "executionStatus",
+    "wait",
+    "lastEventId",
+    "speaksByItself",
+    "messages",
+}
 """All that participants see of a session; a new field of a session does not come to them by itself."""
 
 

@@ -15,6 +15,7 @@ export class Conversation {
   locale = $state('')
   wait: Schemas['WaitView'] | null = $state.raw(null)
   hasEnded = $state(false)
+  speaksByItself = $state(false)
   isOnline = $state(true)
   /** The cursor of earlier messages. */
   earlier: string | undefined = $state()
@@ -88,6 +89,7 @@ export class Conversation {
     this.title = turn.title
     this.locale = turn.locale
     this.wait = turn.wait
+    this.speaksByItself = turn.speaksByItself
     this.hasEnded = turn.status === 'completed'
     this.#merge(turn.messages)
     if (!this.#isFollowing) void this.#follow(turn.lastEventId)
