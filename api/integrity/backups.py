@@ -19,7 +19,7 @@ from api.schemas.operations import BackupView
 from api.settings import Settings
 from api.webhooks.keyring import KEY_FILE as WEBHOOK_KEY
 from runtime.state.ports import Clock
-from store.interface.errors import StoreError, StoreUnavailable
+from store.interface.errors import BackupRunning, StoreError, StoreUnavailable
 from store.interface.file_sync import sync
 from store.interface.maintenance_rows import RunningCopy
 from store.interface.private_files import FILE_NAME, make_folder
@@ -62,6 +62,7 @@ class Backups:
         self._every = timedelta(hours=settings.backup_every_h)
         self._keep = settings.backup_keep
         self._clock = clock
+        self._writing = asyncio.Lock()
 
     @property
     def progress(self) -> RunningCopy | None:
@@ -83,6 +84,12 @@ class Backups:
 
     async def create(self) -> BackupView:
         """Write a backup, and delete the oldest ones. Raises StoreError."""
+        if self._writing.locked():
+            raise BackupRunning("a backup of the database is being written")
+        async with self._writing:
+            return await self._create()
+
+    async def _create(self) -> BackupView:
         now = self._clock().astimezone(UTC).replace(microsecond=0)
         place = self.folder / now.strftime(_FORM)
         partial = self.folder / f".{place.name}{_PARTIAL}"

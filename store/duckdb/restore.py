@@ -1,5 +1,6 @@
 """Put a backup in the place of the database of a data folder, which no server uses meanwhile."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from pathlib import Path
 from store.duckdb.commit_mark import LOST, MARK
 from store.duckdb.database import Database
 from store.duckdb.database_file import attach, log_of
-from store.interface.errors import DatabaseUnreadable
+from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
 from store.interface.file_sync import sync
 from store.interface.private_files import FILE_NAME, beside, make_folder
 
@@ -23,10 +24,11 @@ def restore_database(backup: Path, data: Path, secrets: Iterable[str], now: date
 
     Returns the folder to which the replaced files were moved; None if there was no database. If the process dies, the
     folder has the old database or the new one; a server that starts with an old one without its log reports the missing
-    commits. Raises DatabaseLocked if a server uses the folder; DatabaseUnreadable, DatabaseTooNew or DatabaseTooOld if
-    the backup cannot be used; and OSError.
+    commits. Raises DatabaseLocked if a server uses the folder; DatabaseUnreadable or DatabaseTooNew if the backup
+    cannot be used; and OSError.
     """
-    Database.open(backup, read_only=True).close()
+    with contextlib.suppress(DatabaseTooOld):  # the server migrates it when it starts
+        Database.open(backup, read_only=True).close()
     path = data / FILE_NAME
     _require_unused(path)
     make_folder(data)
@@ -59,13 +61,21 @@ def _require_unused(path: Path) -> None:
             return
 
 
+def _link(path: Path, target: Path) -> None:
+    """Link a file, or copy it where the disk has no links."""
+    try:
+        os.link(path, target)
+    except OSError:
+        shutil.copyfile(path, target)
+
+
 def _retain(data: Path, secrets: Iterable[str], now: datetime) -> Path:
     """Link the files of the database into a folder of their own, and copy the secrets there."""
     folder = data / f"replaced-{now:%Y-%m-%dT%H%M%SZ}"
     make_folder(folder)
     for path in data.glob(f"{FILE_NAME}*"):
         if path.is_file() and not path.name.endswith(RESTORED):
-            os.link(path, folder / path.name)
+            _link(path, folder / path.name)
     for name in secrets:
         if (data / name).exists():
             shutil.copyfile(data / name, folder / name)

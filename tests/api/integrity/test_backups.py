@@ -1,5 +1,6 @@
 """Backups over HTTP and by schedule."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -83,3 +84,11 @@ async def test_scheduled_backup_that_fails_is_tried_again(tmp_path: Path) -> Non
     await backups.look()
     await store.close()
     assert len(await backups.all()) == 1
+
+
+async def test_one_backup_is_written_at_a_time(api: ApiClient) -> None:
+    answers = await asyncio.gather(*[api.post(PATH) for _ in range(3)])
+    assert sorted(answer.status_code for answer in answers) == [201, 409, 409]
+    refused = next(answer for answer in answers if answer.status_code == 409)
+    assert refused.json()["error"]["code"] == "BACKUP_RUNNING"
+    assert len((await api.read(PATH))["data"]) == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from store.duckdb.commit_mark import MARK
+from store.duckdb.database_file import attach
 from store.interface.errors import (
     BackupRunning,
     CompactionRunning,
@@ -204,3 +205,17 @@ async def test_restoration_that_breaks_off_is_noticed(
     opened = Store.open(crashed)
     assert opened.lost_commits() is None
     await opened.close()
+
+
+async def test_backup_of_an_older_version_is_restored_and_migrated(
+    store: Store, conversation: Conversation, tmp_path: Path
+) -> None:
+    await conversation.create(store)
+    await store.maintenance.back_up(tmp_path / "backup")
+    await store.close()
+    older = attach(tmp_path / "backup" / FILE_NAME, read_only=False)
+    older.execute("ALTER TABLE participants DROP COLUMN push")
+    older.execute("DELETE FROM migrations WHERE number = 26")
+    older.close()
+    restore_database(tmp_path / "backup", tmp_path, [], NOW)
+    assert await turns_in(tmp_path, conversation) == 0
