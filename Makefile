@@ -110,6 +110,7 @@ bench: .venv/benchmarks
 	$(BIN)/python tests/benchmarks/bench_streams.py
 	$(BIN)/python tests/benchmarks/bench_sessions.py
 	$(BIN)/python tests/benchmarks/bench_store_size.py
+	$(BIN)/python tests/benchmarks/bench_backup.py
 	$(BIN)/python tests/benchmarks/bench_all.py
 
 size: .venv/dev
