@@ -24,7 +24,7 @@ def backups() -> None:
     """Create, list, delete and restore backups of the database."""
 
 
-@backups.command("create", epilog="Example: cuebook backups create")
+@backups.command("create", epilog="Example: cuebook backups create --json")
 @shown_by(lambda backup: errors.print(f"backup {backup['backupId']} written: {megabytes(backup['bytes'])}"))
 @with_settings("data", "host", "port")
 async def create(settings: Settings) -> Any:
@@ -36,7 +36,7 @@ async def create(settings: Settings) -> Any:
     return await _CREATION.run(settings, dry_run=False)
 
 
-@backups.command("list", epilog="Example: cuebook backups list")
+@backups.command("list", epilog="Example: cuebook backups list --json")
 @shown_by(lambda found: print_rows(COLUMNS, found))
 @with_settings("data", "host", "port")
 async def list_backups(settings: Settings) -> Any:

@@ -122,7 +122,7 @@ OTHERS: dict[str, str] = {
     "link_twice": """INSERT INTO links SELECT 'default', 'one', 'visit', NULL, 'anonymous', true, 1, 1, '{}', NULL,
         now(), NULL, NULL FROM range(2)""",
     "participant_twice": """INSERT INTO participants SELECT 'default', 'one', NULL, 'ana', uuid(), 'visit', NULL, NULL,
-        NULL, NULL, now(), now(), NULL FROM range(2)""",
+        NULL, NULL, now(), now(), NULL, NULL FROM range(2)""",
     "key_of_api_twice": """INSERT INTO api_keys SELECT 'default', 'one', 'a key', 'digest', ['app'], NULL, now(), NULL,
         NULL, NULL FROM range(2)""",
 }
