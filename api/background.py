@@ -1,12 +1,16 @@
 """Tasks that run in the background as long as the server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import structlog
+
+from store.interface.errors import StoreError
+
+LOOK_S = 60.0  # between two checks whether something is due
 
 log = structlog.get_logger()
 
@@ -19,6 +23,25 @@ async def background(work: Coroutine[None, None, None], stopped: str) -> AsyncIt
         yield
     finally:
         await cancel_all(task)
+
+
+@asynccontextmanager
+async def looking(look: Callable[[], Awaitable[None]], *, failed: str, stopped: str) -> AsyncIterator[None]:
+    """Call `look`, which does what is due, every LOOK_S seconds inside the context.
+
+    Log `failed` if the database cannot be read, and `stopped` if another error ends it.
+    """
+    async with background(_look_repeatedly(look, failed), stopped):
+        yield
+
+
+async def _look_repeatedly(look: Callable[[], Awaitable[None]], failed: str) -> None:
+    while True:
+        try:
+            await look()
+        except StoreError as error:
+            log.warning(failed, problem=str(error))
+        await asyncio.sleep(LOOK_S)
 
 
 def start_background(work: Coroutine[None, None, None], stopped: str) -> asyncio.Task[None]:

@@ -74,7 +74,10 @@ class Store:
         return cls(database, writer, Readers(database, read_timeout_s))
 
     async def close(self) -> None:
-        """Stop a compaction, write the queued writes, close the file. Raises StoreUnavailable if the writer hangs."""
+        """Stop a compaction or backup, write the queued writes, close the file.
+
+        Raises StoreUnavailable if the writer hangs.
+        """
         await self.maintenance.stop_copy()
         try:
             if self._writer is not None:

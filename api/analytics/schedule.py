@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
@@ -15,19 +15,18 @@ import structlog
 
 from api.analytics.queries import AnalyticsQueries
 from api.atomic_files import writing_whole
-from api.background import background
+from api.background import looking
 from api.errors import ApiError
 from api.ids import TENANT
 from api.settings import Settings
+from api.timestamps import FILE_TIME_PATTERN, file_time, read_file_time
 from runtime.state.ports import Clock
 from store.interface.errors import StoreError
 from store.store import Store
 
 FOLDER = "snapshots"
-LOOK_S = 60.0  # between two checks whether one is due
-_FORM = "%Y-%m-%dT%H%M%SZ"
 _NAME_CHARS_MAX = 150  # of a tenant; a file's name has its own bound
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
+_TIME = re.compile(FILE_TIME_PATTERN)
 
 log = structlog.get_logger()
 
@@ -60,7 +59,8 @@ class Snapshots:
         if not self._every:
             yield
             return
-        async with background(self._run(), "scheduled snapshots have stopped until the server is restarted"):
+        stopped = "scheduled snapshots have stopped until the server is restarted"
+        async with looking(self.look, failed="scheduled snapshots failed", stopped=stopped):
             yield
 
     async def forget(self, tenant: str) -> None:
@@ -78,21 +78,12 @@ class Snapshots:
                     except (ApiError, StoreError, OSError) as error:
                         log.warning("a scheduled snapshot failed", tenant=tenant, problem=str(error))
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                await self.look()
-            except StoreError as error:
-                log.warning("scheduled snapshots failed", problem=str(error))
-            await asyncio.sleep(LOOK_S)
-
     def _is_due(self, tenant: str) -> bool:
         existing = self._of(tenant)
         return not existing or self._clock() - _time_of(existing[-1]) >= self._every
 
     async def _make(self, tenant: str) -> None:
-        now = self._clock().astimezone(UTC)
-        path = self._folder / f"{_stem(tenant)}{now.strftime(_FORM)}.duckdb"
+        path = self._folder / f"{_stem(tenant)}{file_time(self._clock())}.duckdb"
         snapshot = self._analytics.snapshot(tenant, masked=self._masked, storage_version=self._storage_version)
         with await snapshot as copy:
             await asyncio.to_thread(_place, copy, path)
@@ -121,7 +112,7 @@ def _stem(tenant: str) -> str:
 
 
 def _time_of(path: Path) -> datetime:
-    return datetime.strptime(_TIME.findall(path.stem)[-1], _FORM).replace(tzinfo=UTC)
+    return read_file_time(_TIME.findall(path.stem)[-1])
 
 
 def _place(copy: BinaryIO, path: Path) -> None:

@@ -13,13 +13,14 @@ import msgspec
 import structlog
 
 from api.analytics.pseudonyms import FILE_NAME as PSEUDONYM_KEY
-from api.background import background
+from api.background import looking
 from api.errors import ApiError
 from api.schemas.operations import BackupView
 from api.settings import Settings
+from api.timestamps import FILE_TIME_PATTERN, file_time
 from api.webhooks.keyring import KEY_FILE as WEBHOOK_KEY
 from runtime.state.ports import Clock
-from store.interface.errors import BackupRunning, StoreError, StoreUnavailable
+from store.interface.errors import BackupRunning, StoreUnavailable
 from store.interface.file_sync import sync
 from store.interface.maintenance_rows import RunningCopy
 from store.interface.private_files import FILE_NAME, make_folder
@@ -29,9 +30,7 @@ FOLDER = "backups"
 SECRETS = (WEBHOOK_KEY, PSEUDONYM_KEY)
 """Files of the data folder that a backup contains besides the database."""
 ABOUT = "backup.json"
-LOOK_S = 60.0  # between two checks whether one is due
-_FORM = "%Y-%m-%dT%H%M%SZ"
-_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z")
+_NAME = re.compile(FILE_TIME_PATTERN)
 _PARTIAL = ".partial"
 
 log = structlog.get_logger()
@@ -75,7 +74,8 @@ class Backups:
         if not self._every:
             yield
             return
-        async with background(self._run(), "scheduled backups have stopped until the server is restarted"):
+        stopped = "scheduled backups have stopped until the server is restarted"
+        async with looking(self.look, failed="a scheduled backup failed", stopped=stopped):
             yield
 
     async def all(self) -> list[BackupView]:
@@ -91,7 +91,7 @@ class Backups:
 
     async def _create(self) -> BackupView:
         now = self._clock().astimezone(UTC).replace(microsecond=0)
-        place = self.folder / now.strftime(_FORM)
+        place = self.folder / file_time(now)
         partial = self.folder / f".{place.name}{_PARTIAL}"
         try:
             await asyncio.to_thread(self._prepare, partial, place)
@@ -114,19 +114,10 @@ class Backups:
         await asyncio.to_thread(_remove, place)
 
     async def look(self) -> None:
-        """Write a backup if one is due; one that fails is tried again at the next call."""
+        """Write a backup if one is due; one that fails is tried again at the next call. Raises StoreError."""
         newest = next(iter(await self.all()), None)
-        if newest is not None and self._clock() - newest.created_at < self._every:
-            return
-        try:
+        if newest is None or self._clock() - newest.created_at >= self._every:
             await self.create()
-        except StoreError as error:
-            log.warning("a scheduled backup failed", problem=str(error))
-
-    async def _run(self) -> None:
-        while True:
-            await self.look()
-            await asyncio.sleep(LOOK_S)
 
     def _prepare(self, partial: Path, place: Path) -> None:
         """Create the folder of a backup, and delete those that a killed process left."""

@@ -10,14 +10,8 @@ from store.duckdb.database import Database, remove_database
 from store.duckdb.database_copy import DatabaseCopy
 from store.duckdb.readers import Readers
 from store.duckdb.writer import Writer
-from store.interface.errors import DiskTooSmall, StoreUnavailable
+from store.interface.errors import StoreUnavailable
 from store.interface.maintenance_rows import CompactionResult, Size
-
-
-def require_room(size: Size, free: int) -> None:
-    """Raise DiskTooSmall if a copy does not fit into the free bytes of a disk."""
-    if free < size.needed:
-        raise DiskTooSmall(size.needed, free)
 
 
 async def compact(

@@ -7,11 +7,17 @@ import duckdb
 from store.duckdb.database import Database, make_empty, remove_database
 from store.duckdb.database_file import options, quoted
 from store.duckdb.fetch import Cursor
-from store.interface.errors import StoreUnavailable, describe_error
-from store.interface.maintenance_rows import OnStep
+from store.interface.errors import DiskTooSmall, StoreUnavailable, describe_error
+from store.interface.maintenance_rows import OnStep, Size
 
 MEMORY = "1GB"
 """Memory limit of the copy and the concurrent reads; DuckDB's default is most of the machine's memory."""
+
+
+def require_room(size: Size, free: int) -> None:
+    """Raise DiskTooSmall if a copy does not fit into the free bytes of a disk."""
+    if free < size.needed:
+        raise DiskTooSmall(size.needed, free)
 
 
 class DatabaseCopy:

@@ -28,9 +28,9 @@ from store.duckdb import search as search_sql
 from store.duckdb import statistics as statistics_sql
 from store.duckdb import timers as timers_sql
 from store.duckdb.backup import back_up, target_in
-from store.duckdb.compaction import compact, require_room
+from store.duckdb.compaction import compact
 from store.duckdb.database import Database
-from store.duckdb.database_copy import DatabaseCopy
+from store.duckdb.database_copy import DatabaseCopy, require_room
 from store.duckdb.readers import Readers
 from store.duckdb.repository import Repository, reads, reads_durable, writes
 from store.duckdb.writer import Changed, Writer

@@ -13,19 +13,18 @@ import structlog
 
 from api.analytics.dashboards.dashboards import Dashboards
 from api.atomic_files import writing_whole
-from api.background import background
+from api.background import looking
 from api.errors import ApiError
 from api.schemas.dashboards import DashboardFile
 from api.settings import Settings
+from api.timestamps import FILE_TIME_PATTERN, file_time, read_file_time
 from runtime.state.ports import Clock
 from scripts.expressions.time_values import zone_of
 from store.interface.analyst_rows import DashboardRow, ScheduleRow
 from store.interface.errors import StoreError
 
 FOLDER = "dashboards"
-LOOK_S = 60.0  # between two checks whether one is due
-_FORM = "%Y-%m-%dT%H%M%SZ.html"
-_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z\.html")
+_NAME = re.compile(rf"{FILE_TIME_PATTERN}\.html")
 
 log = structlog.get_logger()
 
@@ -44,7 +43,8 @@ class DashboardFiles:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Write files inside the context."""
-        async with background(self._run(), "dashboards are not written until the server is restarted"):
+        stopped = "dashboards are not written until the server is restarted"
+        async with looking(self.look, failed="dashboards cannot be read", stopped=stopped):
             yield
 
     async def look(self) -> None:
@@ -78,14 +78,6 @@ class DashboardFiles:
             raise ApiError("DASHBOARD_NOT_FOUND", f"the dashboard has no file {name}")
         return path
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                await self.look()
-            except StoreError as error:
-                log.warning("dashboards cannot be read", problem=str(error))
-            await asyncio.sleep(LOOK_S)
-
     def _is_due(self, row: DashboardRow) -> bool:
         """Return whether the last moment of the schedule has no file; moments before the last change need none."""
         if row.schedule is None:
@@ -95,9 +87,9 @@ class DashboardFiles:
         return moment > row.updated_at and (not known or _time_of(known[-1]) < moment)
 
     async def _write(self, row: DashboardRow) -> None:
-        now = self._clock().astimezone(UTC)
+        name = f"{file_time(self._clock())}.html"
         html = await self._dashboards.html(row, masked=True)
-        path = self._folder_of(row.tenant, row.dashboard_id) / now.strftime(_FORM)
+        path = self._folder_of(row.tenant, row.dashboard_id) / name
         await asyncio.to_thread(_place, html, path)
         for old in self._of(row.tenant, row.dashboard_id)[: -self._keep]:
             old.unlink(missing_ok=True)
@@ -133,7 +125,7 @@ def _is_on(schedule: ScheduleRow, day: datetime) -> bool:
 
 
 def _time_of(path: Path) -> datetime:
-    return datetime.strptime(path.name, _FORM).replace(tzinfo=UTC)
+    return read_file_time(path.stem)
 
 
 def _place(html: str, path: Path) -> None:

@@ -28,8 +28,7 @@ class MaintenanceRepository(Protocol):
         """Rewrite the file, so that it no longer contains deleted data. Turns wait until it is done.
 
         If the caller is cancelled, the compaction continues until the store is closed. `on_step` is called in a thread
-        with the name of each step. Raises CompactionRunning, BackupRunning, DiskTooSmall,
-        StoreUnavailable.
+        with the name of each step. Raises CompactionRunning, BackupRunning, DiskTooSmall, StoreUnavailable.
         """
 
     async def back_up(self, folder: Path, on_step: OnStep = lambda _: None) -> int:

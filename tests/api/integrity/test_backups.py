@@ -4,8 +4,11 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from api.integrity.backups import Backups
 from api.settings import Settings
+from store.interface.errors import StoreUnavailable
 from store.store import Store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
@@ -79,7 +82,8 @@ async def test_scheduled_backup_that_fails_is_tried_again(tmp_path: Path) -> Non
     (tmp_path / "far").write_text("a file in the place of the folder")
     settings = Settings(data=tmp_path / "data", backup_folder=tmp_path / "far", backup_every_h=6)
     backups = Backups(store, settings, lambda: START)
-    await backups.look()
+    with pytest.raises(StoreUnavailable, match="could not be written"):
+        await backups.look()
     (tmp_path / "far").unlink()
     await backups.look()
     await store.close()
