@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 
 from api.settings import KEY_FILE, PAGES
 from tests.support.server_forker import Forker
-from tests.support.server_process import ServerProcess
+from tests.support.server_process import ServerProcess, start_cuebook
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [
@@ -33,6 +33,8 @@ window.alert = (text) => window.noted.push(`alert ${text}`);
 
 OpenPage: TypeAlias = Callable[..., Awaitable[Page]]
 """Open a page of the console: ``page = await open_page("/play", width=360)``."""
+Restart: TypeAlias = Callable[..., Awaitable[ServerProcess]]
+"""Stop the server, and start one on the same folder with further variables: ``again = await restart(NAME="text")``."""
 NewKey: TypeAlias = Callable[..., Awaitable[str]]
 """Create a key with these roles; return its text."""
 
@@ -54,6 +56,24 @@ async def server(tmp_path: Path, server_forker: Forker) -> AsyncIterator[ServerP
     await process.ready()
     yield process
     await process.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def restart(server: ServerProcess, server_forker: Forker) -> AsyncIterator[Restart]:
+    """Start servers in the place of the first one; they are stopped after the test."""
+    started: list[ServerProcess] = []
+
+    async def start_again(**environment: str) -> ServerProcess:
+        await server.stop()
+        # a fork cannot load a library that is named when a process starts
+        start = start_cuebook if "LD_PRELOAD" in environment else server_forker.start
+        started.append(ServerProcess(server.folder, start=start, **environment))
+        await started[-1].ready()
+        return started[-1]
+
+    yield start_again
+    for process in started:
+        await process.stop()
 
 
 @pytest.fixture

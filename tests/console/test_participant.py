@@ -4,9 +4,8 @@ from pathlib import Path
 
 from playwright.async_api import Page, expect
 
-from tests.console.conftest import OpenPage
+from tests.console.conftest import OpenPage, Restart
 from tests.support.faulty_files import Faults
-from tests.support.server_process import ServerProcess, start_cuebook
 
 STUDY = """\
 cuebook: 1
@@ -69,13 +68,11 @@ async def say(page: Page, text: str) -> None:
 
 
 async def test_participant_comes_back_tomorrow_and_finishes(
-    open_page: OpenPage, server: ServerProcess, tmp_path: Path
+    open_page: OpenPage, restart: Restart, tmp_path: Path
 ) -> None:
     page = await open_page("/", width=360)
-    await server.stop()
     faults = Faults(tmp_path)
-    study = ServerProcess(server.folder, start=start_cuebook, **faults.environment)
-    await study.ready()
+    study = await restart(**faults.environment)
     async with study.client() as api:
         await api.publish_script(STUDY, strict=False)
         await api.post("/api/links", json={"scriptId": "sleep_study", "linkId": "sleep-study"})
@@ -101,4 +98,3 @@ async def test_participant_comes_back_tomorrow_and_finishes(
         said = (await api.read(f"/api/sessions/{session}/messages"))["data"]
         answers = [each["content"] for each in said if each["role"] == "user"]
         assert answers == ["yes", "Well", "No", "At seven", "Badly"]
-    await study.stop()

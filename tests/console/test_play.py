@@ -5,9 +5,8 @@ import re
 
 from playwright.async_api import Page, Route, expect
 
-from tests.console.conftest import OpenPage
+from tests.console.conftest import OpenPage, Restart
 from tests.support.openai_server import Endpoint
-from tests.support.server_forker import Forker
 from tests.support.server_process import ServerProcess
 
 
@@ -200,15 +199,13 @@ async def test_moment_that_a_session_waits_for_comes_at_once(open_page: OpenPage
 
 
 async def test_another_model_answers_from_now_on(
-    open_page: OpenPage, server: ServerProcess, server_forker: Forker, endpoint: Endpoint
+    open_page: OpenPage, server: ServerProcess, restart: Restart, endpoint: Endpoint
 ) -> None:
     page = await open_page("/play")
-    await server.stop()
     tables = "".join(f'[models.{name}]\nmodel = "{name}-1"\nurl = "{endpoint.url}"\n' for name in ("fast", "clever"))
     (server.folder / "cuebook.toml").write_text(f'model = "fast"\n{tables}')
     endpoint.always(content="Well.")
-    several = ServerProcess(server.folder, start=server_forker.start)
-    await several.ready()
+    several = await restart()
     async with several.client() as api:
         text = (
             "cuebook: 1\nscript: talk\nactions:\n  - {ask: How are you?, into: mood, id: mood}\n  - ai_say: Answer.\n"
@@ -221,4 +218,3 @@ async def test_another_model_answers_from_now_on(
     await say(page, "Fine")
     await expect(page.get_by_role("log")).to_contain_text("Well.")
     assert [asked.model for asked in endpoint.requests] == ["clever-1"]
-    await several.stop()

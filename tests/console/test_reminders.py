@@ -6,12 +6,12 @@ from typing import Any
 
 from playwright.async_api import Page, expect
 
-from tests.console.conftest import OpenPage
+from tests.console.conftest import OpenPage, Restart
 from tests.support.push_browser import BrowserSubscription
-from tests.support.server_forker import Forker
 from tests.support.server_process import ServerProcess
 from tests.support.webhook_receiver import Receiver
 
+CONTACT = "mailto:operator@example.org"
 DIARY = """\
 cuebook: 1
 script: diary_study
@@ -56,15 +56,9 @@ async def deliver(page: Page, reminder: dict[str, Any]) -> None:
     await session.detach()
 
 
-async def test_participant_is_reminded_while_the_page_is_closed(
-    open_page: OpenPage, server: ServerProcess, server_forker: Forker
-) -> None:
+async def test_participant_is_reminded_while_the_page_is_closed(open_page: OpenPage, restart: Restart) -> None:
     page = await open_page("/")
-    await server.stop()
-    reminding = ServerProcess(
-        server.folder, start=server_forker.start, CUEBOOK_WEB_PUSH_CONTACT="mailto:operator@example.org"
-    )
-    await reminding.ready()
+    reminding = await restart(CUEBOOK_WEB_PUSH_CONTACT=CONTACT)
     async with Receiver().serving() as receiver, reminding.client() as api:
         browser = BrowserSubscription(receiver.url)
         await page.context.grant_permissions(["notifications"], origin=reminding.url)
@@ -89,7 +83,6 @@ async def test_participant_is_reminded_while_the_page_is_closed(
         await page.get_by_role("button", name="Stop").click()
         await expect(page.get_by_role("button", name="Remind me")).to_be_visible()
         assert not (await api.read("/api/participants"))["data"][0]["isReminded"]
-    await reminding.stop()
 
 
 async def test_server_without_a_contact_offers_none(open_page: OpenPage, server: ServerProcess) -> None:
@@ -102,19 +95,12 @@ async def test_server_without_a_contact_offers_none(open_page: OpenPage, server:
     await expect(page.get_by_role("button", name="Remind me")).to_have_count(0)
 
 
-async def test_script_that_only_answers_offers_none(
-    open_page: OpenPage, server: ServerProcess, server_forker: Forker
-) -> None:
+async def test_script_that_only_answers_offers_none(open_page: OpenPage, restart: Restart) -> None:
     page = await open_page("/")
-    await server.stop()
-    reminding = ServerProcess(
-        server.folder, start=server_forker.start, CUEBOOK_WEB_PUSH_CONTACT="mailto:operator@example.org"
-    )
-    await reminding.ready()
+    reminding = await restart(CUEBOOK_WEB_PUSH_CONTACT=CONTACT)
     async with reminding.client() as api:
         await api.post("/api/links", json={"scriptId": "visit", "linkId": "our-visit"})
     await page.goto(f"{reminding.url}/chat/our-visit")
     await page.get_by_role("button", name="Begin").click()
     await expect(page.get_by_role("log")).to_contain_text("What may I call you?")
     await expect(page.get_by_role("button", name="Remind me")).to_have_count(0)
-    await reminding.stop()
