@@ -19,7 +19,7 @@ from api.models import make_model
 from api.settings import load_settings
 from runtime.context.resize import Handlers
 from runtime.state.ports import Model
-from store.store import Store
+from store.open_store import open_store
 
 STOP_S = 60.0  # for running turns and requests when the program ends
 
@@ -42,14 +42,14 @@ async def open_runtime(
 
     If the program has not configured structlog, only warnings are logged.
 
-    Raises SettingsInvalid, ModelUnknown, ScriptedFileInvalid, and what Store.open raises.
+    Raises SettingsInvalid, ModelUnknown, ScriptedFileInvalid, and what open_store raises.
     """
     named = model if isinstance(model, str) else None
     arguments = {"data": str(data), "scripts": None if scripts is None else str(scripts), "model": named}
     own = load_settings(flags={**(settings or {}), **arguments})
     warnings_only()
     language_model = make_model(own) if model is None or isinstance(model, str) else model
-    store = await asyncio.to_thread(Store.open, own.data)
+    store = await asyncio.to_thread(open_store, own.data)
     key = secrets.token_urlsafe(32)  # file access replaces the keys of the database
     app = create_app(own, store, language_model, operator_key=key, context_handlers=context_handlers)
     async with running(app), Client("http://cuebook", key=key, transport=InProcess(app)) as client:

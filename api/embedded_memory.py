@@ -24,6 +24,7 @@ from api.settings import Settings, load_settings
 from api.timestamps import utc_now
 from runtime.state.ports import Model
 from store.embedders.own import Embed, own_embedder
+from store.open_store import open_store
 from store.store import Store
 
 CONTEXT_LENGTH = 10
@@ -51,7 +52,7 @@ def open_memory(
     in their short-term memory; None disables it.
 
     Raises InvalidMemoryRequest for an invalid user, SettingsInvalid, ModelUnknown, ScriptedFileInvalid, and what
-    Store.open raises.
+    open_store raises.
     """
     if has_control(user):
         raise InvalidMemoryRequest("`user` contains a control character or a line break")
@@ -63,7 +64,7 @@ def open_memory(
     own = load_settings(flags={**(settings or {}), "data": str(data), "embedder": embedder_name, "model": named})
     warnings_only()
     language_model = make_model(own) if model is None or isinstance(model, str) else model
-    store = Store.open(own.data)
+    store = open_store(own.data)
     loop, stack = Loop(), AsyncExitStack()
     stack.push_async_callback(close_model, language_model)
     stack.push_async_callback(store.close)

@@ -34,6 +34,7 @@ from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Model
 from store.interface.errors import StoreError
 from store.interface.private_files import restrict, restrict_umask
+from store.open_store import open_store
 from store.store import Store
 
 BACKLOG = 2_048  # connections that wait in the kernel to be accepted
@@ -58,7 +59,7 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
 
     With `reload`, scripts that change meanwhile are published again.
 
-    Raises AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, and what Store.open
+    Raises AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, and what open_store
     raises.
     """
     check_address(settings.host, settings.port)
@@ -71,7 +72,7 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
         log.warning("settings do not fit", problem=misfit)
     model = make_model(settings)
     _restrict_access(settings.data)
-    store = Store.open(settings.data)
+    store = open_store(settings.data)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, store, model, announce, connections, reload=reload))
 

@@ -30,7 +30,7 @@ from store.duckdb import database_file
 from store.duckdb.database import Database
 from store.interface.debug_logging import set_level
 from store.interface.private_files import FILE_NAME
-from store.store import Store
+from store.open_store import open_store
 from tests.support import openai_server
 from tests.support.api_client import OPERATOR_KEY, ApiClient
 from tests.support.effort import EFFORT, repeats
@@ -112,7 +112,7 @@ async def open_app(
     **settings: Any,
 ) -> AsyncIterator[ApiClient]:
     """Open the application on the store of a folder, in the event loop of the test, so that requests can overlap."""
-    record = Store.open(folder)
+    record = open_store(folder)
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     app = create_app(all_settings, record, model or OfflineModel(), clock=clock, operator_key=OPERATOR_KEY)
     transport = httpx.ASGITransport(app=app)
@@ -125,7 +125,7 @@ async def open_server(
     folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
 ) -> AsyncIterator[ApiClient]:
     """Open the application behind a real server in the event loop of the test, for answers that are streamed."""
-    record, port = Store.open(folder), free_port()
+    record, port = open_store(folder), free_port()
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     live, started = LiveTurns(all_settings), asyncio.Event()
     app = create_app(

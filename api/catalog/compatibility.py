@@ -15,6 +15,7 @@ from scripts.model.script import Script
 from scripts.parse.folder import read_path
 from scripts.parse.read_script import Reading
 from scripts.versions.breaking_changes import BreakingChange, changes, report
+from store.open_store import open_store
 from store.store import Store
 
 PAGE = 1_000
@@ -47,7 +48,7 @@ async def compare_with_database(reading: Reading, data: Path, clock: Clock) -> C
     script = reading.script
     if script is None:
         return CompatibilityReport(reading)
-    store = Store.open(data, read_only=True)
+    store = open_store(data, read_only=True)
     try:
         row = await store.scripts.latest_published(TENANT, script.id)
         if row is None:

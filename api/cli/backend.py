@@ -18,6 +18,7 @@ from api.logs.configuration import configure_logging
 from api.settings import ADDRESS_FILE, KEY_FILE, Settings, SettingsInvalid
 from store.interface.errors import DatabaseLocked, StoreError
 from store.interface.private_files import restrict_umask
+from store.open_store import open_store
 from store.store import Store
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def _open(settings: Settings, *, read_only: bool, creating: bool) -> Store | Non
         raise BackendUnavailable(f"there is no database in {settings.data}; name its folder with --data")
     restrict_umask()  # files that a command writes hold personal data: only the current user may read them
     try:
-        store = Store.open(settings.data, read_only=read_only)
+        store = open_store(settings.data, read_only=read_only)
     except DatabaseLocked:
         return None
     configure_logging("error")  # standard output is for documents

@@ -72,7 +72,7 @@ def restore(settings: Settings, backup: Path, yes: bool) -> None:
     from api.integrity.backups import SECRETS, folder_of  # not needed for `--help`
     from store.interface.errors import DatabaseLocked, StoreError
     from store.interface.private_files import FILE_NAME
-    from store.store import restore_database
+    from store.open_store import restore_database
 
     folder = backup if backup.is_dir() else folder_of(settings) / backup
     if not (folder / FILE_NAME).is_file():

@@ -29,7 +29,7 @@ from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import StateUnreadable, decode
 from store.interface.errors import DatabaseLocked, StoreError
-from store.store import Store
+from store.open_store import open_store
 
 PAGE = 200
 TEXT_MAX = 300  # characters of a value in a line
@@ -141,7 +141,7 @@ async def _source(settings: Settings) -> AsyncIterator[ReplaySource]:
     """Open the database for reading."""
     if not settings.data.exists():
         fail(f"there is no database in {settings.data}; name its folder with --data")
-    store = Store.open(settings.data, read_only=True)
+    store = open_store(settings.data, read_only=True)
     try:
         yield ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
     finally:

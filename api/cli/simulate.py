@@ -22,7 +22,7 @@ from api.timestamps import utc_now
 from scripts.parse.read_script import Reading
 from store.interface.errors import DatabaseLocked, StoreError
 from store.interface.private_files import FILE_NAME, restrict_umask
-from store.store import Store
+from store.open_store import open_store
 
 JOBS_MAX = 64
 FEW = 2_000
@@ -123,7 +123,7 @@ async def _simulate(
     settings: Settings, profile: LoadProfile, readings: Sequence[Reading], jobs: int, counts: SimulationCounts
 ) -> None:
     restrict_umask()
-    store = await asyncio.to_thread(Store.open, settings.data)
+    store = await asyncio.to_thread(open_store, settings.data)
     turn_settings = TurnSettings(settings.limits, settings.contexts)
     began = time.monotonic()
     columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())

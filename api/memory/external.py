@@ -30,6 +30,7 @@ from runtime.state.ports import Clock, Ids
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
 from store.interface.errors import StoreError
 from store.interface.private_files import FILE_NAME
+from store.open_store import open_store
 from store.store import Store
 
 OPEN_S = 300.0
@@ -140,7 +141,7 @@ class Externals:
             content = await self._read_database(settings, folder, embedder)
         else:
             content = await asyncio.to_thread(_read_file, settings, embedder, self._clock)
-        store = await asyncio.to_thread(Store.open, folder / "record")
+        store = await asyncio.to_thread(open_store, folder / "record")
         try:
             target = ImportTarget(tenant=_TENANT, user_id=name, memory_id=self._ids(), now=self._clock())
             await import_content(store.memory, target, content)
@@ -153,7 +154,7 @@ class Externals:
     async def _read_database(self, settings: ExternalSettings, folder: Path, embedder: _Embedder) -> Content:
         """Return the content of a user's memory in a data folder. Raises DocumentInvalid, StoreError."""
         path = settings.path if settings.path.is_dir() else settings.path.parent
-        store = await asyncio.to_thread(Store.open, path, read_only=True)
+        store = await asyncio.to_thread(open_store, path, read_only=True)
         try:
             copy, owner = folder / "memory.sqlite", (settings.tenant, settings.user or "")
             if await export_memory(store.memory, *owner, copy, "sqlite", embedder=embedder.id) is None:

@@ -1,44 +1,54 @@
-"""What analytics needs of the store: the changes since a file was last refreshed, saved queries and dashboards."""
+"""What analytics needs of the store, in any database."""
 
-from store.analytics.delta import write_delta
-from store.analytics.tenant_table import TenantTable
-from store.duckdb.fetch import Cursor
-from store.duckdb.repository import Repository, reads, writes
+from pathlib import Path
+from typing import Protocol
+
+from store.analytics.delta import TURNS_MAX, Delta, Known
 from store.interface.analyst_rows import DashboardRow, SavedQueryRow
-
-ROWS_MAX = 1_000
-"""Maximum number of saved queries, and of dashboards, of one tenant."""
-_QUERIES = TenantTable("saved_queries", "query_id", SavedQueryRow, ROWS_MAX)
-_DASHBOARDS = TenantTable("dashboards", "dashboard_id", DashboardRow, ROWS_MAX)
+from store.interface.pages import Page
 
 
-def tenants(cursor: Cursor) -> list[str]:
-    """Return the tenants that have sessions, in order, for the server itself."""
-    found = cursor.execute("SELECT DISTINCT tenant FROM session_starts ORDER BY tenant").fetchall()
-    return [tenant for (tenant,) in found]
+class AnalyticsRepository(Protocol):
+    """Read the changes since an analytics file was last refreshed, and store queries and dashboards."""
 
+    async def delta(self, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int = TURNS_MAX) -> Delta:
+        """Write the changes since `known` into an empty folder; memory units only if `units` is true.
 
-def scheduled_dashboards(cursor: Cursor) -> list[DashboardRow]:
-    """Return the dashboards of all tenants that are written to files."""
-    return _DASHBOARDS.where(cursor, "schedule IS NOT NULL")
+        Raises AnalyticsUnreadable if the file of known sessions cannot be read, StoreUnavailable if writing fails.
+        """
 
+    async def tenants(self) -> list[str]:
+        """Return the tenants that have sessions, in order, for the server itself."""
 
-class AnalyticsRepository(Repository):
-    """Read the database for analytics files, and store queries and dashboards. The reads do not block turns.
+    async def queries(self, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[SavedQueryRow]:
+        """Return a page of saved queries, the last changed first. Raises CursorInvalid."""
 
-    Raises the same errors as `Store`.
-    """
+    async def query(self, tenant: str, key: str) -> SavedQueryRow | None:
+        """Return a saved query."""
 
-    delta = reads(write_delta)
-    tenants = reads(tenants)
-    queries = reads(_QUERIES.page)
-    query = reads(_QUERIES.find)
-    add_query = writes(_QUERIES.add)
-    change_query = writes(_QUERIES.change)
-    delete_query = writes(_QUERIES.delete)
-    dashboards = reads(_DASHBOARDS.page)
-    dashboard = reads(_DASHBOARDS.find)
-    add_dashboard = writes(_DASHBOARDS.add)
-    change_dashboard = writes(_DASHBOARDS.change)
-    delete_dashboard = writes(_DASHBOARDS.delete)
-    scheduled_dashboards = reads(scheduled_dashboards)
+    async def add_query(self, row: SavedQueryRow) -> None:
+        """Add a saved query. Raises RowRefused if the tenant has too many."""
+
+    async def change_query(self, row: SavedQueryRow) -> SavedQueryRow | None:
+        """Replace a saved query; return it as stored, or None if there is none."""
+
+    async def delete_query(self, tenant: str, key: str) -> bool:
+        """Delete a saved query; return whether there was one."""
+
+    async def dashboards(self, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[DashboardRow]:
+        """Return a page of dashboards, the last changed first. Raises CursorInvalid."""
+
+    async def dashboard(self, tenant: str, key: str) -> DashboardRow | None:
+        """Return a dashboard."""
+
+    async def add_dashboard(self, row: DashboardRow) -> None:
+        """Add a dashboard. Raises RowRefused if the tenant has too many."""
+
+    async def change_dashboard(self, row: DashboardRow) -> DashboardRow | None:
+        """Replace a dashboard; return it as stored, or None if there is none."""
+
+    async def delete_dashboard(self, tenant: str, key: str) -> bool:
+        """Delete a dashboard; return whether there was one."""
+
+    async def scheduled_dashboards(self) -> list[DashboardRow]:
+        """Return the dashboards of all tenants that are written to files, for the server itself."""

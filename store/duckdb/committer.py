@@ -8,20 +8,20 @@ from collections.abc import Collection, Iterable
 import duckdb
 from cachetools import LRUCache
 
-from store.duckdb.calls import settle
-from store.duckdb.deletion import delete_rows_of
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.insert import as_list, insert_statement, roll_back
 from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
 from store.interface.errors import StoreError
 from store.interface.rows import is_uuid
 from store.interface.turn_group import Entry, TurnGroup
+from store.sql.calls import settle
+from store.sql.deletion import delete_rows_of
 
 HEADS_MAX = 10_000
 """Sessions whose head is cached in memory, about 3 MB."""
 
 
 _TABLES = (
-    "settled_calls",
     "turns",
     "session_starts",
     "session_migrations",
@@ -35,14 +35,15 @@ _TABLES = (
 class TurnCommitter:
     """Commit groups. The heads of recent sessions are cached, so that most commits need no query."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        self._cursor = cursor
-        self._inserting = cursor.cursor()
+    def __init__(self, connection: DuckDBConnection) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor
+        self._inserting = self._cursor.cursor()
         self._inserting.execute("USE cuebook")
         # An INSERT of given rows has nothing to optimize, but the optimizer takes a sixth of its time.
         self._inserting.execute("PRAGMA disable_optimizer")
         self._heads: LRUCache[SessionId, Head] = LRUCache(HEADS_MAX)
-        self._statements = {table: insert_statement(cursor, table) for table in _TABLES}
+        self._statements = {table: insert_statement(self._cursor, table) for table in _TABLES}
 
     def commit(self, group: list[Entry], number: int) -> list[StoreError | None]:
         """Commit the valid entries; return for each entry None, or the error if it was refused.
@@ -87,11 +88,11 @@ class TurnCommitter:
         self._cursor.execute("BEGIN")
         try:
             for table, sessions in group.replacements.items():
-                delete_rows_of(self._cursor, table, sessions)
+                delete_rows_of(self._connection, table, sessions)
             for table, rows in documents.items():
                 self._cursor.execute(self._statements[table], [as_list(rows)])
             if group.settlements:
-                settle(self._cursor, group.settlements, self._statements["settled_calls"])
+                settle(self._connection, group.settlements)
             self._cursor.execute("COMMIT")
         except duckdb.Error:
             roll_back(self._cursor)

@@ -6,6 +6,7 @@ writer's queue; reads wait only while the file is replaced.
 
 import asyncio
 
+from store.duckdb.connection import with_cursor
 from store.duckdb.database import Database, remove_database
 from store.duckdb.database_copy import DatabaseCopy
 from store.duckdb.readers import Readers
@@ -26,7 +27,7 @@ async def compact(
         copy.close()  # no cursor may be open when the file is replaced
         async with readers.paused():
             await asyncio.to_thread(_replace, copy, database)
-    after = await readers.read(database.size)
+    after = await readers.read(with_cursor(database.size))
     return CompactionResult(before.file + before.log, after.file + after.log)
 
 

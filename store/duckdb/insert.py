@@ -7,9 +7,6 @@ import contextlib
 from collections.abc import Iterable
 
 import duckdb
-import msgspec
-
-from store.interface.encoding import encode
 
 
 def as_list(documents: Iterable[bytes]) -> str:
@@ -27,11 +24,6 @@ def typed_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> str:
 def insert_statement(cursor: duckdb.DuckDBPyConnection, table: str) -> str:
     """Return the INSERT statement of a table."""
     return f"INSERT INTO {table} BY NAME {typed_rows(cursor, table)}"
-
-
-def insert(cursor: duckdb.DuckDBPyConnection, table: str, row: msgspec.Struct) -> None:
-    """Insert one row into a table that rarely receives rows."""
-    cursor.execute(insert_statement(cursor, table), [as_list([encode(row)])])
 
 
 def roll_back(cursor: duckdb.DuckDBPyConnection) -> None:

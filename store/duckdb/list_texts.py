@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from store.duckdb.fetch import Cursor, decode, fetch_columns, from_micros
+from store.duckdb.fetch import Cursor, fetch_columns, from_micros
 from store.duckdb.sessions import MOVE_COLUMNS, START_COLUMNS, convert
-from store.duckdb.turns import outside
 from store.interface.list_rows import PREVIEW_MESSAGES, WORDS_CHARS_MAX, SessionListed
 from store.interface.rows import PositionRow
+from store.sql.connection import decode
+from store.sql.turns import outside
 
 
 class Found(NamedTuple):

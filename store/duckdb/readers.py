@@ -1,13 +1,14 @@
-"""A pool of reader threads, each with its own cursor. The number of waiting callers and the time are bounded."""
+"""A pool of reader threads, each with its own connection. The number of waiting callers and the time are bounded."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import duckdb
 
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.interface.errors import ReadTimedOut, RestartNeeded, StoreBusy, StoreError, StoreUnavailable, describe_error
 
@@ -16,7 +17,6 @@ WAITING_MAX = 1_024
 """Maximum number of reads that wait for a thread."""
 READ_TIMEOUT_S = 10.0
 
-Cursor: TypeAlias = duckdb.DuckDBPyConnection
 T = TypeVar("T")
 
 
@@ -26,12 +26,12 @@ class Readers:
     def __init__(self, database: Database, timeout_s: float = READ_TIMEOUT_S) -> None:
         self._database = database
         self._timeout_s = timeout_s
-        self._cursors = [database.cursor() for _ in range(READERS)]
+        self._connections = [DuckDBConnection(database.cursor()) for _ in range(READERS)]
         self._free = asyncio.Semaphore(READERS)
         self._waiting = 0
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="cuebook-reader")
 
-    async def read(self, work: Callable[[Cursor], T]) -> T:
+    async def read(self, work: Callable[[DuckDBConnection], T]) -> T:
         """Run `work` in a thread and return its result. Raises StoreBusy, ReadTimedOut, StoreUnavailable."""
         if self._waiting >= WAITING_MAX:
             raise StoreBusy(f"{WAITING_MAX} reads are already waiting")
@@ -43,26 +43,26 @@ class Readers:
             raise StoreBusy(f"no reader became free within {self._timeout_s:g} s") from None
         finally:
             self._waiting -= 1
-        return await self._run(work, self._cursors.pop())
+        return await self._run(work, self._connections.pop())
 
-    async def _run(self, work: Callable[[Cursor], T], cursor: Cursor) -> T:
-        result = asyncio.get_running_loop().run_in_executor(self._pool, _guarded, work, cursor)
-        result.add_done_callback(lambda finished: self._release(cursor, finished))
+    async def _run(self, work: Callable[[DuckDBConnection], T], connection: DuckDBConnection) -> T:
+        result = asyncio.get_running_loop().run_in_executor(self._pool, _guarded, work, connection)
+        result.add_done_callback(lambda finished: self._release(connection, finished))
         try:
             async with asyncio.timeout(self._timeout_s):
                 # Shielded: the cursor is free again when its thread has finished, not when its caller has.
                 return await asyncio.shield(result)
         except TimeoutError:
-            cursor.interrupt()
+            connection.cursor.interrupt()
             raise ReadTimedOut(f"a read took longer than {self._timeout_s:g} s and was stopped") from None
         except asyncio.CancelledError:
-            cursor.interrupt()
+            connection.cursor.interrupt()
             raise
 
-    def _release(self, cursor: Cursor, finished: asyncio.Future[T]) -> None:
+    def _release(self, connection: DuckDBConnection, finished: asyncio.Future[T]) -> None:
         if not finished.cancelled():
             finished.exception()  # retrieved, so that asyncio does not log an interrupted read that has no caller
-        self._cursors.append(cursor)
+        self._connections.append(connection)
         self._free.release()
 
     @asynccontextmanager
@@ -75,27 +75,27 @@ class Readers:
                     await self._free.acquire()
                     permits += 1
             is_paused = True
-            while self._cursors:
-                self._cursors.pop().close()
+            while self._connections:
+                self._connections.pop().cursor.close()
             yield
         except TimeoutError:
             raise StoreBusy("the running reads do not end") from None
         finally:
             if is_paused:  # if this fails because the file cannot be opened, no reader becomes free again
-                self._cursors = [self._database.cursor() for _ in range(READERS)]
+                self._connections = [DuckDBConnection(self._database.cursor()) for _ in range(READERS)]
             for _ in range(permits):
                 self._free.release()
 
     def close(self) -> None:
         """Wait for the running reads, at most their time limit, then end the threads."""
         self._pool.shutdown(wait=True)
-        for cursor in self._cursors:
-            cursor.close()
+        for connection in self._connections:
+            connection.cursor.close()
 
 
-def _guarded(work: Callable[[Cursor], T], cursor: Cursor) -> T:
+def _guarded(work: Callable[[DuckDBConnection], T], connection: DuckDBConnection) -> T:
     try:
-        return work(cursor)
+        return work(connection)
     except duckdb.InterruptException as error:
         raise ReadTimedOut("the read was stopped") from error
     except StoreError:

@@ -7,10 +7,10 @@ checkpoint rewrite these columns for all rows around: 2.4 s and 800 MB for a fil
 from collections.abc import Mapping
 from datetime import datetime
 
-from store.duckdb.deletion import OF_SESSIONS, delete_memory_of
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.event_fields_sql import remaining_event, remaining_fields
 from store.duckdb.fetch import Cursor
-from store.duckdb.variables import merge_writes
+from store.sql.deletion import OF_SESSIONS, delete_memory_of
 
 STATE_FIELDS = (
     "version",
@@ -86,11 +86,12 @@ _ORIGIN = """CASE WHEN try_cast(metadata ->> '$.forkedFrom.sessionId' AS UUID) I
         'turn', (metadata ->> '$.forkedFrom.turn')::INTEGER)) ELSE '{}'::JSON END"""
 
 
-def redact_sessions(cursor: Cursor, tenant: str, session_ids: list[str], at: datetime) -> list[str]:
+def redact_sessions(connection: DuckDBConnection, tenant: str, session_ids: list[str], at: datetime) -> list[str]:
     """Redact sessions and delete their memory; return the users whose memory contained them. Within a transaction."""
-    merge_writes(cursor)
+    connection.prepare_change(tenant, session_ids)
+    cursor = connection.cursor
     parameters: dict[str, str | list[str]] = {"tenant": tenant, "sessions": session_ids}
-    users = delete_memory_of(cursor, tenant, session_ids)
+    users = delete_memory_of(connection, tenant, session_ids)
     for table, changes in REWRITTEN.items():
         _rewrite(cursor, table, changes, parameters)
     for table in ("webhook_deliveries", "timers", "hand_overs"):

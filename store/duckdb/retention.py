@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from store.duckdb.deletion import OF_SESSIONS, delete_sessions
-from store.duckdb.fetch import Cursor, Parameters, fetch, iso
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.insert import as_list
 from store.duckdb.redaction import redact_sessions
 from store.interface.encoding import encode
 from store.interface.retention_rows import DUE_MAX, Due, DueByPolicy, Policy, RetentionAction, RetentionResult
+from store.sql.connection import Scalar
+from store.sql.deletion import OF_SESSIONS, delete_sessions
 
 
 class _Rule(Struct, frozen=True):
@@ -28,7 +29,7 @@ class _Rule(Struct, frozen=True):
     status: str | None
 
 
-def counts(cursor: Cursor, policies: Sequence[Policy], now: datetime) -> list[DueByPolicy]:
+def counts(connection: DuckDBConnection, policies: Sequence[Policy], now: datetime) -> list[DueByPolicy]:
     """Count what each policy would redact or delete now; policies without a due session are left out."""
     select = f"""
     WITH {_due()}, sizes AS (
@@ -37,37 +38,37 @@ def counts(cursor: Cursor, policies: Sequence[Policy], now: datetime) -> list[Du
         FROM turns SEMI JOIN due USING (tenant, session_id) GROUP BY tenant, session_id
     )
     SELECT number, count(*) AS sessions, sum(turns)::BIGINT AS turns, coalesce(sum(messages), 0)::BIGINT AS messages,
-        coalesce(sum(bytes), 0)::BIGINT AS bytes, {iso("min(active_at)")} AS oldest
+        coalesce(sum(bytes), 0)::BIGINT AS bytes, min(active_at) AS oldest
     FROM due LEFT JOIN sizes USING (tenant, session_id) GROUP BY number ORDER BY number"""  # noqa: S608
-    return fetch(cursor, DueByPolicy, select, {"rules": _rules(policies, now)})
+    return connection.fetch(DueByPolicy, select, {"rules": _rules(policies, now)})
 
 
 def due(
-    cursor: Cursor, policies: Sequence[Policy], now: datetime, *, of: tuple[str, list[str]] | None = None
+    connection: DuckDBConnection, policies: Sequence[Policy], now: datetime, *, of: tuple[str, list[str]] | None = None
 ) -> list[Due]:
     """Return at most DUE_MAX due sessions of all tenants, those that have been inactive the longest first.
 
     With `of`, a tenant and session ids, only those among these sessions.
     """
-    parameters: Parameters = {"rules": _rules(policies, now)}
+    parameters: dict[str, Scalar | list[str]] = {"rules": _rules(policies, now)}
     if of is not None:
         parameters |= {"tenant": of[0], "sessions": of[1]}
     select = f"""
     WITH {_due(named=of is not None)}
     SELECT tenant, session_id::VARCHAR AS session_id, user_id, action, turns FROM due
     ORDER BY active_at, session_id LIMIT {DUE_MAX}"""  # noqa: S608
-    return fetch(cursor, Due, select, parameters)
+    return connection.fetch(Due, select, parameters)
 
 
 def apply(
-    cursor: Cursor, tenant: str, session_ids: list[str], policies: Sequence[Policy], now: datetime
+    connection: DuckDBConnection, tenant: str, session_ids: list[str], policies: Sequence[Policy], now: datetime
 ) -> RetentionResult:
     """Apply the policies to these sessions. Within a transaction."""
-    found = due(cursor, policies, now, of=(tenant, session_ids))
+    found = due(connection, policies, now, of=(tenant, session_ids))
     redacted = [each.session_id for each in found if each.action == "redact"]
     deleted = [each.session_id for each in found if each.action == "delete"]
-    users = set(redact_sessions(cursor, tenant, redacted, now)) if redacted else set()
-    users |= set(delete_sessions(cursor, tenant, deleted)) if deleted else set()
+    users = set(redact_sessions(connection, tenant, redacted, now)) if redacted else set()
+    users |= set(delete_sessions(connection, tenant, deleted)) if deleted else set()
     return RetentionResult(redacted, deleted, sorted(users))
 
 

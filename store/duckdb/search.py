@@ -14,11 +14,13 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from store.duckdb.fetch import Cursor, Parameters, fetch, iso
-from store.duckdb.sql_fragments import GAPS, LAST_MOVES, SCRIPT, SPOKEN, TITLE, outside
+from store.duckdb.fetch import Cursor, fetch
+from store.duckdb.sql_fragments import GAPS, SCRIPT, SPOKEN, TITLE, outside
 from store.interface.list_rows import FoundMessage, Hit, SearchFilter
 from store.interface.pages import Page, bounded, cursor_of, position_of
 from store.interface.rows import Role
+from store.sql.connection import Scalar
+from store.sql.sessions import LAST_MOVES
 
 CANDIDATES_MAX = 5_000
 """Turns whose messages one search decodes at most; it then returns what it has found, and a cursor to continue."""
@@ -78,7 +80,7 @@ def _hits(candidate: _Candidate, start: _Position | None) -> Iterator[tuple[Hit,
 def _candidates(
     cursor: Cursor, tenant: str, what: SearchFilter, start: _Position | None, batch: int
 ) -> list[_Candidate]:
-    parameters: Parameters = {"tenant": tenant, "batch": batch}
+    parameters: dict[str, Scalar] = {"tenant": tenant, "batch": batch}
     conditions = ["tenant = $tenant"]
     exact = []
     for number, word in enumerate(what.words):
@@ -125,7 +127,7 @@ def _select(conditions: str, exact: str) -> str:
         SELECT t.session_id, {GAPS} AS gaps
         FROM turns AS t JOIN latest USING (session_id, turn) WHERE t.tenant = $tenant
     )
-    SELECT c.session_id, c.user_id, s.key, {TITLE} AS title, c.turn, {iso("c.finished_at")} AS finished_at,
+    SELECT c.session_id, c.user_id, s.key, {TITLE} AS title, c.turn, c.finished_at,
         CASE WHEN {outside("current.gaps", "c.message_count")}
             THEN list_filter(from_json(c.messages, '{SPOKEN}'), lambda message: {exact}) ELSE [] END AS matches
     FROM candidates AS c JOIN current USING (session_id)

@@ -10,11 +10,12 @@ from uuid import UUID
 
 import msgspec
 
-from store.duckdb.fetch import Cursor, Parameters, from_micros, snapshot
+from store.duckdb.fetch import Cursor, from_micros, snapshot
 from store.duckdb.list_texts import Found, describe
-from store.duckdb.sql_fragments import LAST_MOVES
 from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.sql.connection import Scalar
+from store.sql.sessions import LAST_MOVES
 
 REACH_ROWS = 1_024
 """A page is looked for in the time of so many turns, or of so many starts of sessions, first."""
@@ -86,7 +87,7 @@ def _find(
 ) -> list[Found]:
     """Return the first `limit` sessions after the start that match."""
     until = as_of if start.after_time is None else min(as_of, start.after_time)
-    parameters: Parameters = {
+    parameters: dict[str, Scalar] = {
         "tenant": tenant,
         "as_of": as_of.isoformat(),
         "after_time": None if start.after_time is None else start.after_time.isoformat(),
@@ -95,7 +96,7 @@ def _find(
     }
     parameters |= _parameters(which)
     for since in _reaches(reader, tenant, which, order, until):
-        bounds: Parameters = {} if since is None else {"since": since.isoformat(), "until": until.isoformat()}
+        bounds: dict[str, Scalar] = {} if since is None else {"since": since.isoformat(), "until": until.isoformat()}
         select = _select(which, order, is_bounded=since is not None)
         rows = reader.execute(select, parameters | bounds).fetchall()
         if len(rows) == limit or since is None:
@@ -150,8 +151,8 @@ def _filters(which: SessionFilter) -> dict[str, str | int]:
     }
 
 
-def _parameters(which: SessionFilter) -> Parameters:
-    parameters: Parameters = dict(_filters(which))
+def _parameters(which: SessionFilter) -> dict[str, Scalar]:
+    parameters: dict[str, Scalar] = dict(_filters(which))
     for number, (name, value) in enumerate(which.metadata):
         pointer = name.replace("~", "~0").replace("/", "~1")
         parameters |= {f"metadata_{number}": f"/{pointer}", f"metadata_{number}_value": value}

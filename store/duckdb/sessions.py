@@ -1,14 +1,13 @@
-"""Read one session, by its id or a key."""
+"""Read the head of a session."""
 
 from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from store.duckdb.fetch import Cursor, Parameters, decode, fetch, fetch_columns, fetch_one, from_micros, snapshot, utc
-from store.interface.rows import MigrationRow, PositionRow, SessionHead, SessionRow, is_uuid
-
-MIGRATIONS_MAX = 1_000
+from store.duckdb.fetch import Cursor, fetch_columns, from_micros, snapshot
+from store.interface.rows import PositionRow, SessionHead, is_uuid
+from store.sql.connection import decode
 
 
 def session_head(cursor: Cursor, tenant: str, session_id: str) -> SessionHead | None:
@@ -64,32 +63,3 @@ def _head(tenant: str, columns: dict[str, Any]) -> SessionHead:
     columns["state"] = msgspec.Raw(columns["state"].encode())
     completed_at = columns["updated_at"] if columns["status"] == "completed" else None
     return SessionHead(tenant=tenant, completed_at=completed_at, **columns)
-
-
-def migrations(cursor: Cursor, tenant: str, session_id: str) -> list[MigrationRow]:
-    """Return a session's last MIGRATIONS_MAX script migrations, the newest first."""
-    select = f"""
-        SELECT * {utc("migrated_at")} FROM session_migrations
-        WHERE tenant = $tenant AND session_id = try_cast($session_id AS UUID)
-        ORDER BY turn DESC LIMIT {MIGRATIONS_MAX}"""  # noqa: S608
-    return fetch(cursor, MigrationRow, select, {"tenant": tenant, "session_id": session_id})
-
-
-def session_start(cursor: Cursor, tenant: str, session_id: str) -> SessionRow | None:
-    """Return a session as it was created, but with its current key and metadata."""
-    return _start(cursor, "session_id = try_cast($id AS UUID)", {"tenant": tenant, "id": session_id})
-
-
-def session_by_key(cursor: Cursor, tenant: str, key: str) -> SessionRow | None:
-    """Return the session with this key, as it was created."""
-    return _start(cursor, "key = $key", {"tenant": tenant, "key": key})
-
-
-def creation_by_key(cursor: Cursor, tenant: str, idempotency_key: str) -> SessionRow | None:
-    """Return the session that a request with this idempotency key created."""
-    return _start(cursor, "idempotency_key = $key", {"tenant": tenant, "key": idempotency_key})
-
-
-def _start(cursor: Cursor, condition: str, parameters: Parameters) -> SessionRow | None:
-    select = f"SELECT * {utc('created_at', 'redacted_at')} FROM session_starts WHERE tenant = $tenant AND {condition}"  # noqa: S608
-    return fetch_one(cursor, SessionRow, select, parameters)

@@ -5,11 +5,6 @@ SPOKEN = (
 )
 """The structure of a turn's messages, for `from_json`."""
 
-LAST_MOVES = """
-SELECT * FROM session_migrations WHERE tenant = $tenant
-QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY turn DESC) = 1"""
-"""The last script migration of each session that was migrated."""
-
 SCRIPT = """
 LEFT JOIN scripts AS script
     ON script.tenant = $tenant AND script.script_uuid = coalesce(m.script_uuid, s.script_uuid)

@@ -1,13 +1,13 @@
 """Session statistics: messages per role, durations, and the usage of language models."""
 
-from store.duckdb.calls import journaled
-from store.duckdb.fetch import Cursor, Parameters, fetch_one, iso
-from store.duckdb.turns import outside
+from store.duckdb.fetch import Cursor, fetch_one
 from store.interface.rows import Gaps
 from store.interface.statistics_rows import SessionStatistics
+from store.sql.calls import journaled
+from store.sql.connection import OF_SESSION, of_session
+from store.sql.turns import outside
 
 _SPOKEN = '[{"role": "VARCHAR", "content": "VARCHAR", "characters": "INTEGER"}]'
-_OF_SESSION = "tenant = $tenant AND session_id = try_cast($session_id AS UUID)"
 
 
 def statistics(cursor: Cursor, tenant: str, session_id: str, *, without: Gaps = ()) -> SessionStatistics | None:
@@ -17,7 +17,7 @@ def statistics(cursor: Cursor, tenant: str, session_id: str, *, without: Gaps = 
         SELECT turn, started_at, finished_at, messages, message_count,
             contains(messages, '"role":"user","content":') AS answers,
             lag(finished_at) OVER (ORDER BY turn) AS asked_at
-        FROM turns WHERE {_OF_SESSION}
+        FROM turns WHERE {OF_SESSION}
     ), spoken AS (
         SELECT unnest(from_json(messages, '{_SPOKEN}'), max_depth := 2) FROM theirs
         WHERE messages <> '[]' {outside(without)}
@@ -26,10 +26,10 @@ def statistics(cursor: Cursor, tenant: str, session_id: str, *, without: Gaps = 
         FROM spoken GROUP BY role
     ), called AS (
         SELECT * FROM (
-            SELECT * FROM settled_calls WHERE {_OF_SESSION} UNION ALL BY NAME {journaled(_OF_SESSION)}
+            SELECT * FROM settled_calls WHERE {OF_SESSION} UNION ALL BY NAME {journaled("*", OF_SESSION)}
         ) AS every WHERE purpose != 'tool'
     )
-    SELECT count(*) AS turns, {iso("min(started_at)")} AS started_at, {iso("max(finished_at)")} AS finished_at,
+    SELECT count(*) AS turns, min(started_at) AS started_at, max(finished_at) AS finished_at,
         avg({_seconds("asked_at", "started_at")}) FILTER (answers) AS answered_in_s,
         avg({_seconds("started_at", "finished_at")}) FILTER (answers) AS turn_took_s,
         (SELECT coalesce(list(by_role ORDER BY role), []) FROM by_role) AS said,
@@ -39,8 +39,7 @@ def statistics(cursor: Cursor, tenant: str, session_id: str, *, without: Gaps = 
             'output_tokens': coalesce(sum(output_tokens), 0)::BIGINT, 'cost': sum(cost)
         }} FROM called) AS used
     FROM theirs HAVING count(*) > 0"""  # noqa: S608
-    parameters: Parameters = {"tenant": tenant, "session_id": session_id}
-    return fetch_one(cursor, SessionStatistics, select, parameters)
+    return fetch_one(cursor, SessionStatistics, select, of_session(tenant, session_id))
 
 
 def _seconds(begin: str, end: str) -> str:

@@ -8,13 +8,13 @@ from datetime import datetime
 
 import msgspec
 
-from store.duckdb.fetch import Cursor, Parameters, fetch, iso, snapshot, utc
-from store.duckdb.insert import as_list, insert_statement, typed_rows
+from store.duckdb.fetch import Cursor, fetch, snapshot
+from store.duckdb.insert import as_list, typed_rows
 from store.interface.encoding import encode
-from store.interface.errors import VariablesFull
 from store.interface.global_writes import global_writes, values_after
 from store.interface.pages import bounded
-from store.interface.rows import UserHistoryRow, UserVariableRow, UserWriteRow, VariableRow
+from store.interface.rows import UserHistoryRow, UserVariableRow, VariableRow
+from store.sql.connection import Parameters
 
 MERGE_TURNS = 1_024
 """After so many turns, their writes are merged: a merge then costs a turn little, and few turns are read for a user."""
@@ -59,15 +59,15 @@ def merge_writes(cursor: Cursor) -> None:
 
 
 def _merged_values(cursor: Cursor, user: Parameters) -> list[UserVariableRow]:
-    select = f"SELECT * {utc('updated_at')} FROM user_variable_values WHERE {_OF_USER}"  # noqa: S608
+    select = f"SELECT * FROM user_variable_values WHERE {_OF_USER}"  # noqa: S608
     return fetch(cursor, UserVariableRow, select, user)
 
 
 def _unmerged_writes(cursor: Cursor, which: str = "", parameters: Parameters | None = None) -> list[UserVariableRow]:
     """Return the last write of each variable that is not merged. Row numbers are in the order of the writes."""
-    select = f"""SELECT tenant, user_id, {iso("finished_at")} AS finished_at, variables FROM turns
+    select = f"""SELECT tenant, user_id, finished_at, variables FROM turns
         WHERE {_UNMERGED} {which} AND variables <> '[]' ORDER BY turns.rowid"""  # noqa: S608
-    return global_writes(fetch(cursor, _TurnWrites, select, _merged(cursor) | (parameters or {})))
+    return global_writes(fetch(cursor, _TurnWrites, select, {**_merged(cursor), **(parameters or {})}))
 
 
 def _merged(cursor: Cursor) -> Parameters:
@@ -80,45 +80,12 @@ def user_history(
     cursor: Cursor, tenant: str, user_id: str, *, offset: int = 0, limit: int = 100
 ) -> list[UserHistoryRow]:
     """Return at most `limit` writes of a user's global variables, in sessions and outside, the oldest first."""
-    select = f"""
-        SELECT * REPLACE (session_id::VARCHAR AS session_id, {iso("written_at")} AS written_at) FROM variable_history
+    select = """
+        SELECT * FROM variable_history
         WHERE tenant = $tenant AND user_id = $user_id AND scope = 'global'
-        ORDER BY variable_history.written_at, variable_history.session_id, turn, name LIMIT $limit OFFSET $offset"""  # noqa: S608
+        ORDER BY written_at, session_id, turn, name LIMIT $limit OFFSET $offset"""
     parameters: Parameters = {"tenant": tenant, "user_id": user_id, "offset": offset, "limit": bounded(limit)}
     return fetch(cursor, UserHistoryRow, select, parameters)
-
-
-def set_user_variables(cursor: Cursor, rows: list[UserVariableRow], count_max: int) -> list[UserVariableRow]:
-    """Set variables of one user, unset those whose value is null, and add the writes to the history.
-
-    Within a transaction. Returns all variables that are then set, ordered by name. Raises VariablesFull if there would
-    be more than `count_max`.
-    """
-    merge_writes(cursor)
-    user: Parameters = {"tenant": rows[0].tenant, "user_id": rows[0].user_id}
-    old = {row.name: row for row in _merged_values(cursor, user)}
-    rows = [row for row in rows if row.value is not None or row.name in old]
-    stored = values_after(old.values(), rows)
-    if len(stored) > max(count_max, len(old)):
-        raise VariablesFull(f"a user has at most {count_max} variables, but this would set {len(stored)}")
-    if rows:
-        writes = [encode(_write(row, old.get(row.name))) for row in rows]
-        cursor.execute(insert_statement(cursor, "user_variable_writes"), [as_list(writes)])
-        _merge(cursor, rows)
-    return stored
-
-
-def _write(row: UserVariableRow, before: UserVariableRow | None) -> UserWriteRow:
-    return UserWriteRow(
-        tenant=row.tenant,
-        user_id=row.user_id,
-        name=row.name,
-        old=None if before is None else before.value,
-        new=row.value,
-        type=row.type,
-        source=row.source,
-        written_at=row.updated_at,
-    )
 
 
 def _merge(cursor: Cursor, writes: list[UserVariableRow]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -12,11 +12,12 @@ import duckdb
 import structlog
 
 from store.duckdb.committer import TurnCommitter
+from store.duckdb.connection import DuckDBConnection, with_cursor
 from store.duckdb.database import Database
 from store.duckdb.insert import roll_back
 from store.duckdb.variable_cache import UserVariableCache
 from store.duckdb.variables import MERGE_TURNS, merge_writes, unmerged_turns
-from store.interface.admission import ProposedTurn, SessionId
+from store.interface.admission import ProposedTurn
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
     DatabaseFileLost,
@@ -28,8 +29,9 @@ from store.interface.errors import (
     WriteFailed,
     describe_error,
 )
-from store.interface.global_writes import UserId, global_writes
+from store.interface.global_writes import global_writes
 from store.interface.turn_group import Entry
+from store.sql.repository import Changed
 
 QUEUE_MAX = 4_096
 """Maximum number of queued writes; in groups of 64, they take about half a second."""
@@ -41,7 +43,6 @@ LOOK_S = 1.0
 
 log = structlog.get_logger()
 
-Cursor: TypeAlias = duckdb.DuckDBPyConnection
 T = TypeVar("T")
 _BAD_ROW = (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError, duckdb.NotSupportedError)
 """Errors that the rows cause; all other errors come from the disk, the memory or the database."""
@@ -57,18 +58,9 @@ class _Entry(NamedTuple):
 class _Statements(NamedTuple):
     """Any other write in the queue; it runs in a transaction of its own."""
 
-    run: Callable[[Cursor], Any]
+    run: Callable[[DuckDBConnection], Any]
     done: asyncio.Future[Any]
-    changed: Callable[[Any], "Changed"]
-
-
-class Changed(NamedTuple):
-    """What a write changed that is cached."""
-
-    sessions: Iterable[SessionId] = ()
-    """The sessions that were deleted or replaced."""
-    users: Iterable[UserId] = ()
-    """The users whose variables were set or deleted."""
+    changed: Callable[[Any], Changed]
 
 
 class _Pause(NamedTuple):
@@ -88,10 +80,10 @@ class Writer:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._cursor = database.cursor()
-        self._committer = TurnCommitter(self._cursor)
+        self._connection = DuckDBConnection(database.cursor())
+        self._committer = TurnCommitter(self._connection)
         self.variables = UserVariableCache()
-        self._unmerged = unmerged_turns(self._cursor)
+        self._unmerged = unmerged_turns(self._connection.cursor)
         self._queue: queue.Queue[_Job | None] = queue.Queue(QUEUE_MAX)
         self._closed = False
         self._working_since: float | None = None
@@ -112,7 +104,9 @@ class Writer:
         self._submit(_Entry(entry, done))
         await done
 
-    async def run(self, statements: Callable[[Cursor], T], changed: Callable[[T], Changed] = lambda _: Changed()) -> T:
+    async def run(
+        self, statements: Callable[[DuckDBConnection], T], changed: Callable[[T], Changed] = lambda _: Changed()
+    ) -> T:
         """Run `statements` in a transaction of their own, in the writing thread; return the result after it is on disk.
 
         `changed` returns from the result what the caches must forget. Raises the StoreError that `statements` raises.
@@ -200,11 +194,11 @@ class Writer:
         """Merge the writes of global variables if there were MERGE_TURNS turns since; try again after as many."""
         if self._unmerged >= MERGE_TURNS and not self._is_stopped:
             self._unmerged = 0
-            self._run(merge_writes)
+            self._run(with_cursor(merge_writes))
 
     def _close_cursors(self) -> None:
         self._committer.close()
-        self._cursor.close()
+        self._connection.cursor.close()
 
     def _next_jobs(self) -> tuple[list[_Job], bool]:
         """Return the queued jobs, at least one unless closed, and whether these are the last jobs."""
@@ -240,8 +234,8 @@ class Writer:
         self._close_cursors()
         _answer([(pause.done, None)])
         pause.over.wait()
-        self._cursor = self._database.cursor()
-        self._committer = TurnCommitter(self._cursor)
+        self._connection = DuckDBConnection(self._database.cursor())
+        self._committer = TurnCommitter(self._connection)
 
     def _write(self, group: list[_Entry] | _Statements) -> list[_Outcome]:
         try:
@@ -287,22 +281,24 @@ class Writer:
             ms=round(self.lag_s * 1_000, 1),
         )
 
-    def _run(self, statements: Callable[[Cursor], T], changed: Callable[[T], Changed] = lambda _: Changed()) -> object:
+    def _run(
+        self, statements: Callable[[DuckDBConnection], T], changed: Callable[[T], Changed] = lambda _: Changed()
+    ) -> object:
         """Run the statements; return their result, or the StoreError if they were not committed."""
         number = self._next_commit()
         try:
-            self._cursor.execute("BEGIN")
-            result = statements(self._cursor)
-            self._cursor.execute("UPDATE commits SET number = ?", [number])
-            self._cursor.execute("COMMIT")
+            self._connection.cursor.execute("BEGIN")
+            result = statements(self._connection)
+            self._connection.cursor.execute("UPDATE commits SET number = ?", [number])
+            self._connection.cursor.execute("COMMIT")
         except _BAD_ROW as error:
-            roll_back(self._cursor)
+            roll_back(self._connection.cursor)
             return RowRefused(f"the database refused the row: {describe_error(error)}")
         except StoreError as refused:
-            roll_back(self._cursor)
+            roll_back(self._connection.cursor)
             return refused
         except duckdb.Error as error:
-            roll_back(self._cursor)
+            roll_back(self._connection.cursor)
             return self._failed(error)
         outcome = self._durably([result], number)[0]
         sessions, users = changed(result)
@@ -323,7 +319,7 @@ class Writer:
         """
         try:
             self._require_writable()
-            self._database.sync_log(self._cursor)
+            self._database.sync_log(self._connection.cursor)
             if number is not None:
                 self._database.mark(number)
         except DatabaseFileLost as lost:
@@ -377,7 +373,7 @@ class Writer:
     def _checkpoint(self) -> None:
         try:
             self._database.require_file()  # a checkpoint deletes the log by its name, even another database's
-            self._cursor.execute("CHECKPOINT cuebook")
+            self._connection.cursor.execute("CHECKPOINT cuebook")
         except (StoreUnavailable, duckdb.Error) as error:  # the log stays, and is read at the next open
             self._failure = describe_error(error)
 

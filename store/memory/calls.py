@@ -1,19 +1,16 @@
 """Calls of language models for memories: a row is inserted before the call and replaced by one with the result."""
 
-from store.duckdb.fetch import Cursor
-from store.duckdb.insert import insert
 from store.interface.memory_rows import MemoryCallRow
+from store.sql.connection import Connection
 
 
-def begin_call(cursor: Cursor, row: MemoryCallRow) -> None:
+def begin_call(connection: Connection, row: MemoryCallRow) -> None:
     """Insert the row of a call before it is made. Within a transaction."""
-    insert(cursor, "memory_calls", row)
+    connection.insert("memory_calls", [row])
 
 
-def end_call(cursor: Cursor, row: MemoryCallRow) -> None:
+def end_call(connection: Connection, row: MemoryCallRow) -> None:
     """Replace the row of a call with its result; do nothing if its user was erased meanwhile. Within a transaction."""
-    which = "tenant = ? AND call_id = ?"
-    begun = cursor.execute(f"SELECT 1 FROM memory_calls WHERE {which}", [row.tenant, row.call_id]).fetchall()  # noqa: S608
-    if begun:
-        cursor.execute(f"DELETE FROM memory_calls WHERE {which}", [row.tenant, row.call_id])  # noqa: S608
-        insert(cursor, "memory_calls", row)
+    call = {"tenant": row.tenant, "call_id": row.call_id}
+    if connection.change("DELETE FROM memory_calls WHERE tenant = $tenant AND call_id = $call_id", call):
+        connection.insert("memory_calls", [row])

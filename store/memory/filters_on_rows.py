@@ -6,7 +6,6 @@ from functools import cache
 
 import duckdb
 
-from store.duckdb.insert import as_list
 from store.interface.encoding import encode
 from store.interface.memory_filters import Filter, fields_of
 from store.interface.memory_rows import UnitRow
@@ -25,7 +24,8 @@ def filter_rows(units: Sequence[UnitRow], filter_: Filter) -> list[int]:
     names = sorted(
         {"sequence", *fields_of(filter_)}
     )  # only the columns that are used: the time grows with their number
-    rows = as_list(encode({name: getattr(unit, name) for name in names}) for unit in units)
+    documents = (encode({name: getattr(unit, name) for name in names}) for unit in units)
+    rows = f"[{b','.join(documents).decode()}]"
     with _lock:
         return matching_rows(_database(), names, rows, filter_)
 

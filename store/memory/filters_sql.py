@@ -1,13 +1,13 @@
-"""Evaluate memory filters in SQL. Every value is passed as a parameter."""
+"""Evaluate memory filters in the SQL of DuckDB. Every value is passed as a parameter."""
 
 import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeAlias, assert_never
 
+import duckdb
 import msgspec
 
-from store.duckdb.fetch import Cursor
 from store.interface.memory_filters import (
     FIELDS,
     AllOf,
@@ -20,7 +20,7 @@ from store.interface.memory_filters import (
     Scalar,
     fields_of,
 )
-from store.memory.queries import units_select
+from store.sql.connection import Connection
 
 _Value: TypeAlias = str | int | float | datetime | Sequence[Scalar]
 _COLUMNS = {"session_id": "session_id::VARCHAR"}
@@ -35,7 +35,7 @@ _SIGNS: dict[Operator, str] = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lt
 _NUMBERS = "('UBIGINT', 'BIGINT', 'DOUBLE')"  # DuckDB's names of the types of JSON numbers
 
 
-def matching(cursor: Cursor, tenant: str, user_id: str, filter_: Filter) -> list[int]:
+def matching(connection: Connection, tenant: str, user_id: str, filter_: Filter) -> list[int]:
     """Return the sequence numbers of a memory's units that a filter matches, ascending.
 
     Texts are read only if the filter uses them, and only for units that match the rest of the filter.
@@ -46,15 +46,28 @@ def matching(cursor: Cursor, tenant: str, user_id: str, filter_: Filter) -> list
     of_texts = AllOf(tuple(part for part in parts if "content" in fields_of(part)))
     which = _condition(of_rows, values)
     if of_texts.parts:
-        select = f"SELECT sequence FROM ({units_select(which)}) WHERE {_condition(of_texts, values)}"  # noqa: S608
+        select = f"SELECT sequence FROM ({_with_texts(which)}) WHERE {_condition(of_texts, values)}"  # noqa: S608
     else:
         select = f"SELECT sequence FROM memory_unit_rows WHERE tenant = $tenant AND user_id = $user_id AND {which}"  # noqa: S608
     parameters = {"tenant": tenant, "user_id": user_id} | _parameters(values)
-    found = cursor.execute(f"{select} ORDER BY sequence", parameters).fetchall()
-    return [sequence for (sequence,) in found]
+    return [sequence for (sequence,) in connection.rows(f"{select} ORDER BY sequence", parameters)]
 
 
-def matching_rows(cursor: Cursor, names: Sequence[str], rows: str, filter_: Filter) -> list[int]:
+def _with_texts(which: str) -> str:
+    """Return SQL for units of `$user_id` of `$tenant` with texts; `which` is a condition on `memory_unit_rows`."""
+    return f"""
+    WITH chosen AS MATERIALIZED (
+        SELECT * FROM memory_unit_rows WHERE tenant = $tenant AND user_id = $user_id AND ({which}) ORDER BY sequence
+    ), said AS (
+        SELECT session_id, unnest(from_json(messages, '[{{"seq": "INTEGER", "content": "VARCHAR"}}]'), max_depth := 2)
+        FROM turns WHERE tenant = $tenant AND user_id = $user_id
+            AND (session_id, turn) IN (SELECT session_id, turn FROM chosen WHERE content IS NULL)
+    )
+    SELECT chosen.* REPLACE (coalesce(chosen.content, said.content, '') AS content)
+    FROM chosen LEFT JOIN said ON said.session_id = chosen.session_id AND said.seq = chosen.message"""  # noqa: S608
+
+
+def matching_rows(database: duckdb.DuckDBPyConnection, names: Sequence[str], rows: str, filter_: Filter) -> list[int]:
     """Return the sequence numbers of the units in `rows` that a filter matches, ascending.
 
     `rows` is a JSON list of objects with the columns `names`: those that the filter uses, and `sequence`.
@@ -64,7 +77,7 @@ def matching_rows(cursor: Cursor, names: Sequence[str], rows: str, filter_: Filt
     select = f"""
         WITH units AS MATERIALIZED (SELECT unnest(from_json_strict($rows::JSON, '{shape}'), max_depth := 2))
         SELECT sequence FROM units WHERE {_condition(filter_, values)} ORDER BY sequence"""  # noqa: S608
-    return [sequence for (sequence,) in cursor.execute(select, {"rows": rows} | _parameters(values)).fetchall()]
+    return [sequence for (sequence,) in database.execute(select, {"rows": rows} | _parameters(values)).fetchall()]
 
 
 def _name(number: int) -> str:

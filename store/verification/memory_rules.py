@@ -1,13 +1,22 @@
 """The consistency rules of memories. Derived data has SQL that rebuilds it; rows that are the truth are only reported.
 
 Derived are vectors, the parents of units, the last number of a memory, the number of ingested turns and short-term
-memory. `fix` concerns one memory: `$tenant` and `$user_id`. What it deletes, the maintenance of memories creates again.
+memory. A `fix` concerns one memory. What it deletes, the maintenance of memories creates again.
 """
 
-from store.duckdb.short_term_sql import DANGLING, REMOVE_DANGLING
+from collections.abc import Callable
+
+from store.duckdb.short_term_sql import DANGLING
+from store.sql.connection import Connection
+from store.sql.deletion import remove_dangling
 from store.verification.rules import Rule
 
 _OF_MEMORY = "tenant = $tenant AND user_id = $user_id"
+
+
+def _statement(sql: str) -> Callable[[Connection, str, str], object]:
+    """Return the fix that is one statement, with the parameters `$tenant` and `$user_id`."""
+    return lambda connection, tenant, user_id: connection.change(sql, {"tenant": tenant, "user_id": user_id})
 
 
 def _twice(table: str, columns: str, what: str) -> Rule:
@@ -101,20 +110,20 @@ MEMORY_RULES = (
     Rule("memory_orphaned", "memory_unit_rows", _SESSION_MISSING),
     Rule("memory_orphaned", "memory_unit_rows", _MESSAGE_MISSING),
     Rule("memory_group_differs", "memory_unit_rows", _GROUP_DIFFERS),
-    Rule("memory_number_behind", "memory_owners", _NUMBER_BEHIND, _RAISE_NUMBER),
-    Rule("memory_past_end", "memory_groups", _INGESTED, _LOWER_INGESTED),
+    Rule("memory_number_behind", "memory_owners", _NUMBER_BEHIND, _statement(_RAISE_NUMBER)),
+    Rule("memory_past_end", "memory_groups", _INGESTED, _statement(_LOWER_INGESTED)),
     Rule(
         "memory_parent_invalid",
         "memory_unit_rows",
         _PARENT_INVALID,
-        f"UPDATE memory_unit_rows SET parent_id = NULL WHERE {_places(_PARENT_INVALID)}",  # noqa: S608
+        _statement(f"UPDATE memory_unit_rows SET parent_id = NULL WHERE {_places(_PARENT_INVALID)}"),  # noqa: S608
     ),
     Rule(
         "vector_invalid",
         "memory_vectors",
         _VECTOR_INVALID,
-        f"DELETE FROM memory_vectors WHERE {_places(_VECTOR_INVALID)}",  # noqa: S608
+        _statement(f"DELETE FROM memory_vectors WHERE {_places(_VECTOR_INVALID)}"),  # noqa: S608
     ),
-    Rule("short_term_memory_missing", "memory_groups", _SHORT_TERM_MISSING, REMOVE_DANGLING),
+    Rule("short_term_memory_missing", "memory_groups", _SHORT_TERM_MISSING, remove_dangling),
 )
 """In the order of the fixes: a fix can cause a violation that a later one fixes."""

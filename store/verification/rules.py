@@ -1,11 +1,14 @@
 """The consistency rules between the tables of the database; each rule is one SELECT that finds its violations."""
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec import Struct
 
-from store.duckdb.deletion import OWNED
 from store.duckdb.fetch import Cursor, fetch
 from store.interface.findings import FOUND_MAX, Finding
+from store.sql.connection import Connection
+from store.sql.deletion import OWNED
 
 _EXEMPT = {"session_starts", "turns", "call_journal", "participants"}
 """Tables without the rule for orphaned rows: `session_starts` and `turns` have rules of their own, the journal has
@@ -20,8 +23,8 @@ class Rule(Struct, frozen=True):
     code: str
     table: str
     found: str
-    fix: str = ""
-    """A statement that rebuilds derived rows of the memory of `$user_id` of `$tenant`; empty if nothing can."""
+    fix: Callable[[Connection, str, str], object] | None = None
+    """Rebuilds derived rows of the memory of a tenant's user; None if nothing can."""
 
 
 class _Found(Struct, frozen=True):
@@ -38,9 +41,10 @@ def broken(cursor: Cursor, rule: Rule) -> list[Finding]:
     return [Finding(code=rule.code, table=rule.table, **msgspec.structs.asdict(row)) for row in rows]
 
 
-def fix(cursor: Cursor, rule: Rule, tenant: str, user_id: str) -> None:
-    """Rebuild the derived rows of a memory that violate a rule."""
-    cursor.execute(rule.fix, {"tenant": tenant, "user_id": user_id})
+def fix(connection: Connection, rule: Rule, tenant: str, user_id: str) -> None:
+    """Rebuild the derived rows of a memory that violate a rule. Within a transaction."""
+    if rule.fix is not None:
+        rule.fix(connection, tenant, user_id)
 
 
 _LATEST = "(SELECT tenant, session_id, max(turn) AS turn FROM turns GROUP BY ALL)"

@@ -5,8 +5,9 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from store.duckdb.fetch import Cursor, Parameters, fetch
+from store.duckdb.fetch import Cursor, fetch
 from store.duckdb.insert import roll_back
+from store.sql.connection import Parameters
 
 Place: TypeAlias = tuple[str, str]
 """A tenant and a session id."""
@@ -117,7 +118,7 @@ def read_parts(
         starts = fetch(cursor, StartRead, _STARTS, parameters)
         moves = fetch(cursor, MoveRead, _MOVES, parameters)
         bounds: Parameters = {"first": first, "last": last, "every": int(every_state)}
-        turns = [TurnRead(*row) for row in cursor.execute(_TURNS, parameters | bounds).fetchall()]
+        turns = [TurnRead(*row) for row in cursor.execute(_TURNS, {**parameters, **bounds}).fetchall()]
         cursor.execute("COMMIT")
     except BaseException:
         roll_back(cursor)

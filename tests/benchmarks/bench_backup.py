@@ -14,6 +14,7 @@ from pathlib import Path
 
 from store.interface.file_sync import sync
 from store.interface.private_files import FILE_NAME
+from store.open_store import open_store
 from store.store import Store
 from tests.benchmarks.bench_store_size import fill
 from tests.support.store_rows import Conversation
@@ -45,7 +46,7 @@ async def measure(folder: Path) -> None:
     shutil.copyfile(folder / FILE_NAME, folder / "copy")
     sync(folder / "copy")
     copied = time.perf_counter() - start
-    store = Store.open(folder)
+    store = open_store(folder)
     conversations = [Conversation() for _ in range(SESSIONS)]
     for conversation in conversations:
         await conversation.create(store)

@@ -13,10 +13,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from store.duckdb import calls, committer, failures, session_list, sessions, turns
+from store.duckdb import committer, session_list, sessions
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.fetch import Cursor
 from store.interface.list_rows import SessionFilter
+from store.sql import calls, failures, turns
 
 SESSIONS = int(os.environ.get("BENCH_STORE_SESSIONS", "20000"))
 TURNS = int(os.environ.get("BENCH_STORE_TURNS", "200000"))
@@ -80,13 +82,14 @@ def report(what: str, work: Callable[[str], object], ids: list[str]) -> float:
 
 def look_up(cursor: Cursor, ids: list[str]) -> None:
     """Print the times of look-ups and lists."""
+    connection = DuckDBConnection(cursor)
 
     def load(session_id: str) -> None:
         """Run the statements that load a session into the cache."""
         sessions.session_head(cursor, TENANT, session_id)
-        turns.recent_messages(cursor, TENANT, session_id, 50)
-        calls.unsettled_calls(cursor, TENANT, session_id)
-        failures.failures(cursor, TENANT, session_id)
+        turns.recent_messages(connection, TENANT, session_id, 50)
+        calls.unsettled_calls(connection, TENANT, session_id)
+        failures.failures(connection, TENANT, session_id)
 
     def listed(**which: str) -> Callable[[str], object]:
         return lambda _: session_list.list_sessions(cursor, TENANT, SessionFilter(**which), order="activity")

@@ -19,7 +19,7 @@ from measured_server import SCRIPT
 from api.app import create_app
 from api.settings import Settings
 from runtime.models.offline_model import OfflineModel
-from store.store import Store
+from store.open_store import open_store
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("api", "runtime", "scripts", "store")
@@ -76,7 +76,7 @@ async def run() -> None:
         scripts.mkdir()
         (scripts / "bench.yaml").write_text(SCRIPT)
         settings = Settings(data=Path(folder) / "data", scripts=scripts)
-        app = create_app(settings, Store.open(settings.data), OfflineModel())
+        app = create_app(settings, open_store(settings.data), OfflineModel())
         async with app.lifespan(), AsyncClient(transport=ASGITransport(app), base_url="http://127.0.0.1") as client:
             begun = (await client.post("/api/sessions", json={"userId": "u", "scriptId": "bench"})).json()
             path = f"/api/sessions/{begun['sessionId']}/messages"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from store.interface.private_files import restrict
-from store.store import Store
+from store.open_store import open_store
 from tests.support.fixture_types import Serve
 
 
@@ -70,11 +70,11 @@ async def test_what_others_could_read_is_closed_at_start(serve: Serve, tmp_path:
 async def test_a_record_opened_in_a_program_is_private(tmp_path: Path) -> None:
     folder = tmp_path / "above" / "data"
     for _ in range(2):
-        store = Store.open(folder)
+        store = open_store(folder)
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         await store.close()
         (folder / "cuebook.duckdb").chmod(0o644)
-    store = Store.open(folder)
+    store = open_store(folder)
     await store.close()
     assert stat.S_IMODE((folder / "cuebook.duckdb").stat().st_mode) == 0o600
 

@@ -18,7 +18,7 @@ import pytest
 from store.duckdb.commit_mark import MARK
 from store.duckdb.database import Database
 from store.interface.private_files import FILE_NAME
-from store.store import Store
+from store.open_store import open_store
 from tests.support.fixture_types import OpenApp, Serve
 from tests.support.paths import PROCESSES, ROOT
 
@@ -92,7 +92,7 @@ def test_killed_at_every_step_it_leaves_a_whole_record(crashed: Path, tmp_path: 
 
 async def test_after_one_that_was_killed_the_next_leaves_no_trace(crashed: Path) -> None:
     assert compacting(crashed, 8).returncode == -signal.SIGKILL
-    store = Store.open(crashed)
+    store = open_store(crashed)
     await store.maintenance.compact()
     await store.close()
     assert traces(crashed) == {STAYS}

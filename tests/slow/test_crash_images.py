@@ -18,7 +18,7 @@ import pytest
 
 from store.interface.errors import DatabaseUnreadable
 from store.interface.private_files import FILE_NAME
-from store.store import Store
+from store.open_store import open_store
 from tests.support.effort import repeats
 from tests.support.killed_process import start
 
@@ -96,7 +96,7 @@ def copy_files(folder: Path, to: Path, chance: random.Random) -> Path:
 async def missing_turns(image: Path, acknowledged: dict[str, int]) -> dict[str, int]:
     """Return the acknowledged turns that an image does not contain; none if it says that commits are missing."""
     try:
-        store = Store.open(image)
+        store = open_store(image)
     except DatabaseUnreadable:
         return {}
     try:
@@ -122,7 +122,7 @@ async def test_what_a_crash_leaves_contains_every_acknowledged_turn(writer: Ackn
         stop(writer.process)
         image = copy_files(tmp_path / "data", tmp_path / f"image-{number}", chance)
         writer.process.send_signal(signal.SIGCONT)
-        store = Store.open(image)
+        store = open_store(image)
         assert store.ready() is None
         await store.close()
         assert await missing_turns(image, acknowledged) == {}

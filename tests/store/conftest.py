@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from store.open_store import open_store
 from store.store import Store
 from tests.support.paths import ROOT
 from tests.support.store_rows import Conversation
@@ -18,7 +19,7 @@ def conversation() -> Conversation:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     yield store
     await store.close()
 

@@ -27,6 +27,7 @@ from api.metrics import Metrics
 from api.timestamps import utc_now
 from store.analytics.file import Place
 from store.interface.errors import StoreBusy
+from store.open_store import open_store
 from store.store import Store
 from tests.support import analytics_files, eventful_database
 from tests.support.fixture_types import OpenApp
@@ -79,7 +80,7 @@ def files(data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
 
     @asynccontextmanager
     async def opening() -> AsyncIterator[tuple[AnalyticsFiles, Store]]:
-        store, processes, metrics = Store.open(data), ProcessesOfThreads(), Metrics()
+        store, processes, metrics = open_store(data), ProcessesOfThreads(), Metrics()
         files = AnalyticsFiles(store, Catalog(store, utc_now), processes, data, metrics)
         try:
             yield files, store

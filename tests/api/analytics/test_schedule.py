@@ -17,6 +17,7 @@ from api.analytics.schedule import FOLDER, Snapshots
 from api.catalog.catalog import Catalog
 from api.metrics import Metrics
 from api.settings import Settings
+from store.open_store import open_store
 from store.store import Store
 from tests.support.fixture_types import OpenApp
 
@@ -46,7 +47,7 @@ def scheduled(data: Path) -> Callable[..., Any]:
 
     @asynccontextmanager
     async def opening(**settings: Any) -> AsyncIterator[Scheduled]:
-        store, processes = Store.open(data), Processes(keeps_spare=True)
+        store, processes = open_store(data), Processes(keeps_spare=True)
         try:
             yield Scheduled(store, processes, data, **settings)
         finally:

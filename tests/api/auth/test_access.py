@@ -15,7 +15,7 @@ from api.auth.policy import ROUTE_POLICIES, policy_of
 from api.schemas.keys import ROLES, NewKey
 from store.analytics.query import query
 from store.interface.private_files import FILE_NAME
-from store.store import Store
+from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 
@@ -273,7 +273,7 @@ class Time:
 
 
 async def test_a_key_expires_by_itself(tmp_path: Path) -> None:
-    store, clock = Store.open(tmp_path), Time()
+    store, clock = open_store(tmp_path), Time()
     keys = ApiKeys(store, clock)
     made = await keys.make("default", NewKey(name="for a day", expires_days=1))
     assert keys.holder(made.text) is not None
@@ -286,7 +286,7 @@ async def test_a_key_expires_by_itself(tmp_path: Path) -> None:
 
 
 async def test_the_use_of_a_key_is_noted_once_an_hour(tmp_path: Path) -> None:
-    store, clock = Store.open(tmp_path), Time()
+    store, clock = open_store(tmp_path), Time()
     keys = ApiKeys(store, clock)
     made = await keys.make("default", NewKey(name="ours"))
     noted = []

@@ -15,6 +15,7 @@ from api.auth.principal import Principal
 from api.errors import ApiError
 from api.schemas.keys import NewKey
 from api.settings import Settings
+from store.open_store import open_store
 from store.store import Store
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -52,7 +53,7 @@ class Access:
 
 @pytest.fixture
 async def access(tmp_path: Path) -> AsyncIterator[Access]:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     access = Access(store, tmp_path)
     await access.keys.load()
     yield access

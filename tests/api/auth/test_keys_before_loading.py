@@ -10,14 +10,14 @@ from api.auth.policy import policy_of
 from api.errors import ApiError
 from api.settings import Settings
 from api.timestamps import utc_now
-from store.store import Store
+from store.open_store import open_store
 
 APP = policy_of("POST", "/api/sessions/{sessionId}/messages")
 PROBE = policy_of("GET", "/health")
 
 
 async def test_a_key_is_required_until_it_is_known_that_there_is_none(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     keys = ApiKeys(store, utc_now)
     authenticator = Authenticator(Settings(data=tmp_path), keys, utc_now, "", always=False)
     with pytest.raises(ApiError, match="this server requires a key"):

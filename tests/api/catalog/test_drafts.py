@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from store.duckdb import drafts
+from store.sql import drafts
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 

@@ -14,7 +14,7 @@ from api.app import create_app
 from api.cli.backend import backend
 from api.settings import Settings
 from runtime.models.offline_model import OfflineModel
-from store.store import Store
+from store.open_store import open_store
 from tests.support.fixture_types import Serve
 
 Command = Callable[..., Result]
@@ -118,7 +118,7 @@ def test_a_key_for_tokens_that_cannot_be_used_stops_the_server_with_a_message(cu
 
 async def test_where_keys_are_needed_there_need_be_none_to_be_refused(tmp_path: Path) -> None:
     """A server for other machines is never open, not even while nobody knows whether there are keys."""
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     app = create_app(Settings(data=tmp_path), store, OfflineModel(), keys_needed=True)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         assert (await client.get("/api/sessions")).status_code == 401

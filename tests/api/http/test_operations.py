@@ -11,7 +11,7 @@ import pytest
 from api.app import create_app
 from api.settings import Settings
 from runtime.models.offline_model import OfflineModel
-from store.store import Store
+from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.paths import LIBRARY
 
@@ -51,8 +51,8 @@ async def test_ready_names_what_was_looked_at(api: ApiClient) -> None:
 
 
 async def test_a_record_that_cannot_be_written_is_not_ready(tmp_path: Path) -> None:
-    await Store.open(tmp_path).close()
-    store = Store.open(tmp_path, read_only=True)
+    await open_store(tmp_path).close()
+    store = open_store(tmp_path, read_only=True)
     app = create_app(Settings(data=tmp_path), store, OfflineModel())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         answer = await client.get("/ready")

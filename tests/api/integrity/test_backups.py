@@ -9,7 +9,7 @@ import pytest
 from api.integrity.backups import Backups
 from api.settings import Settings
 from store.interface.errors import StoreUnavailable
-from store.store import Store
+from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 
@@ -64,7 +64,7 @@ async def test_size_says_what_is_in_the_log(api: ApiClient) -> None:
 
 
 async def test_schedule_writes_backups_and_deletes_the_oldest(tmp_path: Path) -> None:
-    now, store = START, Store.open(tmp_path / "data")
+    now, store = START, open_store(tmp_path / "data")
     settings = Settings(data=tmp_path / "data", backup_folder=tmp_path / "far", backup_every_h=6, backup_keep=2)
     backups = Backups(store, settings, lambda: now)
     left_by_a_killed_process = tmp_path / "far" / ".2026-11-25T000000Z.partial"
@@ -78,7 +78,7 @@ async def test_schedule_writes_backups_and_deletes_the_oldest(tmp_path: Path) ->
 
 
 async def test_scheduled_backup_that_fails_is_tried_again(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "data")
+    store = open_store(tmp_path / "data")
     (tmp_path / "far").write_text("a file in the place of the folder")
     settings = Settings(data=tmp_path / "data", backup_folder=tmp_path / "far", backup_every_h=6)
     backups = Backups(store, settings, lambda: START)

@@ -11,6 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import pytest
 
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.redaction import redact_sessions
 from store.duckdb.variables import merge_writes
@@ -227,7 +228,7 @@ async def test_a_session_whose_text_was_dropped_is_judged_by_what_it_keeps(
     database = Database.open(data)
     cursor = database.cursor()
     cursor.execute("BEGIN")
-    redact_sessions(cursor, "default", [talked[1]], datetime.now(UTC))
+    redact_sessions(DuckDBConnection(cursor), "default", [talked[1]], datetime.now(UTC))
     cursor.execute("COMMIT")
     cursor.close()
     database.close()

@@ -17,7 +17,7 @@ from api.settings import Settings
 from runtime.memory.summaries import Summarise
 from runtime.memory.summarizers import ExtractiveSummarizer
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
-from store.store import Store
+from store.open_store import open_store
 from store.vectors.index import GRAPH_FROM
 from tests.support.opened_memory import OpenedMemory, OpenMemory
 
@@ -35,7 +35,7 @@ def open_memory(tmp_path: Path) -> OpenMemory:
         **given: Any,
     ) -> AsyncIterator[OpenedMemory]:
         settings = Settings(data=tmp_path, embedder=embedder, **given)
-        store = await asyncio.to_thread(Store.open, tmp_path)
+        store = await asyncio.to_thread(open_store, tmp_path)
 
         async def plans(tenant: str, digest: str) -> MemoryPlan:
             return plan

@@ -16,6 +16,7 @@ from api.settings import ExternalSettings, SettingsInvalid, load_settings
 from store.embedders.hashed import HashedEmbedder
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow
+from store.open_store import open_store
 from store.store import Store
 from tests.support.opened_memory import OpenMemory
 
@@ -51,7 +52,7 @@ async def write_memory(store: Store, user_id: str = "past") -> None:
 @pytest.fixture
 async def archive(tmp_path: Path) -> Path:
     """Return a data folder with one user's memory, which no server has open."""
-    store = Store.open(tmp_path / "archive")
+    store = open_store(tmp_path / "archive")
     await write_memory(store)
     await store.close()
     return tmp_path / "archive"
@@ -149,7 +150,7 @@ async def test_filters_hold_for_external_memories_too(open_memory: OpenMemory, a
 @pytest.mark.parametrize("form", ["json", "parquet", "sqlite"])
 async def test_an_exported_memory_can_be_asked(open_memory: OpenMemory, archive: Path, form: Any) -> None:
     path = archive.parent / f"handbook.{form}"
-    store = Store.open(archive, read_only=True)
+    store = open_store(archive, read_only=True)
     await export_memory(store.memory, "default", "past", path, form)
     await store.close()
     async with open_memory(memories={"handbook": ExternalSettings(path=path)}) as memory:

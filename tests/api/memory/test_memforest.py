@@ -11,6 +11,7 @@ import pytest
 
 from api.memory.transfers.import_memory import ImportTarget, import_memory
 from api.memory.transfers.memory_document import DocumentInvalid
+from store.open_store import open_store
 from store.store import Store
 from tests.support.memory_findings import memory_findings
 
@@ -29,7 +30,7 @@ CREATE TABLE session_unit_membership (session_id TEXT NOT NULL, unit_id TEXT NOT
 
 @pytest.fixture
 async def store(tmp_path: Path) -> Any:
-    store = Store.open(tmp_path / "data")
+    store = open_store(tmp_path / "data")
     yield store
     await store.close()
 

@@ -19,6 +19,7 @@ from runtime.state.events import Message
 from runtime.state.ports import ConversationSummary, Model, ModelFailed, ModelRequest
 from store.analytics.query import query
 from store.interface.private_files import FILE_NAME
+from store.open_store import open_store
 from store.store import Store
 from tests.support.openai_server import Endpoint
 
@@ -42,7 +43,7 @@ def request(text: str = SAID) -> ModelRequest:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     yield store
     await store.close()
 

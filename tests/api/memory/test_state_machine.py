@@ -30,7 +30,7 @@ from runtime.memory.forgetting import ForgetOptions
 from runtime.memory.summaries import Summary, SummaryRequest
 from scripts.model.memory_plan import MemoryPlan
 from store.interface.rows import NO_TURN, EventRow, MessageRow, SessionRow, TurnRow
-from store.store import Store
+from store.open_store import open_store
 from tests.support import memory_model as model
 from tests.support.effort import repeats
 from tests.support.memory_findings import memory_findings
@@ -107,7 +107,7 @@ class RealMemory:
     """A memory in a folder, opened as a server opens it, without an embedder."""
 
     def __init__(self, folder: Path, clock: Any, ids: Any) -> None:
-        self.store = Store.open(folder)
+        self.store = open_store(folder)
         settings = Settings(data=folder, embedder="none")
         embedding = embedding_of(settings)
         memory_system = create_memory(

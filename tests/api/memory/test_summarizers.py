@@ -20,7 +20,7 @@ from runtime.memory.units import MemoryUnit
 from runtime.models.offline_model import OfflineModel
 from runtime.models.recorded_models import ScriptedModel
 from runtime.state.ports import Model, ModelFailed
-from store.store import Store
+from store.open_store import open_store
 from tests.support.openai_server import Endpoint
 
 NOW = datetime(2026, 5, 8, 12, tzinfo=UTC)
@@ -49,7 +49,7 @@ PASSAGE = SummaryRequest(
 @pytest.fixture
 async def summarizer(tmp_path: Path) -> AsyncIterator[Callable[..., Summarise]]:
     """Create summarizers of Ana's memory with a model."""
-    store, numbers = Store.open(tmp_path), count(1)
+    store, numbers = open_store(tmp_path), count(1)
 
     def of(model: Model, budgets: Budgets | None = None) -> Summarise:
         spending = Spending(store, budgets or Budgets())

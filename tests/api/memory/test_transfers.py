@@ -22,6 +22,7 @@ from api.memory.transfers.export_memory import export_memory
 from api.memory.transfers.import_memory import IdsExist, ImportTarget, import_memory
 from api.memory.transfers.memory_document import DocumentInvalid, Form, GroupPart, Header, UnitPart
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
+from store.open_store import open_store
 from store.store import Store
 from tests.support.effort import repeats
 from tests.support.fixture_types import OpenApp
@@ -86,7 +87,7 @@ def target(user_id: str = "ben", **changes: Any) -> ImportTarget:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> Any:
-    store = Store.open(tmp_path / "data")
+    store = open_store(tmp_path / "data")
     await store.memory.change(memory_of())
     yield store
     await store.close()
@@ -210,7 +211,7 @@ async def test_the_words_of_messages_go_with_them(app: OpenApp, tmp_path: Path) 
     async with app(tmp_path / "data") as api:
         session = (await api.post("/api/sessions", json={"scriptId": "chat", "userId": "ana"})).json()["sessionId"]
         await api.post(f"/api/sessions/{session}/messages", json={"content": "I live in Graz"})
-    store = Store.open(tmp_path / "data")
+    store = open_store(tmp_path / "data")
     said = unit(1, unit_id=f"{session}:1", group_id=session, session_id=session, turn=1, message=1, content=None)
     units = [said, msgspec.structs.replace(said, unit_id=f"{session}:2", sequence=2, message=2)]
     owner = OwnerRow(tenant="default", user_id="ana", memory_id="m", sequence=2, created_at=MOMENT)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api.reviews import reviews
-from store.duckdb import reviews as stored
+from store.sql import reviews as stored
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 from tests.support.pairwise_agreement import by_pairs

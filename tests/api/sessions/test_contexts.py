@@ -11,7 +11,7 @@ from api.replay.replay_session import replay
 from api.settings import SettingsInvalid, load_settings
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelFailed, ModelReply, Usage
-from store.store import Store
+from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp, WriteFile
 
@@ -267,7 +267,7 @@ async def test_a_replay_comes_out_the_same_with_accounts_failures_and_compressio
         answer = await api.send_message(session, {"content": "Go on."}, events="true")
         kinds = [event["kind"] for event in answer.json()["events"]]
         assert ("resized" in kinds) == ("window" not in context)
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     source = ReplaySource(store, Catalog(store, lambda: None), Limits())  # type: ignore[return-value]
     found = await find_session(source, "default", session["sessionId"])
     assert {turn.outcome for turn in [each async for each in replay(found)]} == {"same"}

@@ -16,6 +16,7 @@ from api.models import close_model, make_model
 from api.settings import Settings, load_settings
 from runtime.models.recorded_models import ScriptedModel
 from runtime.prompts.rendering import Prompts
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.redaction import redact_sessions
 from store.interface.private_files import FILE_NAME
 from tests.support.api_client import ApiClient
@@ -243,7 +244,7 @@ async def test_a_redacted_session_has_no_prompts(app: OpenApp, tmp_path: Path, e
     async with app(tmp_path, make_model(settings_for(endpoint))) as api:
         session, _ = await converse(api, endpoint)
     with duckdb.connect(str(tmp_path / FILE_NAME)) as connection:
-        redact_sessions(connection.cursor(), "default", [session["sessionId"]], datetime.now(UTC))
+        redact_sessions(DuckDBConnection(connection.cursor()), "default", [session["sessionId"]], datetime.now(UTC))
         stored = connection.execute("SELECT count(*), count(prompt) FROM settled_calls").fetchone()
     assert stored == (3, 0)
 

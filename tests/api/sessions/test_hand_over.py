@@ -11,7 +11,7 @@ from api.ids import TENANT
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from runtime.state.limits import Limits
-from store.store import Store
+from store.open_store import open_store
 from tests.support.api_client import ApiClient, Json
 from tests.support.fixture_types import OpenApp
 
@@ -138,7 +138,7 @@ async def test_a_session_that_a_person_joined_is_replayed_with_the_same_result(a
         for what, body in (("take-over", None), ("speak", {"content": "Hello."}), ("give-back", None)):
             await change(api, session, what, body)
         await api.send_texts(session, "7")
-    store = Store.open(tmp_path / "data", read_only=True)
+    store = open_store(tmp_path / "data", read_only=True)
     try:
         source = ReplaySource(store, Catalog(store, lambda: datetime.now(UTC)), Limits())
         recorded = await find_session(source, TENANT, session["sessionId"])

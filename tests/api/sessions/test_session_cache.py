@@ -19,6 +19,7 @@ from api.timestamps import utc_now
 from runtime.context.selection import Contexts
 from runtime.models.offline_model import OfflineModel
 from store.interface.rows import NO_TURN, TurnRow
+from store.open_store import open_store
 from store.store import Store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
@@ -99,7 +100,7 @@ async def cache_of(
     """Return an empty cache over a database with sessions, and their ids."""
     async with app(folder) as api:
         ids = [(await api.create_session("visit"))["sessionId"] for _ in range(number)]
-    store = Store.open(folder)
+    store = open_store(folder)
     try:
         yield SessionCache(store, Catalog(store, utc_now), Contexts(), sessions_max), ids
     finally:
@@ -206,7 +207,7 @@ async def rival_turn(store: Store, session_id: str) -> None:
 
 
 async def test_after_a_conflict_the_session_is_read_again(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     app = create_app(Settings(data=tmp_path, scripts=CONVERSATIONS), store, OfflineModel())
     transport = httpx.ASGITransport(app=app)
     async with running(app), httpx.AsyncClient(transport=transport, base_url="http://localhost") as api:

@@ -14,7 +14,7 @@ from api.replay.replay_session import replay
 from runtime.models.offline_model import OfflineModel
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
-from store.store import Store
+from store.open_store import open_store
 from tests.support.api_client import ApiClient, Json
 from tests.support.effort import repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp
@@ -292,7 +292,7 @@ async def test_turns_of_timers_are_replayed_with_the_same_result(
             await api.create_session("nap")  # the change of a timer wakes the scheduler
             await turn_of(api, session, turn)
         await api.send_texts(session, "Yes.")
-    store = Store.open(tmp_path / "data", read_only=True)
+    store = open_store(tmp_path / "data", read_only=True)
     try:
         recorded = await find_session(
             ReplaySource(store, Catalog(store, calendar), Limits(), timezone="Asia/Kolkata"),

@@ -14,7 +14,7 @@ from api.replay.replay_session import replay
 from api.settings import ToolSecret, load_settings
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits
-from store.store import Store
+from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 from tests.support.openai_server import Endpoint
@@ -245,7 +245,7 @@ async def test_recorded_session_replays_without_the_service(app: OpenApp, tmp_pa
         service.will({}, 404)
         session, _ = await asked(api, script(service), "17")
         await api.send_texts(session, "bye")
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     source = ReplaySource(store, Catalog(store, None), Limits())
     found = await find_session(source, "default", session["sessionId"])
     assert [each.outcome async for each in replay(found)] == ["same", "same", "same"]
@@ -295,7 +295,7 @@ async def test_model_calls_a_service_before_it_answers(app: OpenApp, tmp_path: P
         assert sorted(each["purpose"] for each in calls) == ["chat", "chat", "tool"]
         answer = await api.read(f"/api/sessions/{session['sessionId']}")
         assert answer["variables"]["status"] == "sent"
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     source = ReplaySource(store, Catalog(store, None), Limits())
     found = await find_session(source, "default", session["sessionId"])
     assert [each.outcome async for each in replay(found)] == ["same", "same"]

@@ -14,7 +14,7 @@ from api.settings import load_settings
 from api.timestamps import utc_now
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits
-from store.store import Store
+from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 from tests.support.openai_server import Endpoint
@@ -124,7 +124,7 @@ async def test_calls_of_models_come_along_and_no_secret_does(app: OpenApp, endpo
     async with app(tmp_path / "there") as other:
         await other.post("/api/sessions/import", json=document)
         assert (await exported(other, session)).json()["calls"] == document["calls"]
-    store = Store.open(tmp_path / "there", read_only=True)
+    store = open_store(tmp_path / "there", read_only=True)
     try:
         source = ReplaySource(store, Catalog(store, utc_now), Limits())
         again = [turn async for turn in replay(await find_session(source, "default", session["sessionId"]))]

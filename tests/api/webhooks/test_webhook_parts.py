@@ -19,7 +19,7 @@ from api.webhooks.registry import WebhookRegistry
 from api.webhooks.sender import DeliveryOutcome
 from api.webhooks.signing import InvalidSignature, sign, verify_webhook
 from api.webhooks.ssrf import AddressPolicy
-from store.store import Store
+from store.open_store import open_store
 from tests.support.fixture_types import OpenApp
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -243,7 +243,7 @@ def test_a_receiver_that_refuses_a_delivery_is_not_down() -> None:
 
 
 async def test_after_a_day_of_failures_only_a_webhook_is_paused(tmp_path: Path) -> None:
-    store, now = Store.open(tmp_path), [NOW]
+    store, now = open_store(tmp_path), [NOW]
     ids = (f"00000000-0000-4000-8000-{number:012}" for number in itertools.count())
     webhooks = WebhookRegistry(store, Settings(data=tmp_path), rules_of(), lambda: now[0], lambda: next(ids))
     webhook = await webhooks.create("clinic", NewWebhook(url="https://example.org/", events=["*"]))

@@ -60,7 +60,7 @@ from scripts.model.script import Script
 from scripts.parse.read_script import Source, read_script
 from scripts.versions.breaking_changes import changes
 from scripts.yaml.script_writer import native_yaml, simplified, without_places
-from store.store import Store
+from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.effort import repeats
 from tests.support.fixture_types import OpenApp
@@ -802,7 +802,7 @@ async def test_any_recorded_session_comes_out_again_as_it_was(
             for inputs_now in itertools.zip_longest(said, also_said):
                 for at, each in enumerate(inputs_now):
                     sessions[at] = await send_input(api, sessions[at], each)
-        record = Store.open(folder, read_only=True)
+        record = open_store(folder, read_only=True)
         try:
             source = Replayed(record, Catalog(record, lambda: NOON), LIMITS)
             for row in (await record.sessions.page("default")).rows:

@@ -19,7 +19,8 @@ from store.interface.errors import (
     StoreUnavailable,
 )
 from store.interface.private_files import FILE_NAME
-from store.store import Store, restore_database
+from store.open_store import open_store, restore_database
+from store.store import Store
 from tests.support.store_rows import Conversation
 
 NOW = datetime(2026, 11, 26, 6, tzinfo=UTC)
@@ -27,7 +28,7 @@ NOW = datetime(2026, 11, 26, 6, tzinfo=UTC)
 
 async def turns_in(folder: Path, conversation: Conversation) -> int:
     """Return the number of the last turn of the conversation in a database that is not open."""
-    opened = Store.open(folder)
+    opened = open_store(folder)
     try:
         head = await opened.sessions.head(conversation.tenant, conversation.session_id)
         return -1 if head is None else head.turn
@@ -78,7 +79,7 @@ async def test_backups_under_load_are_sound(store: Store, conversation: Conversa
         acknowledged = conversation.turns - 1
         folder = tmp_path / f"backup {number}"
         await store.maintenance.back_up(folder)
-        copy = Store.open(folder)
+        copy = open_store(folder)
         head = await copy.sessions.head(conversation.tenant, conversation.session_id)
         rows = await copy.turns.events(conversation.tenant, conversation.session_id, after_seq=0, limit=10_000)
         await copy.close()
@@ -198,11 +199,11 @@ async def test_restoration_that_breaks_off_is_noticed(
         with pytest.raises(OSError, match="Input/output"):
             restore_database(tmp_path / "backup", crashed, [], NOW)
     assert (crashed / f"{FILE_NAME}{MARK}").exists()
-    opened = Store.open(crashed)
+    opened = open_store(crashed)
     assert "lost acknowledged writes" in (opened.lost_commits() or "")
     await opened.close()
     restore_database(tmp_path / "backup", crashed, [], NOW.replace(hour=7))
-    opened = Store.open(crashed)
+    opened = open_store(crashed)
     assert opened.lost_commits() is None
     await opened.close()
 

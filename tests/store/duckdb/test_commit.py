@@ -12,12 +12,16 @@ from cachetools import LRUCache
 
 from store.duckdb import committer
 from store.duckdb.committer import TurnCommitter
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
+from store.duckdb.engine import DuckDBEngine
 from store.duckdb.readers import Readers
-from store.duckdb.writer import QUEUE_MAX, Cursor, Writer
+from store.duckdb.writer import QUEUE_MAX, Writer
+from store.duckdb_store import DuckDBStore
 from store.interface.admission import Head, ProposedTurn
 from store.interface.errors import KeyTaken, RowRefused, StoreBusy, StoreUnavailable, TurnConflict
 from store.interface.rows import NO_TURN, EventRow, TurnRow
+from store.open_store import open_store
 from store.store import Store
 from tests.support.store_rows import Conversation, write_of
 
@@ -50,11 +54,11 @@ async def test_two_turns_of_one_session_in_one_group_follow_each_other(
 
 
 async def test_a_stale_turn_is_refused_after_a_restart_too(tmp_path: Path, conversation: Conversation) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     await conversation.create(store)
     await conversation.say(store)
     await store.close()
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     conversation.turns = 1
     with pytest.raises(TurnConflict):
         await conversation.say(store)
@@ -155,10 +159,10 @@ async def test_a_cancelled_caller_does_not_stop_its_group(store: Store) -> None:
 async def test_a_full_queue_says_so_and_loses_nothing(tmp_path: Path) -> None:
     database = Database.open(tmp_path)
     writer = Writer(database)
-    store = Store(database, writer, Readers(database))
+    store = DuckDBStore(DuckDBEngine(database, Readers(database), writer))
     begun, disk_answers = threading.Event(), threading.Event()
 
-    def hang(_: Cursor) -> None:
+    def hang(_: DuckDBConnection) -> None:
         begun.set()
         disk_answers.wait(60)
 
@@ -179,7 +183,7 @@ async def test_a_full_queue_says_so_and_loses_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_closed_record_takes_nothing(tmp_path: Path, conversation: Conversation) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     await store.close()
     with pytest.raises(StoreUnavailable):
         await conversation.create(store)
@@ -209,7 +213,7 @@ async def test_the_latest_numbers_of_few_sessions_are_in_memory(
     """With room for three: of eight sessions the last three; a turn of any other is checked against the tables."""
     monkeypatch.setattr(committer, "HEADS_MAX", 3)
     database = Database.open(tmp_path)
-    ledger = TurnCommitter(database.cursor())
+    ledger = TurnCommitter(DuckDBConnection(database.cursor()))
     talks = [Conversation() for _ in range(8)]
     starts = [ProposedTurn(talk.next_turn(), NO_TURN, talk.session()) for talk in talks]
     assert ledger.commit(starts[:6], 1) == [None] * 6  # one group may be larger than the bound
@@ -230,7 +234,7 @@ async def test_the_latest_numbers_of_few_sessions_are_in_memory(
 async def test_a_head_used_again_stays_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer, "HEADS_MAX", 2)
     database = Database.open(tmp_path)
-    ledger = TurnCommitter(database.cursor())
+    ledger = TurnCommitter(DuckDBConnection(database.cursor()))
     one, two, three = (Conversation() for _ in range(3))
     for talk in (one, two):
         ledger.commit([ProposedTurn(talk.next_turn(), NO_TURN, talk.session())], 1)

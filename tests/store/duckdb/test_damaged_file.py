@@ -9,6 +9,7 @@ import pytest
 
 from store.interface.errors import StoreError
 from store.interface.private_files import FILE_NAME
+from store.open_store import open_store
 from store.store import Store
 from tests.support.effort import repeats
 from tests.support.store_rows import Conversation
@@ -23,7 +24,7 @@ async def heads_of(store: Store, conversations: list[Conversation]) -> list[obje
 @pytest.mark.parametrize("damage", ["truncated", "flipped"])
 async def test_a_damaged_database_file_never_has_less_in_silence(tmp_path: Path, damage: str) -> None:
     whole, chance = tmp_path / "whole", random.Random(7)
-    store = Store.open(whole)
+    store = open_store(whole)
     conversations = [Conversation() for _ in range(4)]
     for conversation in conversations:
         await conversation.create(store)
@@ -40,7 +41,7 @@ async def test_a_damaged_database_file_never_has_less_in_silence(tmp_path: Path,
             damaged[place] ^= 1 << chance.randrange(8)
         (folder / FILE_NAME).write_bytes(damaged)
         try:
-            store = Store.open(folder)
+            store = open_store(folder)
         except StoreError as refused:
             assert str(folder / FILE_NAME) in str(refused)
             continue

@@ -21,7 +21,7 @@ from store.interface.errors import (
     StoreReadOnly,
 )
 from store.interface.private_files import FILE_NAME
-from store.store import Store
+from store.open_store import open_store
 from tests.support.paths import ROOT
 from tests.support.store_rows import Conversation
 
@@ -105,10 +105,10 @@ def test_read_only_makes_nothing(tmp_path: Path) -> None:
 
 
 async def test_read_only_reads_and_does_not_write(tmp_path: Path, conversation: Conversation) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     await conversation.create(store)
     await store.close()
-    reader = Store.open(tmp_path, read_only=True)
+    reader = open_store(tmp_path, read_only=True)
     assert await reader.sessions.head("clinic", conversation.session_id) is not None
     assert reader.ready() == "the database is open read-only"
     with pytest.raises(StoreReadOnly):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from store.duckdb.database import Database
-from store.store import Store
+from store.open_store import open_store
 from tests.support.effort import repeats
 from tests.support.killed_process import kill_after, start
 from tests.support.store_rows import Conversation
@@ -21,7 +21,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_torn(tmp_path: Path) 
     acknowledged: dict[str, int] = {}
     for _ in range(KILLS):
         acknowledged |= kill_after(start("write_turns.py", tmp_path), chance.randrange(1, 400))
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     for session_id, last in acknowledged.items():
         head = await store.sessions.head("clinic", session_id)
         assert head is not None
@@ -55,7 +55,7 @@ def assert_whole(folder: Path) -> None:
 async def test_read_only_reads_what_a_killed_process_left_in_its_log(tmp_path: Path) -> None:
     acknowledged = kill_after(start("write_turns.py", tmp_path), 30)
     assert (tmp_path / "cuebook.duckdb.wal").exists()
-    reader = Store.open(tmp_path, read_only=True)
+    reader = open_store(tmp_path, read_only=True)
     for session_id, last in acknowledged.items():
         head = await reader.sessions.head("clinic", session_id)
         assert head is not None
@@ -67,7 +67,7 @@ async def test_read_only_reads_what_a_killed_process_left_in_its_log(tmp_path: P
 async def test_a_full_disk_refuses_turns_until_there_is_room_and_loses_none(tmp_path: Path) -> None:
     output, _ = start("fill_disk.py", tmp_path).communicate(timeout=60)
     session_id, last = output.splitlines()[-1].split()  # the lines before are the log
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     head = await store.sessions.head("clinic", session_id)
     assert head is not None
     assert head.turn == int(last)
@@ -76,13 +76,13 @@ async def test_a_full_disk_refuses_turns_until_there_is_room_and_loses_none(tmp_
 
 
 async def test_closing_writes_what_waits(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     conversations = [Conversation() for _ in range(20)]
     commits = [asyncio.ensure_future(conversation.create(store)) for conversation in conversations]
     await asyncio.sleep(0)
     await store.close()
     await asyncio.gather(*commits)
-    again = Store.open(tmp_path)
+    again = open_store(tmp_path)
     heads = [await again.sessions.head("clinic", conversation.session_id) for conversation in conversations]
     assert all(head is not None and head.turn == 0 for head in heads)
     await again.close()

@@ -10,12 +10,14 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from store.duckdb import database, database_file, deletion
+from store.duckdb import database, database_file
 from store.duckdb.commit_mark import MARK
 from store.duckdb.database import Database
 from store.interface.errors import CompactionRunning, DiskTooSmall, StoreUnavailable, TurnConflict, VariablesFull
 from store.interface.private_files import FILE_NAME
 from store.interface.rows import UserVariableRow
+from store.open_store import open_store
+from store.sql import deletion
 from store.store import Store
 from tests.support.store_rows import (
     MOMENT,
@@ -107,7 +109,7 @@ async def test_every_table_of_a_session_or_a_user_is_covered(tmp_path: Path) -> 
     Database.open(tmp_path).close()
     reported = {(owned.table, "session_id") for owned in deletion.OWNED if owned.by_session}
     reported |= {(owned.table, "user_id") for owned in deletion.OWNED if owned.by_user}
-    assert reported == owned_columns(tmp_path), "add the table to OWNED of store/duckdb/deletion.py"
+    assert reported == owned_columns(tmp_path), "add the table to OWNED of store/sql/deletion.py"
     assert counted(tmp_path, "SELECT * FROM duckdb_sequences()") == [], "a compaction would begin them anew"
 
 
@@ -268,7 +270,7 @@ async def test_a_compacted_record_is_the_same_record(store: Store, tmp_path: Pat
     await store.scripts.save(script_of(), text_of())
     await store.close()
     before = contents(tmp_path)
-    again = Store.open(tmp_path)
+    again = open_store(tmp_path)
     await again.maintenance.compact()
     await again.close()
     assert contents(tmp_path) == before
@@ -355,7 +357,7 @@ async def test_a_compaction_is_abandoned_when_the_store_is_closed(
     with pytest.raises(StoreUnavailable, match="stopped"):
         await compacting
     assert files(tmp_path) == [FILE_NAME, FILE_NAME + MARK]
-    again = Store.open(tmp_path)
+    again = open_store(tmp_path)
     head = await again.sessions.head(TENANT, conversation.session_id)
     assert head is not None
     assert head.turn == 1

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from store.duckdb import import_session
+from store.duckdb import connection
 from store.interface.errors import KeyTaken, RowRefused, SessionTaken
 from store.interface.rows import SessionDocument, UserVariableRow
 from store.store import Store
@@ -43,7 +43,7 @@ async def test_everything_is_there_and_goes_on(store: Store, conversation: Conve
 async def test_many_turns_travel_in_groups(
     store: Store, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_session, "GROUP_ROWS_MAX", 7)
+    monkeypatch.setattr(connection, "GROUP_ROWS_MAX", 7)
     whole = whole_of(conversation, turns=50)
     await store.sessions.import_session(whole)
     assert await store.turns.range(conversation.tenant, conversation.session_id, limit=100) == whole.turns

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from store.duckdb import keys
 from store.interface.errors import RowRefused
+from store.open_store import open_store
+from store.sql import keys
 from store.store import Store
 from tests.support.store_rows import MOMENT, key_of
 
@@ -69,10 +70,10 @@ async def test_a_tenant_has_a_bounded_number_of_keys(store: Store, monkeypatch: 
 
 
 async def test_keys_outlive_a_restart(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     await store.keys.add(key_of())
     await store.close()
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     assert (await store.keys.known()).live == [key_of()]
     await store.close()
 

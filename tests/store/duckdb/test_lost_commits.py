@@ -11,7 +11,7 @@ from store.duckdb.commit_mark import LOST, MARK
 from store.duckdb.schema import known_migrations, migrate
 from store.interface.errors import DatabaseUnreadable
 from store.interface.private_files import FILE_NAME
-from store.store import Store
+from store.open_store import open_store
 from tests.support.killed_process import kill_after, start
 from tests.support.store_rows import Conversation
 
@@ -57,11 +57,11 @@ async def test_missing_commits_are_reported_until_they_are_accepted(
     log = beside(killed, ".wal")
     damage(log)
     damaged = log.read_bytes() if log.exists() else None
-    reader = Store.open(killed, read_only=True)
+    reader = open_store(killed, read_only=True)
     assert "lost acknowledged writes" in str(reader.lost_commits())
     await reader.close()
     for _ in range(2):  # a restart does not make it forgotten, nor do more turns
-        store = Store.open(killed)
+        store = open_store(killed)
         problem = store.ready()
         assert problem is not None
         assert "lost acknowledged writes" in problem
@@ -70,11 +70,11 @@ async def test_missing_commits_are_reported_until_they_are_accepted(
         await store.close()
     copies = [path.read_bytes() for path in list_of(killed) if ".damaged-" in path.name]
     assert copies == ([] if damaged is None else [damaged])
-    store = Store.open(killed)
+    store = open_store(killed)
     beside(killed, LOST).unlink()
     assert store.ready() is None
     await store.close()
-    store = Store.open(killed)
+    store = open_store(killed)
     assert store.ready() is None
     await store.close()
 
@@ -90,11 +90,11 @@ async def test_a_flipped_bit_of_the_log_is_never_silent(killed: Path, tmp_path: 
         flipped[len(content) * part // 8] ^= 1 << part
         beside(folder, ".wal").write_bytes(flipped)
         try:
-            store = Store.open(folder)
+            store = open_store(folder)
         except DatabaseUnreadable as refused:
             assert str(beside(folder, ".wal")) in str(refused)
             beside(folder, ".wal").unlink()
-            store = Store.open(folder)
+            store = open_store(folder)
         assert "lost acknowledged writes" in str(store.ready())
         await store.close()
 
@@ -110,7 +110,7 @@ async def test_a_database_whose_creation_was_interrupted_is_completed(tmp_path: 
             shutil.copy(path, folder)
     connection.close()
     for _ in range(2):
-        store = Store.open(folder)
+        store = open_store(folder)
         assert store.ready() is None
         await Conversation().create(store)
         await store.close()
@@ -118,7 +118,7 @@ async def test_a_database_whose_creation_was_interrupted_is_completed(tmp_path: 
 
 async def test_a_whole_log_is_no_loss(killed: Path) -> None:
     for _ in range(2):
-        store = Store.open(killed)
+        store = open_store(killed)
         assert store.ready() is None
         await Conversation().create(store)
         await store.close()
@@ -127,7 +127,7 @@ async def test_a_whole_log_is_no_loss(killed: Path) -> None:
 
 
 async def test_a_refused_turn_and_a_failed_write_are_no_loss(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     conversation = Conversation()
     await conversation.create(store)
     before = beside(tmp_path, MARK).read_bytes()
@@ -135,22 +135,22 @@ async def test_a_refused_turn_and_a_failed_write_are_no_loss(tmp_path: Path) -> 
         await store.turns.commit(conversation.next_turn(), 7)
     assert beside(tmp_path, MARK).read_bytes() == before
     await store.close()
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     assert store.ready() is None
     await store.close()
 
 
 async def test_an_older_file_in_the_place_of_the_database_is_a_loss(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "data")
+    store = open_store(tmp_path / "data")
     conversation = Conversation()
     await conversation.create(store)
     await store.close()
     shutil.copy(tmp_path / "data" / FILE_NAME, tmp_path / "backup")
-    store = Store.open(tmp_path / "data")
+    store = open_store(tmp_path / "data")
     await conversation.say(store)
     await store.close()
     shutil.copy(tmp_path / "backup", tmp_path / "data" / FILE_NAME)
-    store = Store.open(tmp_path / "data")
+    store = open_store(tmp_path / "data")
     assert "commits 2 to 2 (1) are missing" in str(store.lost_commits())
     await store.close()
 
@@ -160,34 +160,34 @@ async def test_the_mark_of_another_database_is_replaced(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         with duckdb.connect(tmp_path / name / FILE_NAME) as connection:  # not a copy of the same new database
             migrate(connection, tmp_path / name / FILE_NAME)
-        store = Store.open(tmp_path / name)
+        store = open_store(tmp_path / name)
         conversation = Conversation()
         await conversation.create(store)
         for _ in range(turns):
             await conversation.say(store)
         await store.close()
     shutil.copy(tmp_path / "short" / FILE_NAME, tmp_path / "long" / FILE_NAME)
-    store = Store.open(tmp_path / "long")
+    store = open_store(tmp_path / "long")
     assert store.ready() is None
     await store.close()
 
 
 async def test_a_mark_that_cannot_be_read_is_written_again(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     await Conversation().create(store)
     await store.close()
     whole = beside(tmp_path, MARK).read_bytes()
     beside(tmp_path, MARK).write_bytes(b"\0" * 12)
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     assert store.ready() is None
     await store.close()
     assert beside(tmp_path, MARK).read_bytes() == whole
 
 
 async def test_a_damaged_report_of_a_loss_is_an_error_that_names_it(tmp_path: Path) -> None:
-    await Store.open(tmp_path).close()
+    await open_store(tmp_path).close()
     beside(tmp_path, LOST).write_bytes(b"")
     with pytest.raises(DatabaseUnreadable, match="lost-commits is damaged"):
-        Store.open(tmp_path)
+        open_store(tmp_path)
     beside(tmp_path, LOST).unlink()
-    await Store.open(tmp_path).close()
+    await open_store(tmp_path).close()

@@ -5,14 +5,16 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from store.duckdb.commit_mark import MARK
+from store.duckdb.connection import DuckDBConnection
 from store.interface.errors import DatabaseFileLost
 from store.interface.private_files import FILE_NAME
+from store.open_store import open_store
 from store.store import Store
+from tests.support.duckdb_engine import engine_of
 
 WAL = f"{FILE_NAME}.wal"
 
@@ -42,23 +44,23 @@ def put_folder_at_file(folder: Path) -> None:
 
 async def save(store: Store, number: int) -> None:
     """Write something that is durable on return."""
-    await store.turns._writer.run(partial(_insert, number=number))  # type: ignore[attr-defined]
+    await engine_of(store).write(partial(_insert, number=number))
 
 
-def _insert(cursor: Any, number: int) -> None:
-    cursor.execute("CREATE TABLE IF NOT EXISTS numbers (number INTEGER)")
-    cursor.execute("INSERT INTO numbers VALUES (?)", [number])
+def _insert(connection: DuckDBConnection, number: int) -> None:
+    connection.cursor.execute("CREATE TABLE IF NOT EXISTS numbers (number INTEGER)")
+    connection.cursor.execute("INSERT INTO numbers VALUES (?)", [number])
 
 
 async def saved(store: Store) -> list[int]:
-    rows = await store._readers.read(lambda cursor: cursor.execute("SELECT number FROM numbers").fetchall())
+    rows = await engine_of(store).read(lambda connection: connection.rows("SELECT number FROM numbers"))
     return [number for (number,) in rows]
 
 
 @pytest.mark.parametrize("lose", [delete_folder, delete_file, move_folder, restore_backup, put_folder_at_file])
 async def test_nothing_is_written_to_a_lost_file(tmp_path: Path, lose: Callable[[Path], None]) -> None:
     folder = tmp_path / "data"
-    store = Store.open(folder)
+    store = open_store(folder)
     await save(store, 1)
     assert store.ready() is None
     lose(folder)
@@ -75,7 +77,7 @@ async def test_nothing_is_written_to_a_lost_file(tmp_path: Path, lose: Callable[
 
 async def test_a_restored_backup_is_left_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    store = Store.open(folder)
+    store = open_store(folder)
     for number in range(3):
         await save(store, number)
     restore_backup(folder)
@@ -85,14 +87,14 @@ async def test_a_restored_backup_is_left_as_it_is(tmp_path: Path) -> None:
         await save(store, 3)
     await store.close()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == backup
-    again = Store.open(folder)
+    again = open_store(folder)
     assert await saved(again) == [0, 1, 2]
     await again.close()
 
 
 async def test_a_file_that_is_back_takes_writes_again(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    store = Store.open(folder)
+    store = open_store(folder)
     await save(store, 1)
     move_folder(folder)
     with pytest.raises(DatabaseFileLost):
@@ -101,7 +103,7 @@ async def test_a_file_that_is_back_takes_writes_again(tmp_path: Path) -> None:
     assert store.ready() is None
     await save(store, 3)
     await store.close()
-    again = Store.open(folder)
+    again = open_store(folder)
     assert await saved(again) == [1, 3]
     await again.close()
 
@@ -110,7 +112,7 @@ async def test_a_file_that_is_back_takes_writes_again(tmp_path: Path) -> None:
 async def test_a_deleted_log_loses_nothing(tmp_path: Path, more: int) -> None:
     """What was committed to it is written to the database file: with the next commit, or within a second or two."""
     folder, copy = tmp_path / "data", tmp_path / "copy"
-    store = Store.open(folder)
+    store = open_store(folder)
     await save(store, 1)
     await save(store, 2)
     (folder / WAL).unlink()
@@ -118,11 +120,11 @@ async def test_a_deleted_log_loses_nothing(tmp_path: Path, more: int) -> None:
         await save(store, 3 + number)
     if not more:
         await _until_written(folder)
-        async with store.turns._writer.paused():  # type: ignore[attr-defined]
+        async with engine_of(store).writer.paused():
             pass  # the writing thread has finished the checkpoint
     shutil.copytree(folder, copy)  # as a process that is killed now leaves it
     await store.close()
-    again = Store.open(copy)
+    again = open_store(copy)
     assert await saved(again) == [1, 2, 3][: 2 + more]
     await again.close()
 
@@ -137,7 +139,7 @@ async def _until_written(folder: Path) -> None:
 
 
 async def test_a_compaction_is_no_replaced_file(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     seen: list[str | None] = []
     await store.maintenance.compact(lambda _: seen.append(store.ready()))
     assert len(seen) > 3
@@ -148,12 +150,12 @@ async def test_a_compaction_is_no_replaced_file(tmp_path: Path) -> None:
 
 
 async def test_checkpoints_are_no_lost_log(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     for number in range(20):
         await save(store, number)
         if number % 5 == 0:
-            await store.turns._writer.run(lambda cursor: None)  # type: ignore[attr-defined]
-            store._database.cursor().execute("CHECKPOINT cuebook")
+            await engine_of(store).write(lambda _: None)
+            engine_of(store).database.cursor().execute("CHECKPOINT cuebook")
     assert store.ready() is None
     assert await saved(store) == list(range(20))
     await store.close()

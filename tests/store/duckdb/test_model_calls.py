@@ -18,6 +18,7 @@ from store.duckdb.insert import as_list, insert_statement
 from store.interface.errors import CursorInvalid, RowRefused, TurnConflict
 from store.interface.private_files import FILE_NAME
 from store.interface.rows import SpentRow
+from store.open_store import open_store
 from store.store import Store
 from tests.support.store_rows import MOMENT, Conversation, answered, memory_call_of
 
@@ -76,7 +77,7 @@ async def test_a_call_is_read_as_it_was_written_in_every_state(store: Store, con
 
 
 async def test_a_turn_takes_its_calls_along_and_no_others(tmp_path: Path) -> None:
-    store, one, other = Store.open(tmp_path), Conversation(), Conversation(user_id="ben")
+    store, one, other = open_store(tmp_path), Conversation(), Conversation(user_id="ben")
     await asyncio.gather(one.create(store), other.create(store))
     await one.ask(store, "a", 1, outcome="failed", error="no answer")
     await one.ask(store, "b", 2)
@@ -99,7 +100,7 @@ async def test_a_turn_takes_its_calls_along_and_no_others(tmp_path: Path) -> Non
 
 
 async def test_calls_count_for_the_turn_that_settles_them(tmp_path: Path, conversation: Conversation) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     await conversation.ask(store, "a", 1)  # of the first turn, which fails: it is stored without settling anything
     await conversation.create(store)
     assert [row.turn for row in await store.turns.unsettled_calls("clinic", conversation.session_id)] == [0]
@@ -203,7 +204,7 @@ async def test_a_call_the_store_cannot_hold_is_refused_alone(store: Store, chang
 
 
 async def test_64_sessions_with_three_calls_each_share_their_transactions(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     conversations = [Conversation(user_id=f"u{number}") for number in range(64)]
 
     async def talk(conversation) -> None:
@@ -256,7 +257,7 @@ def test_an_older_file_learns_of_calls(tmp_path: Path) -> None:
         earlier.execute(insert_statement(earlier, "turns"), [as_list([msgspec.json.encode(turn)])])
 
     async def go_on() -> None:
-        store = Store.open(tmp_path)
+        store = open_store(tmp_path)
         await conversation.ask(store, "a")
         await conversation.say(store, calls_used=("a",))
         await store.close()
@@ -269,6 +270,7 @@ def test_an_older_file_learns_of_calls(tmp_path: Path) -> None:
 CALL = """
 import asyncio, sys
 from pathlib import Path
+from store.open_store import open_store
 from store.store import Store
 from tests.support.store_rows import Conversation
 
@@ -281,7 +283,7 @@ async def talk(store, conversation):
         await conversation.say(store, calls_used=tuple(calls))
 
 async def main():
-    store = Store.open(Path(sys.argv[1]))
+    store = open_store(Path(sys.argv[1]))
     print("open", flush=True)
     await asyncio.gather(*(talk(store, Conversation()) for _ in range(8)))
 

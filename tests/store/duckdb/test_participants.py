@@ -6,8 +6,8 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from store.duckdb import participants
 from store.interface.errors import IdTaken, RowRefused
+from store.sql import participants
 from store.store import Store
 from tests.support.store_rows import MOMENT, Conversation, link_of, participant_of
 

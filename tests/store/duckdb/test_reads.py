@@ -23,7 +23,9 @@ from store.interface.repositories.script_repository import ScriptRepository
 from store.interface.repositories.session_repository import SessionRepository
 from store.interface.repositories.turn_repository import TurnRepository
 from store.interface.rows import NO_TURN, SpentRow, UserMessageRow
+from store.open_store import open_store
 from store.store import Store
+from tests.support.duckdb_engine import engine_of
 from tests.support.effort import repeats
 from tests.support.store_rows import (
     MOMENT,
@@ -77,7 +79,7 @@ async def test_scalars_come_back_exactly(store: Store, conversation: Conversatio
 @given(values=st.lists(VALUES, max_size=10))
 def test_any_value_comes_back_exactly(tmp_path_factory: pytest.TempPathFactory, values) -> None:
     async def all_come_back() -> None:
-        store = Store.open(tmp_path_factory.mktemp("values"))
+        store = open_store(tmp_path_factory.mktemp("values"))
         conversation = Conversation()
         await conversation.create(store)
         for value in values:
@@ -403,10 +405,10 @@ async def test_no_tenant_writes_to_anothers_session(store: Store, conversation: 
 
 
 async def test_a_slow_read_is_stopped_and_its_reader_comes_back(tmp_path: Path) -> None:
-    store = Store.open(tmp_path, read_timeout_s=0.5)
+    store = open_store(tmp_path, read_timeout_s=0.5)
     endless = "SELECT count(*) FROM range(1000000000000) AS a"
     for _ in range(readers.READERS + 1):
         with pytest.raises(ReadTimedOut):
-            await store._readers.read(lambda cursor: cursor.execute(endless).fetchall())
+            await engine_of(store).read(lambda connection: connection.rows(endless))
     assert await store.scripts.page("clinic") is not None
     await store.close()

@@ -20,10 +20,13 @@ from store.analytics.file import Place, connect
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking, refresh
 from store.duckdb import retention
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.interface.retention_rows import Policy, check_policies
 from store.interface.rows import ForkRow
+from store.open_store import open_store
 from store.store import Store
+from tests.support.duckdb_engine import engine_of
 from tests.support.effort import repeats
 from tests.support.paths import PROCESSES
 from tests.support.store_rows import (
@@ -320,9 +323,9 @@ async def test_the_first_policy_of_its_kind_that_fits_is_the_one(store: Store) -
     @settings(max_examples=repeats(40))
     @given(st.lists(policy, max_size=5), st.integers(0, 100))
     def check(policies: list[Policy], now: int) -> None:
-        cursor = store._database.cursor()
+        cursor = engine_of(store).database.cursor()
         try:
-            found = find(cursor, policies, MOMENT + timedelta(days=now))
+            found = find(DuckDBConnection(cursor), policies, MOMENT + timedelta(days=now))
         finally:
             cursor.close()
         reported = {session_id: meant(policies, place, now) for session_id, place in placed.items()}
@@ -331,8 +334,8 @@ async def test_the_first_policy_of_its_kind_that_fits_is_the_one(store: Store) -
     check()
 
 
-def find(cursor: Any, policies: list[Policy], now: datetime) -> dict[str, str]:
-    return {each.session_id: each.action for each in retention.due(cursor, policies, now)}
+def find(connection: DuckDBConnection, policies: list[Policy], now: datetime) -> dict[str, str]:
+    return {each.session_id: each.action for each in retention.due(connection, policies, now)}
 
 
 async def test_forks_and_imported_sessions_age_from_their_arrival(store: Store, talked: Any) -> None:
@@ -356,7 +359,7 @@ def test_a_policy_that_never_applies_is_refused() -> None:
 async def test_a_session_is_dropped_or_whole_whenever_the_process_is_killed(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     talks = [Conversation(TENANT, f"user {number % 5}") for number in range(24)]
     for number, talk in enumerate(talks):
         await talk.create(store, key=f"key {number}")
@@ -368,7 +371,7 @@ async def test_a_session_is_dropped_or_whole_whenever_the_process_is_killed(
     reported: set[str] = set()
     for _ in range(KILLS):
         reported |= kill_after(chance.randrange(1, 8), tmp_path, now, environment)
-        reopened = Store.open(tmp_path)
+        reopened = open_store(tmp_path)
         dropped = {talk.session_id for talk in talks if await is_dropped(reopened, talk.session_id)}
         await reopened.close()
         assert reported <= dropped

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from store.duckdb import search
 from store.interface.list_rows import SearchFilter
 from store.interface.rows import NO_TURN
+from store.open_store import open_store
 from store.store import Store
 from tests.support.effort import repeats
 from tests.support.store_rows import MOMENT, Conversation
@@ -146,7 +147,7 @@ WORD = st.lists(ALPHABET, min_size=1, max_size=3).map("".join)
 def searched(tmp_path_factory: pytest.TempPathFactory):
     """Return a record, and the loop in which it is used."""
     with asyncio.Runner() as runner:
-        store = Store.open(tmp_path_factory.mktemp("searched"))
+        store = open_store(tmp_path_factory.mktemp("searched"))
         yield store, runner
         runner.run(store.close())
 

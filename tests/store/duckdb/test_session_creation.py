@@ -10,6 +10,7 @@ from store.analytics.query import query
 from store.interface.errors import KeyTaken, RowRefused
 from store.interface.private_files import FILE_NAME
 from store.interface.rows import ForkRow
+from store.open_store import open_store
 from store.store import Store
 from tests.support.store_rows import MOMENT, Conversation
 
@@ -30,7 +31,7 @@ def fork_of(conversation, turn: int, **changes: object) -> ForkRow:
 
 
 async def test_a_fork_has_the_turns_and_moves_up_to_its_turn(tmp_path: Path) -> None:
-    store, conversation = Store.open(tmp_path), Conversation()
+    store, conversation = open_store(tmp_path), Conversation()
     await conversation.create(store, key="telegram:42", idempotency_key="k")
     await conversation.migrate(store)
     await conversation.say(store)
@@ -70,7 +71,7 @@ async def test_a_fork_has_the_turns_and_moves_up_to_its_turn(tmp_path: Path) -> 
     ],
 )
 async def test_a_fork_that_is_refused_leaves_nothing(tmp_path: Path, changes, refused) -> None:
-    store, conversation = Store.open(tmp_path), Conversation()
+    store, conversation = open_store(tmp_path), Conversation()
     await conversation.create(store, key="taken", idempotency_key="k")
     await conversation.say(store)
     with pytest.raises(refused):

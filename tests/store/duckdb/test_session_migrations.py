@@ -18,6 +18,7 @@ from store.duckdb.insert import as_list, insert_statement
 from store.interface.errors import RowRefused, TurnConflict
 from store.interface.list_rows import SessionFilter
 from store.interface.private_files import FILE_NAME
+from store.open_store import open_store
 from store.store import Store
 from tests.support.paths import ROOT
 from tests.support.store_rows import Conversation
@@ -41,7 +42,7 @@ async def test_a_session_runs_the_version_it_moved_to_last(store: Store, convers
 
 
 async def test_each_turn_says_which_version_it_ran_on(tmp_path: Path) -> None:
-    store, conversation = Store.open(tmp_path), Conversation()
+    store, conversation = open_store(tmp_path), Conversation()
     await conversation.create(store)
     await conversation.migrate(store)
     await conversation.say(store)
@@ -81,7 +82,7 @@ def test_an_older_file_with_turns_in_it_learns_of_moves(tmp_path: Path) -> None:
         assert earlier.execute("SELECT count(*) FROM turns").fetchall() == [(2,)]
 
     async def go_on() -> None:
-        store = Store.open(tmp_path)
+        store = open_store(tmp_path)
         head = await store.sessions.head("clinic", conversation.session_id)
         assert (head.digest, head.turn, head.message_count) == ("digest", 1, 4)
         await conversation.migrate(store)
@@ -117,11 +118,12 @@ def query_of(folder: Path, sql: str) -> list[tuple[object, ...]]:
 MOVE = """
 import asyncio, sys
 from pathlib import Path
+from store.open_store import open_store
 from store.store import Store
 from tests.support.store_rows import Conversation
 
 async def main():
-    store = Store.open(Path(sys.argv[1]))
+    store = open_store(Path(sys.argv[1]))
     conversation = Conversation()
     await conversation.create(store)
     print("open", flush=True)

@@ -15,7 +15,9 @@ from store.duckdb.variable_cache import UserVariableCache
 from store.duckdb.variables import user_variables
 from store.interface.errors import StoreUnavailable
 from store.interface.rows import ForkRow, SessionDocument, UserVariableRow
+from store.open_store import open_store
 from store.store import Store
+from tests.support.duckdb_engine import engine_of
 from tests.support.effort import repeats
 from tests.support.store_rows import MOMENT, Conversation, write_of
 
@@ -107,8 +109,8 @@ def in_view(cursor: Cursor, user_id: str) -> dict[str, Any]:
 async def read_in_every_way(store: Store, user_id: str) -> list[dict[str, Any]]:
     """Return the values from the cache, from the tables and from the view."""
     cached = await store.sessions.user_variables(TENANT, user_id)
-    stored = await store._readers.read(lambda cursor: user_variables(cursor, TENANT, user_id))
-    seen = await store._readers.read(lambda cursor: in_view(cursor, user_id))
+    stored = await engine_of(store).read(lambda connection: user_variables(connection.cursor, TENANT, user_id))
+    seen = await engine_of(store).read(lambda connection: in_view(connection.cursor, user_id))
     return [{row.name: row.value for row in cached}, {row.name: row.value for row in stored}, seen]
 
 
@@ -116,14 +118,14 @@ async def read_in_every_way(store: Store, user_id: str) -> list[dict[str, Any]]:
 async def test_every_read_gives_the_same_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     random = Random(seed)
     monkeypatch.setattr(writer, "MERGE_TURNS", random.choice([1, 3, 10, 1_000]))
-    users, store = Users(random), Store.open(tmp_path)
+    users, store = Users(random), open_store(tmp_path)
     for _ in range(40):
         await users.step(store)
         if random.random() < 0.05:
             await store.maintenance.compact()
         if random.random() < 0.05:
             await store.close()
-            store = Store.open(tmp_path)
+            store = open_store(tmp_path)
         for user_id in USERS:
             assert await read_in_every_way(store, user_id) == [users.expected[user_id]] * 3
     await store.close()

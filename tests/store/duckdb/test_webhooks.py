@@ -9,6 +9,7 @@ import pytest
 
 from store.interface.errors import RowRefused, TurnConflict
 from store.interface.webhook_rows import AttemptRow, DeliveryBounds, DeliverySummary
+from store.open_store import open_store
 from store.store import Store
 from tests.support.store_rows import MOMENT, Conversation, webhook_of
 
@@ -57,7 +58,7 @@ async def said(store, conversation, turns: int) -> list:
 
 
 async def test_webhooks_are_read_as_they_were_written(tmp_path: Path) -> None:
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     first = webhook_of(old_secret_id=OTHER, old_secret_until=MOMENT)
     second = webhook_of(webhook_id=OTHER, tenant="school", created_at=MOMENT + timedelta(seconds=1))
     await store.delivery.save_webhook(first)
@@ -65,7 +66,7 @@ async def test_webhooks_are_read_as_they_were_written(tmp_path: Path) -> None:
     changed = msgspec.structs.replace(first, status="paused", paused_because="failing", failing_since=MOMENT)
     await store.delivery.save_webhook(changed)
     await store.close()
-    store = Store.open(tmp_path)
+    store = open_store(tmp_path)
     assert await store.delivery.webhooks_of_all() == [changed, second]
     await store.close()
 

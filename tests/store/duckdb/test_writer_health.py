@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
+from store.duckdb.engine import DuckDBEngine
 from store.duckdb.readers import Readers
-from store.duckdb.writer import Cursor, Writer
+from store.duckdb.writer import Writer
+from store.duckdb_store import DuckDBStore
 from store.interface.errors import RestartNeeded, StoreUnavailable
+from store.open_store import open_store
 from store.store import Store
 
 
@@ -20,7 +24,7 @@ from store.store import Store
 async def writing(folder: Path) -> AsyncIterator[tuple[Store, Writer]]:
     database = Database.open(folder)
     writer = Writer(database)
-    store = Store(database, writer, Readers(database))
+    store = DuckDBStore(DuckDBEngine(database, Readers(database), writer))
     try:
         yield store, writer
     finally:
@@ -31,7 +35,7 @@ async def test_a_disk_that_hangs_shows_as_a_growing_lag(tmp_path: Path, monkeypa
     async with writing(tmp_path) as (store, writer):
         begun, disk_answers = threading.Event(), threading.Event()
 
-        def hang(_: Cursor) -> None:
+        def hang(_: DuckDBConnection) -> None:
             begun.set()
             disk_answers.wait(60)
 
@@ -45,7 +49,7 @@ async def test_a_disk_that_hangs_shows_as_a_growing_lag(tmp_path: Path, monkeypa
         assert 0 < first < store.writer_lag_s
         assert writer.waiting == 1
         assert store.ready() is None
-        monkeypatch.setattr("store.store.LAG_MAX_S", 0.0)
+        monkeypatch.setattr("store.duckdb_store.LAG_MAX_S", 0.0)
         assert store.ready() == "a write has taken 0 s"
         disk_answers.set()
         await asyncio.gather(hanging, queued)
@@ -59,7 +63,7 @@ async def test_a_defect_that_ends_the_thread_fails_all_waiting_writes(tmp_path: 
     async with writing(tmp_path) as (store, writer):
         begun, go = threading.Event(), threading.Event()
 
-        def defective(_: Cursor) -> None:
+        def defective(_: DuckDBConnection) -> None:
             begun.set()
             go.wait(60)
             raise ZeroDivisionError
@@ -96,7 +100,7 @@ async def test_after_a_failed_sync_of_the_folder_nothing_is_written_until_a_rest
         with pytest.raises(RestartNeeded):
             await writer.run(lambda _: None)
         assert "restart the server" in str(store.ready())
-    again = Store.open(tmp_path)
+    again = open_store(tmp_path)
     assert again.ready() is None
     await again.close()
 

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.interface.errors import FilterInvalid
 from store.interface.memory_filters import DEPTH_MAX, FIELDS, ITEMS_MAX, TEXT_CHARS_MAX, AllOf, parse
 from store.interface.memory_rows import MemoryChange, UnitRow
-from store.memory.changes import MemoryWriting
+from store.memory.changes import apply_change
 from store.memory.filters_sql import matching
 from store.store import Store
 from tests.support.effort import repeats
@@ -41,14 +42,14 @@ def match(cursor: Any) -> Match:
 
     def match(units: list[UnitRow], filter_: object) -> list[int]:
         write(cursor, units)
-        return matching(cursor, "clinic", "ana", parse(filter_))
+        return matching(DuckDBConnection(cursor), "clinic", "ana", parse(filter_))
 
     return match
 
 
 def write(cursor: Any, units: list[UnitRow]) -> None:
     cursor.execute("DELETE FROM memory_unit_rows")
-    MemoryWriting().apply(cursor, MemoryChange(tenant="clinic", user_id="ana", units=units))
+    apply_change(DuckDBConnection(cursor), MemoryChange(tenant="clinic", user_id="ana", units=units))
 
 
 def units_with(field: str, *contents: object) -> list[UnitRow]:
@@ -421,7 +422,7 @@ def test_any_filter_is_true_of_the_units_that_python_says(
     write(cursor, memory)
     for filter_ in filters:
         expected = [unit.sequence for unit in memory if holds(filter_, unit)]
-        assert matching(cursor, "clinic", "ana", parse(filter_)) == expected
+        assert matching(DuckDBConnection(cursor), "clinic", "ana", parse(filter_)) == expected
 
 
 @given(st.recursive(SCALARS | st.none(), lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=20))

@@ -9,10 +9,13 @@ import duckdb
 import msgspec
 import pytest
 
+from store.duckdb.connection import DuckDBConnection
 from store.interface.findings import FOUND_MAX, remedies
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
+from store.open_store import open_store
 from store.store import Store
 from store.verification.memory_rules import MEMORY_RULES
+from tests.support.duckdb_engine import engine_of
 from tests.support.memory_findings import memory_findings
 from tests.support.store_rows import MOMENT, Conversation, unit_of
 
@@ -113,10 +116,10 @@ async def spoil(store: Store) -> Callable[..., Any]:
     """Run SQL that no part of the program would run: ``await spoil("DELETE …")``."""
 
     async def spoil(*statements: str) -> Any:
-        def run(cursor: Any) -> Any:
-            return [cursor.execute(statement).fetchall() for statement in statements][-1]
+        def run(connection: DuckDBConnection) -> Any:
+            return [connection.rows(statement) for statement in statements][-1]
 
-        return await store.memory._writer.run(run)  # type: ignore[attr-defined]
+        return await engine_of(store).write(run)
 
     return spoil
 
@@ -271,7 +274,7 @@ async def test_findings_are_bounded(memory: Any, check: Any, fix: Any) -> None:
 
 async def test_a_read_only_database_is_checked_too(memory: Any, store: Store, tmp_path: Path) -> None:
     await store.close()
-    reading = Store.open(tmp_path, read_only=True)
+    reading = open_store(tmp_path, read_only=True)
     assert await memory_findings(reading) == []
     await reading.close()
     with duckdb.connect(str(tmp_path / "cuebook.duckdb"), read_only=True) as connection:

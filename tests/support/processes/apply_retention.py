@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Literal, cast
 
 from store.interface.retention_rows import Policy
-from store.store import Store
+from store.open_store import open_store
 
 
 async def main(folder: Path, now: datetime, action: Literal["redact", "delete"]) -> None:
     policies = [Policy(after_days=30, action=action)]
-    store = Store.open(folder)
+    store = open_store(folder)
     for due in await store.retention.due(policies, now):
         await store.retention.apply(due.tenant, [due.session_id], policies, now)
         print(due.session_id, flush=True)

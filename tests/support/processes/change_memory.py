@@ -27,6 +27,7 @@ from api.metrics import Metrics
 from api.settings import Settings
 from runtime.memory.summarizers import ExtractiveSummarizer
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
+from store.open_store import open_store
 from store.store import Store
 from store.vectors.index import VectorIndex
 from store.vectors.matrix import unit_rows
@@ -46,7 +47,7 @@ async def _plans(tenant: str, digest: str) -> MemoryPlan:
 async def opened(folder: Path) -> AsyncIterator[tuple[Store, MemorySystem]]:
     """Return the memory of a folder, with the work on it under way."""
     settings = Settings(data=folder / "data", embedder=f"hashed:{DIMENSION}")
-    store = Store.open(folder / "data")
+    store = open_store(folder / "data")
     memory_system = create_memory(
         store,
         settings,

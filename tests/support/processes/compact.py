@@ -12,11 +12,11 @@ from pathlib import Path
 
 from store.interface.errors import StoreUnavailable
 from store.interface.private_files import FILE_NAME
-from store.store import Store
+from store.open_store import open_store
 
 
 async def die_at(folder: Path, number: int) -> None:
-    store = Store.open(folder)
+    store = open_store(folder)
     steps: list[str] = []
 
     def begin(step: str) -> None:
@@ -35,7 +35,7 @@ def left(folder: Path) -> list[str]:
 
 
 async def fill_the_disk(folder: Path) -> None:
-    store = Store.open(folder)
+    store = open_store(folder)
     half = (folder / FILE_NAME).stat().st_size // 2
     resource.setrlimit(resource.RLIMIT_FSIZE, (half, resource.RLIM_INFINITY))
     try:

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 from store.interface.errors import StoreUnavailable
-from store.store import Store
+from store.open_store import open_store
 from tests.support.store_rows import Conversation
 
 
 async def main(folder: Path) -> None:
-    store = Store.open(folder)
+    store = open_store(folder)
     conversation = Conversation()
     await conversation.create(store)
     log = folder / "cuebook.duckdb.wal"

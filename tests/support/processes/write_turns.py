@@ -4,6 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from store.open_store import open_store
 from store.store import Store
 from tests.support.store_rows import Conversation
 
@@ -17,7 +18,7 @@ async def converse(store: Store, conversation: Conversation) -> None:
 
 
 async def main(folder: Path) -> None:
-    store = Store.open(folder)
+    store = open_store(folder)
     print("open", flush=True)
     await asyncio.gather(*(converse(store, Conversation()) for _ in range(4)))
 

@@ -21,7 +21,7 @@ from api.testing.simulation.simulated_session import TurnSettings
 from api.testing.simulation.visits import LoadProfile
 from api.timestamps import utc_now
 from runtime.state.limits import Limits
-from store.store import Store
+from store.open_store import open_store
 
 UNTIL = datetime(2026, 3, 4, tzinfo=UTC)
 SCRIPTS = [EXAMPLES / "check_in", EXAMPLES / "winding_down.yaml", EXAMPLES / "sleep_followup_zh.yaml"]
@@ -66,7 +66,7 @@ phases:
 async def simulated(folder: Path, scripts: Sequence[Path], *, jobs: int = 1, **changes: Any) -> SimulationCounts:
     """Simulate traffic into a folder."""
     profile = LoadProfile(**{"sessions": 24, "users": 8, "days": 14, "seed": 5, "ends_at": UNTIL} | changes)
-    store, counted = Store.open(folder), SimulationCounts()
+    store, counted = open_store(folder), SimulationCounts()
     try:
         await simulate(store, profile, read_scripts(scripts), TurnSettings(), jobs, counted)
     finally:
@@ -137,7 +137,7 @@ def test_questions_in_any_language_are_answered(traffic: Path) -> None:
 
 
 async def test_replay_reproduces_simulated_sessions(traffic: Path) -> None:
-    store = Store.open(traffic, read_only=True)
+    store = open_store(traffic, read_only=True)
     try:
         source = ReplaySource(store, Catalog(store, utc_now), Limits())
         for row in (await store.sessions.page(TENANT, limit=50)).rows:
@@ -163,7 +163,7 @@ async def test_sessions_sleep_are_reminded_and_expire_on_the_virtual_clock(tmp_p
     kinds = ask(folder, "SELECT data ->> 'timer_id', count(*) FROM events WHERE kind = 'timer' GROUP BY ALL")
     fired = {timer_id.split("/")[-1]: count for timer_id, count in kinds}
     assert len(fired) == 3, fired  # the wait, the reminder and the expiry
-    store = Store.open(folder, read_only=True)
+    store = open_store(folder, read_only=True)
     try:
         source = ReplaySource(store, Catalog(store, utc_now), Limits())
         for row in (await store.sessions.page(TENANT, limit=50)).rows:
@@ -228,7 +228,7 @@ async def test_a_second_version_replaces_the_first_halfway(tmp_path: Path) -> No
 
 
 async def test_a_cancelled_simulation_leaves_complete_sessions(tmp_path: Path) -> None:
-    counted, store = SimulationCounts(), Store.open(tmp_path)
+    counted, store = SimulationCounts(), open_store(tmp_path)
     profile = LoadProfile(sessions=100_000, users=9_000, days=14, seed=5, ends_at=UNTIL)
     some = asyncio.Event()
     simulating = asyncio.create_task(

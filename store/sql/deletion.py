@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from store.duckdb.fetch import Cursor
-from store.duckdb.insert import insert
-from store.duckdb.short_term_sql import REMOVE_DANGLING
-from store.duckdb.variables import merge_writes
+import msgspec
+
 from store.interface.admission import SessionId
+from store.interface.encoding import encode
 from store.interface.maintenance_rows import ErasureResult
 from store.interface.rows import ErasureRow
+from store.sql.connection import OF_SESSION, Connection, Scalar, exists, of_session
 
 _ROWS = "count(*)"
 OF_SESSIONS = "tenant = $tenant AND session_id IN (SELECT unnest($sessions::UUID[]))"
@@ -63,57 +63,58 @@ OWNED = (
 """
 
 
-def delete_rows_of(cursor: Cursor, table: str, sessions: Iterable[SessionId]) -> None:
+_OF_USER = "tenant = $tenant AND user_id = $user_id"
+
+
+def delete_rows_of(connection: Connection, table: str, sessions: Iterable[SessionId]) -> None:
     """Delete the rows of these sessions from one table. Within a transaction."""
     tenants, session_ids = zip(*sessions, strict=True)
-    cursor.execute(
+    connection.change(
         f"""DELETE FROM {table} WHERE session_id IN (SELECT unnest($sessions::UUID[]))
-            AND (tenant, session_id::VARCHAR) IN (SELECT (unnest($tenants), unnest($sessions)))""",  # noqa: S608
+            AND (tenant, session_id) IN (SELECT unnest($tenants::VARCHAR[]), unnest($sessions::UUID[]))""",  # noqa: S608
         {"tenants": list(tenants), "sessions": list(session_ids)},
     )
 
 
-def delete_session(cursor: Cursor, tenant: str, session_id: str) -> bool:
+def delete_session(connection: Connection, tenant: str, session_id: str) -> bool:
     """Delete all rows of a session; return false if there is no such session. Within a transaction."""
-    started = cursor.execute(
-        "SELECT 1 FROM session_starts WHERE tenant = ? AND session_id = try_cast(? AS UUID)", [tenant, session_id]
-    ).fetchall()
+    started = exists(connection, "session_starts", OF_SESSION, of_session(tenant, session_id))
     if started:
-        delete_sessions(cursor, tenant, [session_id])
-    return bool(started)
+        delete_sessions(connection, tenant, [session_id])
+    return started
 
 
-def delete_sessions(cursor: Cursor, tenant: str, session_ids: list[str]) -> list[str]:
+def delete_sessions(connection: Connection, tenant: str, session_ids: list[str]) -> list[str]:
     """Delete all rows of sessions; return the users whose memory contained rows of them. Within a transaction.
 
     The values of global variables that the sessions wrote stay.
     """
-    merge_writes(cursor)
-    users = delete_memory_of(cursor, tenant, session_ids)
-    _remove(cursor, [owned for owned in OWNED if owned.by_session], tenant, session_ids, None)
+    connection.prepare_change(tenant, session_ids)
+    users = delete_memory_of(connection, tenant, session_ids)
+    _remove(connection, [owned for owned in OWNED if owned.by_session], tenant, session_ids, None)
     return users
 
 
 _OF_MEMORY = [owned for owned in OWNED if owned.by_session and owned.table.startswith("memory_")]
 
 
-def delete_memory_of(cursor: Cursor, tenant: str, session_ids: list[str]) -> list[str]:
+def delete_memory_of(connection: Connection, tenant: str, session_ids: list[str]) -> list[str]:
     """Delete the memory rows of sessions; return the users whose memory contained them. Within a transaction."""
     either = " UNION ".join(f"SELECT user_id FROM {owned.table} WHERE {OF_SESSIONS}" for owned in _OF_MEMORY)  # noqa: S608
-    found = cursor.execute(f"{either} ORDER BY user_id", {"tenant": tenant, "sessions": session_ids}).fetchall()
+    found = connection.rows(f"{either} ORDER BY user_id", {"tenant": tenant, "sessions": session_ids})
     users = [user_id for (user_id,) in found]
     if users:
-        _restore_validity(cursor, tenant, session_ids)
-        _remove_summaries_of(cursor, tenant, session_ids)
-        _remove(cursor, _OF_MEMORY, tenant, session_ids, None)
+        _restore_validity(connection, tenant, session_ids)
+        _remove_summaries_of(connection, tenant, session_ids)
+        _remove(connection, _OF_MEMORY, tenant, session_ids, None)
     for user_id in users:
-        cursor.execute(REMOVE_DANGLING, {"tenant": tenant, "user_id": user_id})
+        remove_dangling(connection, tenant, user_id)
     return users
 
 
-def _restore_validity(cursor: Cursor, tenant: str, session_ids: list[str]) -> None:
+def _restore_validity(connection: Connection, tenant: str, session_ids: list[str]) -> None:
     """Make units valid again that units of the sessions superseded, so that a search finds the earlier fact again."""
-    cursor.execute(
+    connection.change(
         f"""UPDATE memory_unit_rows SET superseded_by = NULL, valid_to = NULL
         FROM (SELECT user_id, unit_id FROM memory_unit_rows WHERE {OF_SESSIONS}) AS removed
         WHERE memory_unit_rows.tenant = $tenant AND memory_unit_rows.user_id = removed.user_id
@@ -122,7 +123,7 @@ def _restore_validity(cursor: Cursor, tenant: str, session_ids: list[str]) -> No
     )
 
 
-def _remove_summaries_of(cursor: Cursor, tenant: str, session_ids: list[str]) -> None:
+def _remove_summaries_of(connection: Connection, tenant: str, session_ids: list[str]) -> None:
     """Delete the summaries of the users' whole memories, since they cover the sessions, and mark them as stale.
 
     A stale summary is written again later.
@@ -130,57 +131,99 @@ def _remove_summaries_of(cursor: Cursor, tenant: str, session_ids: list[str]) ->
     of_user = f"tenant = $tenant AND user_id IN (SELECT user_id FROM memory_groups WHERE {OF_SESSIONS})"  # noqa: S608
     parameters = {"tenant": tenant, "sessions": session_ids}
     above = f"SELECT user_id, sequence FROM memory_unit_rows WHERE {of_user} AND rank = 2"  # noqa: S608
-    if not cursor.execute(above, parameters).fetchall():
+    if not connection.rows(above, parameters):
         return
-    cursor.execute(f"UPDATE memory_owners SET is_stale = true WHERE {of_user}", parameters)  # noqa: S608
-    cursor.execute(
+    connection.change(f"UPDATE memory_owners SET is_stale = true WHERE {of_user}", parameters)  # noqa: S608
+    connection.change(
         f"DELETE FROM memory_vectors WHERE {of_user} AND (user_id, sequence) IN ({above})",  # noqa: S608
         parameters,
     )
-    cursor.execute(f"DELETE FROM memory_unit_rows WHERE {of_user} AND rank = 2", parameters)  # noqa: S608
-    cursor.execute(
+    connection.change(f"DELETE FROM memory_unit_rows WHERE {of_user} AND rank = 2", parameters)  # noqa: S608
+    connection.change(
         f"UPDATE memory_unit_rows SET parent_id = NULL WHERE {of_user} AND rank = 1 AND unit_id = group_id",  # noqa: S608
         parameters,
     )
 
 
-def sessions_of_user(cursor: Cursor, tenant: str, user_id: str) -> list[str]:
+def remove_dangling(connection: Connection, tenant: str, user_id: str) -> None:
+    """Remove units that no longer exist from the short-term memory of a user's groups. Within a transaction."""
+    user = {"tenant": tenant, "user_id": user_id}
+    groups = connection.rows(
+        f"SELECT group_id, short_term::VARCHAR FROM memory_groups WHERE {_OF_USER} AND short_term IS NOT NULL",  # noqa: S608
+        user,
+    )
+    if not groups:
+        return
+    found = connection.rows(f"SELECT sequence FROM memory_unit_rows WHERE {_OF_USER}", user)  # noqa: S608
+    existing = {sequence for (sequence,) in found}
+    for group_id, text in groups:
+        state: dict[str, Any] = msgspec.json.decode(text)
+        remaining = _remaining(state, existing)
+        if remaining != state:
+            connection.change(
+                f"""UPDATE memory_groups SET short_term = $short_term::JSON
+                WHERE {_OF_USER} AND group_id = $group_id""",  # noqa: S608
+                {**user, "group_id": group_id, "short_term": encode(remaining).decode()},
+            )
+
+
+def _remaining(state: dict[str, Any], existing: set[int]) -> dict[str, Any]:
+    working = state.get("working")
+    if not isinstance(working, dict):
+        return state
+    lists = {
+        name: [each for each in value if each in existing] if isinstance(value, list) else value
+        for name, value in working.items()
+    }
+    return {**state, "working": lists}
+
+
+def sessions_of_user(connection: Connection, tenant: str, user_id: str) -> list[str]:
     """Return the ids of all sessions of a user that have any rows, including sessions that were never created."""
-    parts = [
-        f"SELECT session_id FROM {owned.table} WHERE tenant = $tenant AND user_id = $user_id"  # noqa: S608
+    parts = " UNION ".join(
+        f"SELECT session_id FROM {owned.table} WHERE {_OF_USER} AND session_id IS NOT NULL"  # noqa: S608
         for owned in OWNED
         if owned.by_session and owned.by_user
-    ]
-    found = cursor.execute(
-        f"SELECT DISTINCT session_id::VARCHAR AS id FROM ({' UNION ALL '.join(parts)}) WHERE id IS NOT NULL",  # noqa: S608
+    )
+    found = connection.rows(
+        f"SELECT session_id::VARCHAR FROM ({parts}) AS found",  # noqa: S608
         {"tenant": tenant, "user_id": user_id},
-    ).fetchall()
+    )
     return sorted(session_id for (session_id,) in found)
 
 
-def erase_user(cursor: Cursor, tenant: str, user_id: str, receipt_id: str, erased_at: datetime) -> ErasureResult:
+def erase_user(
+    connection: Connection, tenant: str, user_id: str, receipt_id: str, erased_at: datetime
+) -> ErasureResult:
     """Delete all rows of a user and of that user's sessions, and insert a receipt. Within a transaction."""
-    merge_writes(cursor)
-    sessions = sessions_of_user(cursor, tenant, user_id)
-    counts = _remove(cursor, OWNED, tenant, sessions, user_id)
-    insert(cursor, "erasures", ErasureRow(tenant, receipt_id, erased_at, counts))
+    sessions = sessions_of_user(connection, tenant, user_id)
+    connection.prepare_change(tenant, sessions)
+    counts = _remove(connection, OWNED, tenant, sessions, user_id)
+    connection.insert("erasures", [ErasureRow(tenant, receipt_id, erased_at, counts)])
     return ErasureResult(sessions, counts)
 
 
 def _remove(
-    cursor: Cursor, tables: tuple[Owned, ...] | list[Owned], tenant: str, sessions: list[str], user_id: str | None
+    connection: Connection,
+    tables: tuple[Owned, ...] | list[Owned],
+    tenant: str,
+    sessions: list[str],
+    user_id: str | None,
 ) -> dict[str, int]:
     """Delete the rows of these sessions, and of the user if `user_id` is set; return the counts by kind."""
     counts = {kind: 0 for owned in tables for kind in owned.counted}
+    of_sessions = {"tenant": tenant, "sessions": sessions}
     for owned in tables:
         which = _condition(owned)
-        values = (("sessions", sessions), ("user_id", user_id))
+        values: tuple[tuple[str, list[str] | Scalar], ...] = (("sessions", sessions), ("user_id", user_id))
         parameters = {"tenant": tenant} | {name: value for name, value in values if f"${name}" in which}
-        counting = ", ".join(f"coalesce({count}, 0)::BIGINT" for count in owned.counted.values())
-        found = cursor.execute(f"SELECT {counting} FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
-        for kind, count in zip(owned.counted, found.fetchall()[0], strict=True):
+        counting = ", ".join(f"coalesce({counted}, 0)::BIGINT" for counted in owned.counted.values())
+        (found,) = connection.rows(f"SELECT {counting} FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
+        for kind, count in zip(owned.counted, found, strict=True):
             counts[kind] += count
-        cursor.execute(f"DELETE FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
+        connection.change(f"DELETE FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
+    for table in connection.derived_tables:
+        connection.change(f"DELETE FROM {table} WHERE {OF_SESSIONS}", of_sessions)  # noqa: S608
     return counts
 
 

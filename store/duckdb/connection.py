@@ -1,0 +1,79 @@
+"""The connection to a DuckDB database: a cursor for one thread, as the SQL of `store.sql` uses it."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import msgspec
+
+from store.duckdb.fetch import Cursor, fetch
+from store.duckdb.insert import as_list, insert_statement
+from store.duckdb.variables import merge_writes
+from store.interface.encoding import encode
+from store.sql.connection import Parameters
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R", bound=msgspec.Struct)
+GROUP_ROWS_MAX = 1_000
+"""Rows per statement: enough to share the cost of a statement, few enough that its one parameter stays small."""
+GROUP_BYTES_MAX = 4_000_000
+
+
+class DuckDBConnection:
+    """A cursor, as the SQL that every database executes uses it."""
+
+    derived_tables: Sequence[str] = ()
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self._inserts: dict[str, str] = {}
+
+    def rows(self, select: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
+        """Return the rows of a SELECT."""
+        return self.cursor.execute(select, parameters or {}).fetchall()
+
+    def fetch(self, row: type[R], select: str, parameters: Parameters | None = None) -> list[R]:
+        """Return the rows of a SELECT whose columns are the fields of a row; other columns are ignored."""
+        return fetch(self.cursor, row, select, parameters or {})
+
+    def change(self, statement: str, parameters: Parameters | None = None) -> int:
+        """Execute an INSERT, UPDATE or DELETE; return the number of its rows."""
+        return int(self.cursor.execute(statement, parameters or {}).fetchall()[0][0])
+
+    def insert(self, table: str, rows: Sequence[msgspec.Struct]) -> None:
+        """Insert any number of rows, in statements of a bounded size. Raises RowRefused."""
+        if table not in self._inserts:
+            self._inserts[table] = insert_statement(self.cursor, table)
+        for group in _groups(map(encode, rows)):
+            self.cursor.execute(self._inserts[table], [as_list(group)])
+
+    def prepare_change(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Merge the writes of all turns into the table of users' variables. There is no other writer."""
+        merge_writes(self.cursor)
+
+    def derive(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Nothing is derived."""
+
+
+def _groups(documents: Iterable[bytes]) -> Iterator[list[bytes]]:
+    group: list[bytes] = []
+    size = 0
+    for document in documents:
+        if group and (len(group) == GROUP_ROWS_MAX or size + len(document) > GROUP_BYTES_MAX):
+            yield group
+            group, size = [], 0
+        group.append(document)
+        size += len(document)
+    if group:
+        yield group
+
+
+def with_cursor(function: Callable[Concatenate[Cursor, P], T]) -> Callable[Concatenate[DuckDBConnection, P], T]:
+    """Return a function with a connection that runs one with DuckDB's cursor."""
+
+    @wraps(function)
+    def run(connection: DuckDBConnection, /, *args: P.args, **options: P.kwargs) -> T:
+        return function(connection.cursor, *args, **options)
+
+    return run

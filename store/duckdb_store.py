@@ -1,0 +1,100 @@
+"""The store over DuckDB: one open database file."""
+
+import asyncio
+from pathlib import Path
+from typing import Self
+
+from store.analytics.duckdb_analytics import DuckDBAnalytics
+from store.duckdb.database import Database
+from store.duckdb.engine import DuckDBEngine
+from store.duckdb.readers import READ_TIMEOUT_S, Readers
+from store.duckdb.repositories import (
+    DuckDBMaintenance,
+    DuckDBMemories,
+    DuckDBRetention,
+    DuckDBSessions,
+    DuckDBTurns,
+)
+from store.duckdb.writer import Writer
+from store.interface.errors import StoreUnavailable
+from store.sql.repositories import Delivery, Keys, Participants, Reviews, Scripts, Timers
+from store.store import LAG_MAX_S, Store
+from store.verification.duckdb_verification import DuckDBVerification
+
+
+class DuckDBStore(Store):
+    """Open and close one database file."""
+
+    def __init__(self, engine: DuckDBEngine) -> None:
+        self._engine = engine
+        self.turns = DuckDBTurns(engine)
+        self.sessions = DuckDBSessions(engine)
+        self.scripts = Scripts(engine)
+        self.memory = DuckDBMemories(engine)
+        self.timers = Timers(engine)
+        self.delivery = Delivery(engine)
+        self.keys = Keys(engine)
+        self.participants = Participants(engine)
+        self.maintenance = DuckDBMaintenance(engine)
+        self.reviews = Reviews(engine)
+        self.retention = DuckDBRetention(engine)
+        self.analytics = DuckDBAnalytics(engine)
+        self.verification = DuckDBVerification(engine)
+
+    @classmethod
+    def open(cls, folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Self:
+        """Open the database of a data folder; create or migrate it if necessary. Blocks. Raises as Database.open."""
+        database = Database.open(folder, read_only=read_only)
+        writer = None if read_only else Writer(database)
+        return cls(DuckDBEngine(database, Readers(database, read_timeout_s), writer))
+
+    async def close(self) -> None:
+        """Stop a compaction or backup, write the queued writes, close the file.
+
+        Raises StoreUnavailable if the writer hangs.
+        """
+        await self.maintenance.stop_copy()
+        try:
+            if self._engine.writer_or_none is not None:
+                await self._engine.writer_or_none.close()
+        finally:
+            await asyncio.to_thread(self._engine.readers.close)
+            self._engine.database.close()
+
+    @property
+    def writer_lag_s(self) -> float:
+        """Seconds since the writing of the current group of turns began; 0 if nothing is being written."""
+        writer = self._engine.writer_or_none
+        return 0.0 if writer is None else writer.lag_s
+
+    @property
+    def writes_waiting(self) -> int:
+        """The number of writes that wait for the writing thread."""
+        writer = self._engine.writer_or_none
+        return 0 if writer is None else writer.waiting
+
+    def ready(self) -> str | None:
+        """Return None if turns can be written, otherwise the reason why not."""
+        if self._engine.writer_or_none is None:
+            return "the database is open read-only"
+        lost = self.lost() or self.lost_commits()
+        if lost is not None:
+            return lost
+        compaction = self.maintenance.compaction
+        if self.writer_lag_s > LAG_MAX_S and compaction is not None:
+            return f"the database is being compacted: {compaction.step}"
+        if self.writer_lag_s > LAG_MAX_S:
+            return f"a write has taken {self.writer_lag_s:.0f} s"
+        return self._engine.writer_or_none.failure
+
+    def lost(self) -> str | None:
+        """Return an error message if the database file is no longer at its path, so nothing is written; else None."""
+        try:
+            self._engine.database.require_file()
+        except StoreUnavailable as lost:
+            return str(lost)
+        return None
+
+    def lost_commits(self) -> str | None:
+        """Return an error message if acknowledged commits are missing in the database, else None."""
+        return self._engine.database.lost_commits()

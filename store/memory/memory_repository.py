@@ -1,0 +1,30 @@
+"""The repository of memories. What each method does is said in the protocol `store.interface…MemoryRepository`."""
+
+from store.memory import calls, imports, queries
+from store.memory.changes import apply_change
+from store.sql.repository import C, Repository, reads, writes
+
+
+class Memories(Repository[C]):
+    """Read and write memories. Only filters are evaluated differently in each database."""
+
+    change = writes(apply_change)
+    import_units = writes(imports.import_units)
+    begin_call = writes(calls.begin_call)
+    end_call = writes(calls.end_call)
+    owner = reads(queries.owner)
+    groups = reads(queries.groups)
+    units = reads(queries.units)
+    vectors = reads(queries.vectors)
+    stamp = reads(imports.stamp)
+    existing_ids = reads(imports.existing_ids)
+    stale_embeddings = reads(queries.stale_embeddings)
+    embedders = reads(queries.embedders)
+    pending_ingest = reads(queries.pending_ingest)
+    admissible = reads(queries.admissible)
+    jobs = reads(queries.jobs)
+    job = reads(queries.job)
+    unfinished_jobs = reads(queries.unfinished_jobs)
+    unfinished_jobs_of_all = reads(queries.unfinished_jobs_of_all)
+    owners_of_all = reads(queries.owners_of_all)
+    owners_behind_of_all = reads(queries.owners_behind_of_all)

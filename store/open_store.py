@@ -1,0 +1,17 @@
+"""Open the store of a data folder."""
+
+from pathlib import Path
+
+from store.duckdb.readers import READ_TIMEOUT_S
+from store.duckdb.restore import restore_database as restore_database
+from store.duckdb_store import DuckDBStore
+from store.store import Store
+
+
+def open_store(folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Store:
+    """Open the database of a data folder; create or migrate it if necessary. Blocks.
+
+    Raises DatabaseLocked, DatabaseUnreadable, DatabaseTooNew, MigrationChanged, and with `read_only` also
+    DatabaseTooOld.
+    """
+    return DuckDBStore.open(folder, read_only=read_only, read_timeout_s=read_timeout_s)

@@ -1,0 +1,1 @@
+"""SQL that every database of the store executes, over the protocol `store.sql.connection.Connection`."""

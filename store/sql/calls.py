@@ -1,0 +1,94 @@
+"""Calls of language models: journaled while a turn runs, settled when it is committed, and listed."""
+
+from datetime import datetime
+
+from store.interface.pages import Page
+from store.interface.rows import CallRow, SettledCallRow, SpentRow
+from store.interface.settlement import Settlement, last_rows, settled_calls
+from store.sql.connection import OF_SESSION, Connection, Parameters, Scalar, exists, fetch_page, of_session
+
+UNSETTLED_MAX = 500
+"""Maximum number of calls of one turn that are read: the latest ones."""
+
+_COLUMNS = ", ".join(SettledCallRow.__struct_fields__)
+_WITHHELD = {"reply": "NULL::JSON AS reply", "prompt": "NULL::VARCHAR AS prompt"}
+_JOURNAL_COLUMNS = ", ".join(_WITHHELD.get(name, name) for name in SettledCallRow.__struct_fields__)
+
+
+def journaled(columns: str, which: str = "true") -> str:
+    """Return SQL for the journaled calls that meet a condition, each once, with its result if it has one."""
+    return f"""SELECT DISTINCT ON (call_id) {columns} FROM call_journal WHERE {which}
+        ORDER BY call_id, ended_at NULLS LAST"""  # noqa: S608
+
+
+def settle(connection: Connection, settlements: list[Settlement]) -> None:
+    """Move the journaled calls of these turns' sessions to the settled calls. Within a transaction.
+
+    The rows pass through Python, because DuckDB 2.0 damaged its memory now and then when one INSERT joined, numbered
+    and changed the journal's rows.
+    """
+    # the columns are compared, not the pair of them: with a list of pairs, DuckDB joins the table
+    numbers = range(len(settlements))
+    sessions = " OR ".join(f"(tenant = $tenant_{each} AND session_id = $session_{each}::UUID)" for each in numbers)
+    values: dict[str, Scalar] = {}
+    for number, each in enumerate(settlements):
+        values |= {f"tenant_{number}": each.tenant, f"session_{number}": each.session_id}
+    logged = connection.fetch(CallRow, f"SELECT * FROM call_journal WHERE {sessions}", values)  # noqa: S608
+    if not logged:
+        return
+    connection.insert("settled_calls", list(settled_calls(logged, settlements)))
+    connection.change(f"DELETE FROM call_journal WHERE {sessions}", values)  # noqa: S608
+
+
+def unsettled_calls(connection: Connection, tenant: str, session_id: str) -> list[CallRow]:
+    """Return the last calls that attempts at a session's next turn have made, in order; at most UNSETTLED_MAX."""
+    parameters = of_session(tenant, session_id)
+    if not exists(connection, "call_journal", OF_SESSION, parameters):
+        return []
+    select = f"SELECT * FROM call_journal WHERE {OF_SESSION} ORDER BY number DESC LIMIT {2 * UNSETTLED_MAX}"  # noqa: S608
+    return last_rows(connection.fetch(CallRow, select, parameters))[:UNSETTLED_MAX][::-1]
+
+
+def calls(
+    connection: Connection, tenant: str, session_id: str, *, limit: int = 100, cursor: str | None = None
+) -> Page[SettledCallRow]:
+    """Return a page of a session's calls, in the order they were made. Prompts and replies are returned for settled
+    calls only."""
+    select = f"""
+        SELECT * FROM (
+            SELECT {_COLUMNS} FROM settled_calls WHERE {OF_SESSION}
+            UNION ALL SELECT * FROM ({journaled(_JOURNAL_COLUMNS, OF_SESSION)}) AS journal
+        ) AS found
+        WHERE $after_time::TIMESTAMPTZ IS NULL OR (started_at, call_id) > ($after_time::TIMESTAMPTZ, $after_id)
+        ORDER BY started_at, call_id LIMIT $limit"""  # noqa: S608
+    return fetch_page(
+        connection,
+        SettledCallRow,
+        select,
+        of_session(tenant, session_id),
+        limit,
+        cursor,
+        lambda row: (row.started_at, row.call_id),
+    )
+
+
+def spent(
+    connection: Connection, tenant: str, since: datetime, until: datetime, user_id: str | None = None
+) -> SpentRow:
+    """Return the usage of a tenant's or one user's calls that started in a time range, including calls for memory."""
+    # calls of tools have no tokens and no price, and budgets count calls of models
+    which = """purpose != 'tool' AND tenant = $tenant
+        AND started_at >= $since::TIMESTAMPTZ AND started_at < $until::TIMESTAMPTZ
+        AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)"""
+    columns = "attempts, input_tokens, output_tokens, cost"
+    select = f"""
+        SELECT count(*) FILTER (WHERE attempts IS DISTINCT FROM 0) AS calls,
+            coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0)::BIGINT AS tokens,
+            coalesce(sum(cost), 0) AS cost
+        FROM (
+            SELECT {columns} FROM settled_calls WHERE {which}
+            UNION ALL SELECT * FROM ({journaled(columns, which)}) AS journal
+            UNION ALL SELECT {columns} FROM memory_calls WHERE {which}
+        ) AS every"""  # noqa: S608
+    between: Parameters = {"tenant": tenant, "user_id": user_id, "since": since.isoformat(), "until": until.isoformat()}
+    return connection.fetch(SpentRow, select, between)[0]

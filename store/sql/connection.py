@@ -1,0 +1,129 @@
+"""A connection to a database, as the SQL that every database executes uses it; and reads that are built on it.
+
+Statements have named parameters, `$name`. A time is passed as ISO 8601 text and cast to TIMESTAMPTZ, the id of a
+session as text and cast to UUID.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from store.interface.errors import StoreUnavailable
+from store.interface.pages import Page, bounded, cursor_of, position_of
+
+Scalar: TypeAlias = str | int | float | bytes | datetime | None
+Parameters: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
+R = TypeVar("R", bound=msgspec.Struct)
+T = TypeVar("T")
+
+NO_SESSION = str(UUID(int=0))
+"""An id that no session has, in place of an id that is not a UUID."""
+
+
+class Connection(Protocol):
+    """A connection within one thread. A method of a repository that writes has it in a transaction."""
+
+    derived_tables: Sequence[str]
+    """The tables with a `session_id` that only this database has, derived from other tables."""
+
+    def rows(self, select: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
+        """Return the rows of a SELECT."""
+
+    def fetch(self, row: type[R], select: str, parameters: Parameters | None = None) -> list[R]:
+        """Return the rows of a SELECT whose columns are the fields of a row; other columns are ignored."""
+
+    def change(self, statement: str, parameters: Parameters | None = None) -> int:
+        """Execute an INSERT, UPDATE or DELETE; return the number of its rows."""
+
+    def insert(self, table: str, rows: Sequence[msgspec.Struct]) -> None:
+        """Insert any number of rows, whose fields are columns of the table. Raises RowRefused."""
+
+    def prepare_change(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Prepare these sessions for a change or deletion of their turns: no other transaction may add one meanwhile,
+        and the table of users' variables must have what they wrote.
+        """
+
+    def derive(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Insert the rows of the derived tables for new sessions."""
+
+
+def as_uuid(text: str) -> str:
+    """Return the id of a session as a parameter; NO_SESSION if it is not a UUID."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return NO_SESSION
+
+
+OF_SESSION = "tenant = $tenant AND session_id = $session_id::UUID"
+"""SQL condition for the rows of the session of `of_session`."""
+
+
+def of_session(tenant: str, session_id: str) -> dict[str, Scalar | Sequence[Scalar]]:
+    """Return the parameters of OF_SESSION."""
+    return {"tenant": tenant, "session_id": as_uuid(session_id)}
+
+
+def fetch_one(connection: Connection, row: type[R], select: str, parameters: Parameters) -> R | None:
+    """Return the first row of a SELECT, or None."""
+    rows = connection.fetch(row, select, parameters)
+    return rows[0] if rows else None
+
+
+def count(connection: Connection, which: str, parameters: Parameters) -> int:
+    """Return the number of rows; `which` is a table, and a condition."""
+    return int(connection.rows(f"SELECT count(*) FROM {which}", parameters)[0][0])  # noqa: S608
+
+
+def exists(connection: Connection, table: str, condition: str, parameters: Parameters) -> bool:
+    """Return whether a table has a row that meets a condition.
+
+    Asked first where there is rarely one, it saves most of the time of `fetch`, which is planning.
+    """
+    return bool(connection.rows(f"SELECT 1 FROM {table} WHERE {condition} LIMIT 1", parameters))  # noqa: S608
+
+
+def fetch_page(
+    connection: Connection,
+    row: type[R],
+    select: str,
+    parameters: Parameters,
+    limit: int,
+    after: str | None,
+    position: Callable[[R], tuple[datetime, str]],
+) -> Page[R]:
+    """Return a page of the rows of a SELECT.
+
+    The SELECT starts after the position `$after_time` and `$after_id`, which are null for the first page, and has at
+    most `$limit` rows: one more than the page, which shows that there is a next page. Raises CursorInvalid.
+    """
+    limit = bounded(limit)
+    start: dict[str, Scalar] = {"after_time": None, "after_id": None, "limit": limit + 1}
+    if after is not None:
+        moment, last = position_of(after, tuple[datetime, str])
+        start |= {"after_time": moment.isoformat(), "after_id": last}
+    rows = connection.fetch(row, select, {**parameters, **start})
+    return Page(rows[:limit], cursor_of(position(rows[limit - 1])) if len(rows) > limit else None)
+
+
+def decode(kind: type[T], text: str) -> T:
+    """Decode stored JSON. Raises StoreUnavailable if it cannot be decoded, which means that the file is damaged."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError as error:
+        raise StoreUnavailable(f"a stored row cannot be read: {error}") from error
+
+
+def rows_select(rows: Sequence[msgspec.Struct], types: Mapping[str, str]) -> tuple[str, dict[str, Sequence[Scalar]]]:
+    """Return a SELECT of given rows, and its parameters; `types` are the SQL types of the columns to select."""
+    columns = ", ".join(f"unnest($rows_{name}::VARCHAR[])::{kind} AS {name}" for name, kind in types.items())
+    return f"SELECT {columns}", {f"rows_{name}": [_text(getattr(row, name)) for row in rows] for name in types}
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    return value.isoformat() if isinstance(value, datetime) else str(value)

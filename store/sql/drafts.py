@@ -1,0 +1,71 @@
+"""Store and list the drafts of scripts."""
+
+from msgspec.structs import replace
+
+from store.interface.errors import DraftConflict, RowRefused
+from store.interface.pages import Page
+from store.interface.rows import DraftEntryRow, DraftRow
+from store.sql.connection import Connection, count, fetch_one, fetch_page
+
+DRAFTS_MAX = 1_000
+"""Maximum number of drafts of one tenant."""
+
+_ONE = "tenant = $tenant AND script_id = $script_id"
+
+
+def save_draft(connection: Connection, draft: DraftRow, expected: int | None) -> DraftRow:
+    """Add or replace the draft of a script; return it as stored, with a revision above the one before.
+
+    Raises DraftConflict unless there is the `expected` revision (0: no draft; None: any), RowRefused if the tenant has
+    DRAFTS_MAX. Within a transaction.
+    """
+    before = draft_of(connection, draft.tenant, draft.script_id)
+    actual = before.revision if before is not None else 0
+    if expected is not None and expected != actual:
+        raise DraftConflict(draft.script_id, expected, actual)
+    if before is None and count(connection, "drafts WHERE tenant = $tenant", {"tenant": draft.tenant}) >= DRAFTS_MAX:
+        raise RowRefused(f"there are {DRAFTS_MAX} drafts already; publish or delete some")
+    created_at = before.created_at if before is not None else draft.created_at
+    saved = replace(draft, revision=max(draft.revision, actual + 1), created_at=created_at)
+    _remove(connection, draft.tenant, draft.script_id)
+    connection.insert("drafts", [saved])
+    return saved
+
+
+def delete_draft(connection: Connection, tenant: str, script_id: str, expected: int | None = None) -> bool:
+    """Delete the draft of a script, if it has the `expected` revision; return whether there was one.
+
+    Raises DraftConflict. Within a transaction.
+    """
+    before = draft_of(connection, tenant, script_id)
+    if before is not None and expected is not None and expected != before.revision:
+        raise DraftConflict(script_id, expected, before.revision)
+    _remove(connection, tenant, script_id)
+    return before is not None
+
+
+def draft_of(connection: Connection, tenant: str, script_id: str) -> DraftRow | None:
+    """Return the draft of a script."""
+    select = f"SELECT * FROM drafts WHERE {_ONE}"  # noqa: S608
+    return fetch_one(connection, DraftRow, select, {"tenant": tenant, "script_id": script_id})
+
+
+def drafts(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[DraftEntryRow]:
+    """Return a page of a tenant's drafts without their texts, the last saved first."""
+    select = """
+        SELECT tenant, script_id, revision, base_version, created_at, updated_at FROM drafts WHERE tenant = $tenant
+            AND ($after_time::TIMESTAMPTZ IS NULL OR (updated_at, script_id) < ($after_time::TIMESTAMPTZ, $after_id))
+        ORDER BY updated_at DESC, script_id DESC LIMIT $limit"""
+    return fetch_page(
+        connection,
+        DraftEntryRow,
+        select,
+        {"tenant": tenant},
+        limit,
+        cursor,
+        lambda row: (row.updated_at, row.script_id),
+    )
+
+
+def _remove(connection: Connection, tenant: str, script_id: str) -> None:
+    connection.change(f"DELETE FROM drafts WHERE {_ONE}", {"tenant": tenant, "script_id": script_id})  # noqa: S608

@@ -1,0 +1,53 @@
+"""Store, list and revoke API keys. Only their digests are stored."""
+
+from datetime import datetime
+
+from store.interface.errors import RowRefused
+from store.interface.pages import Page
+from store.interface.rows import KeyRow, KnownKeys
+from store.sql.connection import Connection, count, fetch_page
+
+LIVE_MAX = 1_000
+"""Maximum number of keys of one tenant that are not revoked."""
+
+
+def known_keys(connection: Connection) -> KnownKeys:
+    """Return the keys of all tenants, because a request does not name the tenant of its key."""
+    live = connection.fetch(KeyRow, "SELECT * FROM api_keys WHERE revoked_at IS NULL")
+    return KnownKeys(live, count(connection, "api_keys", {}) > 0)
+
+
+def keys(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[KeyRow]:
+    """Return a page of a tenant's keys, the newest first, including revoked keys."""
+    select = """
+        SELECT * FROM api_keys
+        WHERE tenant = $tenant
+            AND ($after_time::TIMESTAMPTZ IS NULL OR (created_at, key_id) < ($after_time::TIMESTAMPTZ, $after_id))
+        ORDER BY created_at DESC, key_id DESC LIMIT $limit"""
+    return fetch_page(
+        connection, KeyRow, select, {"tenant": tenant}, limit, cursor, lambda row: (row.created_at, row.key_id)
+    )
+
+
+def add_key(connection: Connection, key: KeyRow) -> None:
+    """Add a key. Raises RowRefused if its tenant already has LIVE_MAX. Within a transaction."""
+    if count(connection, "api_keys WHERE tenant = $tenant AND revoked_at IS NULL", {"tenant": key.tenant}) >= LIVE_MAX:
+        raise RowRefused(f"there are {LIVE_MAX} keys already; revoke some")
+    connection.insert("api_keys", [key])
+
+
+def revoke_key(connection: Connection, tenant: str, key_id: str, now: datetime) -> None:
+    """Revoke a key; a revoked key is not changed. Within a transaction."""
+    connection.change(
+        """UPDATE api_keys SET revoked_at = $now::TIMESTAMPTZ
+        WHERE tenant = $tenant AND key_id = $key_id AND revoked_at IS NULL""",
+        {"tenant": tenant, "key_id": key_id, "now": now.isoformat()},
+    )
+
+
+def note_key_use(connection: Connection, tenant: str, key_id: str, now: datetime) -> None:
+    """Store when a key was last used. Within a transaction."""
+    connection.change(
+        "UPDATE api_keys SET last_used_at = $now::TIMESTAMPTZ WHERE tenant = $tenant AND key_id = $key_id",
+        {"tenant": tenant, "key_id": key_id, "now": now.isoformat()},
+    )

@@ -1,0 +1,153 @@
+"""Store, list and revoke links and participants."""
+
+from datetime import datetime
+
+from store.interface.encoding import encode
+from store.interface.errors import IdTaken, RowRefused
+from store.interface.pages import Page
+from store.interface.participant_rows import LinkRow, ParticipantRow, PushSubscription
+from store.sql.connection import OF_SESSION, Connection, Scalar, count, fetch_one, fetch_page, of_session
+
+LINKS_MAX = 1_000
+"""Maximum number of links of one tenant that are not revoked."""
+
+_LINKS = "SELECT * FROM links"
+_PARTICIPANTS = "SELECT * FROM participants"
+_HAS_ACCESS = """revoked_at IS NULL
+    AND (link_id IS NULL OR link_id IN (SELECT link_id FROM links WHERE revoked_at IS NULL))"""
+_SET_PUSH = """UPDATE participants SET push = $push::JSON WHERE tenant = $tenant AND participant_id = $participant_id
+    AND ($of::VARCHAR IS NULL OR push->>'endpoint' = $of)"""
+_REVOKE = "SET revoked_at = $now::TIMESTAMPTZ WHERE tenant = $tenant AND revoked_at IS NULL"
+
+
+def add_link(connection: Connection, link: LinkRow) -> None:
+    """Add a link. Raises RowRefused if its tenant has LINKS_MAX, IdTaken if the id was used. Within a transaction."""
+    if count(connection, "links WHERE link_id = $link_id", {"link_id": link.link_id}):
+        raise IdTaken(f"there is, or was, a link with the id {link.link_id}")
+    if count(connection, "links WHERE tenant = $tenant AND revoked_at IS NULL", {"tenant": link.tenant}) >= LINKS_MAX:
+        raise RowRefused(f"there are {LINKS_MAX} links already; revoke some")
+    connection.insert("links", [link])
+
+
+def revoke_link(connection: Connection, tenant: str, link_id: str, now: datetime) -> bool:
+    """Revoke a link and the access of its participants; return whether it was valid. Within a transaction."""
+    found = {"tenant": tenant, "link_id": link_id, "now": now.isoformat()}
+    changed = connection.change(f"UPDATE links {_REVOKE} AND link_id = $link_id", found)
+    connection.change(f"UPDATE participants {_REVOKE} AND link_id = $link_id", found)
+    return changed > 0
+
+
+def link(connection: Connection, link_id: str) -> LinkRow | None:
+    """Return a link of any tenant that is not revoked."""
+    select = f"{_LINKS} WHERE link_id = $link_id AND revoked_at IS NULL"
+    return fetch_one(connection, LinkRow, select, {"link_id": link_id})
+
+
+def links(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[LinkRow]:
+    """Return a page of a tenant's links, the newest first, including revoked links."""
+    select = f"""
+        {_LINKS} WHERE tenant = $tenant
+            AND ($after_time::TIMESTAMPTZ IS NULL OR (created_at, link_id) < ($after_time::TIMESTAMPTZ, $after_id))
+        ORDER BY created_at DESC, link_id DESC LIMIT $limit"""
+    return fetch_page(
+        connection, LinkRow, select, {"tenant": tenant}, limit, cursor, lambda row: (row.created_at, row.link_id)
+    )
+
+
+def add_participant(connection: Connection, participant: ParticipantRow, places: int, now: datetime) -> None:
+    """Add a participant, and delete those of the tenant whose access is over, unless they take a place of a link.
+
+    Raises RowRefused if the link, or the tenant without a link, has `places` already, and IdTaken if the link has one
+    with the same user. Within a transaction.
+    """
+    connection.change(_TIDY, {"tenant": participant.tenant, "now": now.isoformat()})
+    of = "participants WHERE tenant = $tenant AND link_id IS NOT DISTINCT FROM $link_id"
+    which: dict[str, Scalar] = {"tenant": participant.tenant, "link_id": participant.link_id}
+    with_user = f"{of} AND user_id = $user_id AND revoked_at IS NULL"
+    if participant.link_id is not None and count(connection, with_user, which | {"user_id": participant.user_id}):
+        raise IdTaken("the link has a participant with this user already")
+    if count(connection, of, which) >= places:
+        raise RowRefused(f"there are {places} participants already")
+    connection.insert("participants", [participant])
+
+
+def revoke_participant(connection: Connection, tenant: str, participant_id: str, now: datetime) -> bool:
+    """Revoke the access of a participant; return whether it had any. Within a transaction."""
+    changed = connection.change(
+        f"UPDATE participants {_REVOKE} AND participant_id = $participant_id",
+        {"tenant": tenant, "participant_id": participant_id, "now": now.isoformat()},
+    )
+    return changed > 0
+
+
+def set_push(
+    connection: Connection, tenant: str, participant_id: str, push: PushSubscription | None, of: str | None = None
+) -> bool:
+    """Set or remove the browser of a participant that is reminded, with `of` only if it has this endpoint; return
+    whether anything changed. Within a transaction.
+    """
+    found = {
+        "tenant": tenant,
+        "participant_id": participant_id,
+        "push": None if push is None else encode(push).decode(),
+        "of": of,
+    }
+    return connection.change(_SET_PUSH, found) > 0
+
+
+def to_remind(connection: Connection, tenant: str, session_id: str, now: datetime) -> list[ParticipantRow]:
+    """Return the participants of a session with access to it whose browsers are reminded."""
+    select = f"""{_PARTICIPANTS} WHERE {OF_SESSION} AND push IS NOT NULL
+        AND {_HAS_ACCESS} AND expires_at > $now::TIMESTAMPTZ"""
+    return connection.fetch(ParticipantRow, select, of_session(tenant, session_id) | {"now": now.isoformat()})
+
+
+def reminded(connection: Connection) -> set[tuple[str, str]]:
+    """Return the sessions, by tenant and id, that have a participant whose browser is reminded."""
+    found = connection.rows("SELECT DISTINCT tenant, session_id::VARCHAR FROM participants WHERE push IS NOT NULL")
+    return {(tenant, session_id) for tenant, session_id in found}
+
+
+def participant(connection: Connection, participant_id: str) -> ParticipantRow | None:
+    """Return a participant of any tenant whose access is not revoked; a revoked link admits nobody, however late."""
+    select = f"{_PARTICIPANTS} WHERE participant_id = $participant_id AND {_HAS_ACCESS}"
+    return fetch_one(connection, ParticipantRow, select, {"participant_id": participant_id})
+
+
+def resuming(connection: Connection, link_id: str, resume_digest: str) -> ParticipantRow | None:
+    """Return the participant of a link whose device has the secret with this digest, unless revoked."""
+    select = f"""{_PARTICIPANTS} WHERE link_id = $link_id AND resume_digest = $resume_digest
+        AND revoked_at IS NULL"""
+    return fetch_one(connection, ParticipantRow, select, {"link_id": link_id, "resume_digest": resume_digest})
+
+
+def participants(
+    connection: Connection,
+    tenant: str,
+    *,
+    link_id: str | None = None,
+    user_id: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[ParticipantRow]:
+    """Return a page of participants, the newest first, including revoked ones."""
+    select = f"""
+        {_PARTICIPANTS} WHERE tenant = $tenant AND ($link_id::VARCHAR IS NULL OR link_id = $link_id)
+            AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)
+            AND ($after_time::TIMESTAMPTZ IS NULL
+                OR (created_at, participant_id) < ($after_time::TIMESTAMPTZ, $after_id))
+        ORDER BY created_at DESC, participant_id DESC LIMIT $limit"""
+    return fetch_page(
+        connection,
+        ParticipantRow,
+        select,
+        {"tenant": tenant, "link_id": link_id, "user_id": user_id},
+        limit,
+        cursor,
+        lambda row: (row.created_at, row.participant_id),
+    )
+
+
+_TIDY = """DELETE FROM participants WHERE tenant = $tenant AND expires_at < $now::TIMESTAMPTZ AND (
+    link_id IS NULL OR session_id NOT IN (SELECT session_id FROM session_starts WHERE tenant = $tenant))"""
+"""A participant of a link takes a place as long as there is the session, so that `sessions_max` holds."""

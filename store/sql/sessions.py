@@ -1,0 +1,60 @@
+"""Read one session as it was created, by its id or a key, and its migrations; change its key and metadata."""
+
+from store.interface.encoding import encode
+from store.interface.errors import KeyTaken
+from store.interface.rows import JsonObject, MigrationRow, SessionRow
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_one, of_session
+
+MIGRATIONS_MAX = 1_000
+LAST_MOVES = """
+SELECT DISTINCT ON (session_id) * FROM session_migrations WHERE tenant = $tenant ORDER BY session_id, turn DESC"""
+"""The last script migration of each session that was migrated."""
+
+
+def migrations(connection: Connection, tenant: str, session_id: str) -> list[MigrationRow]:
+    """Return a session's last MIGRATIONS_MAX script migrations, the newest first."""
+    select = f"SELECT * FROM session_migrations WHERE {OF_SESSION} ORDER BY turn DESC LIMIT {MIGRATIONS_MAX}"  # noqa: S608
+    return connection.fetch(MigrationRow, select, of_session(tenant, session_id))
+
+
+def session_start(connection: Connection, tenant: str, session_id: str) -> SessionRow | None:
+    """Return a session as it was created, but with its current key and metadata."""
+    return _start(connection, "session_id = $session_id::UUID", of_session(tenant, session_id))
+
+
+def session_by_key(connection: Connection, tenant: str, key: str) -> SessionRow | None:
+    """Return the session with this key, as it was created."""
+    return _start(connection, "key = $key", {"tenant": tenant, "key": key})
+
+
+def creation_by_key(connection: Connection, tenant: str, idempotency_key: str) -> SessionRow | None:
+    """Return the session that a request with this idempotency key created."""
+    return _start(connection, "idempotency_key = $key", {"tenant": tenant, "key": idempotency_key})
+
+
+def label(connection: Connection, tenant: str, session_id: str, key: str | None, metadata: JsonObject) -> None:
+    """Set the key and the metadata of a session, unless it is redacted. Raises KeyTaken, RowRefused."""
+    require_free(connection, tenant, "key", key, session_id)
+    connection.change(
+        f"""UPDATE session_starts SET key = $key, metadata = $metadata::JSON
+        WHERE {OF_SESSION} AND redacted_at IS NULL""",  # noqa: S608
+        {**of_session(tenant, session_id), "key": key, "metadata": encode(metadata).decode()},
+    )
+
+
+def require_free(connection: Connection, tenant: str, field: str, value: str | None, session_id: str = "") -> None:
+    """Raise KeyTaken if another session has this value of `key` or `idempotency_key`."""
+    if value is None:
+        return
+    found = connection.rows(
+        f"""SELECT session_id::VARCHAR FROM session_starts
+        WHERE tenant = $tenant AND {field} = $value AND session_id IS DISTINCT FROM $session_id::UUID""",  # noqa: S608
+        {"tenant": tenant, "value": value, "session_id": as_uuid(session_id)},
+    )
+    if found:
+        raise KeyTaken(field, value, found[0][0])
+
+
+def _start(connection: Connection, condition: str, parameters: Parameters) -> SessionRow | None:
+    select = f"SELECT * FROM session_starts WHERE tenant = $tenant AND {condition}"  # noqa: S608
+    return fetch_one(connection, SessionRow, select, parameters)

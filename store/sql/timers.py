@@ -1,0 +1,95 @@
+"""The timers of sessions: which are due, and failed attempts to fire them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from store.interface.pages import Page
+from store.interface.timer_rows import DueTimers, TimerRow, TimerStatus
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_page, of_session
+from store.sql.deletion import delete_rows_of
+
+FIRSTS = """
+SELECT DISTINCT ON (tenant, session_id) * FROM timers WHERE status = 'pending'
+ORDER BY tenant, session_id, due, timer_id
+"""
+"""SELECT of the first pending timer of each session."""
+_LATER = f"SELECT min(next_attempt_at) AS next_due FROM ({FIRSTS}) AS firsts WHERE next_attempt_at > $now::TIMESTAMPTZ"  # noqa: S608
+
+
+class _Later(msgspec.Struct, frozen=True):
+    next_due: datetime | None
+
+
+def ahead(connection: Connection, now: datetime, limit: int) -> DueTimers:
+    """Return the first timers of at most `limit` sessions that are due, and when the next one is due."""
+    parameters = {"now": now.isoformat()}
+    select = f"""SELECT * FROM ({FIRSTS}) AS firsts WHERE next_attempt_at <= $now::TIMESTAMPTZ
+        ORDER BY due, session_id LIMIT $limit"""  # noqa: S608
+    due = connection.fetch(TimerRow, select, {**parameters, "limit": limit})
+    (later,) = connection.fetch(_Later, _LATER, parameters)
+    return DueTimers(due, later.next_due)
+
+
+def page(
+    connection: Connection,
+    tenant: str,
+    *,
+    session_id: str | None = None,
+    user_id: str | None = None,
+    status: TimerStatus | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[TimerRow]:
+    """Return a page of timers, the earliest first."""
+    place = "session_id::VARCHAR || ' ' || timer_id"
+    select = f"""
+        SELECT * FROM timers
+        WHERE tenant = $tenant AND ($session_id::UUID IS NULL OR session_id = $session_id::UUID)
+            AND ($user_id::VARCHAR IS NULL OR user_id = $user_id) AND ($status::VARCHAR IS NULL OR status = $status)
+            AND ($after_time::TIMESTAMPTZ IS NULL OR (due, {place}) > ($after_time::TIMESTAMPTZ, $after_id))
+        ORDER BY due, {place} LIMIT $limit"""  # noqa: S608
+    filters: Parameters = {
+        "tenant": tenant,
+        "session_id": session_id and as_uuid(session_id),
+        "user_id": user_id,
+        "status": status,
+    }
+    return fetch_page(
+        connection, TimerRow, select, filters, limit, cursor, lambda row: (row.due, f"{row.session_id} {row.timer_id}")
+    )
+
+
+def replace(connection: Connection, tenant: str, session_id: str, timers: Sequence[TimerRow]) -> None:
+    """Replace the timers of a session. Within a transaction."""
+    delete_rows_of(connection, "timers", [(tenant, session_id)])
+    if timers:
+        connection.insert("timers", timers)
+
+
+def hold_due(connection: Connection, now: datetime) -> int:
+    """Hold the pending timers of all tenants that are due; return how many. Within a transaction."""
+    return connection.change(
+        "UPDATE timers SET status = 'held' WHERE status = 'pending' AND due <= $now::TIMESTAMPTZ",
+        {"now": now.isoformat()},
+    )
+
+
+def note_failure(
+    connection: Connection, timer: TimerRow, *, status: TimerStatus, next_attempt_at: datetime, error: str
+) -> None:
+    """Store that an attempt to fire a timer failed, unless the session has had a turn since. Within a transaction."""
+    connection.change(
+        f"""UPDATE timers SET status = $status, attempts = attempts + 1, error = $error,
+            next_attempt_at = $next_attempt_at::TIMESTAMPTZ
+        WHERE {OF_SESSION} AND turn = $turn AND timer_id = $timer_id""",  # noqa: S608
+        {
+            **of_session(timer.tenant, timer.session_id),
+            "turn": timer.turn,
+            "timer_id": timer.timer_id,
+            "status": status,
+            "error": error,
+            "next_attempt_at": next_attempt_at.isoformat(),
+        },
+    )

@@ -1,0 +1,177 @@
+"""Read turns: complete turns, or their messages, variable writes and events."""
+
+from datetime import datetime
+
+import msgspec
+
+from store.interface.pages import bounded
+from store.interface.rows import (
+    NO_TURN,
+    Gaps,
+    MessageRow,
+    PositionRow,
+    Role,
+    SnapshotRow,
+    TurnEventsRow,
+    TurnRow,
+    UserMessageRow,
+    VariableRow,
+    VariableWriteRow,
+)
+from store.sql.connection import OF_SESSION, Connection, Parameters, decode, exists, fetch_one, of_session
+
+_POSITION = ", ".join(PositionRow.__struct_fields__)
+_TURN = f"SELECT * FROM turns WHERE {OF_SESSION}"  # noqa: S608
+
+
+class _Said(msgspec.Struct, frozen=True):
+    role: Role
+
+
+class _Writes(msgspec.Struct, frozen=True):
+    """The variable writes of one turn."""
+
+    turn: int
+    written_at: datetime
+    variables: list[VariableRow]
+
+
+def turn(connection: Connection, tenant: str, session_id: str, number: int) -> TurnRow | None:
+    """Return one turn by its number."""
+    return fetch_one(
+        connection, TurnRow, f"{_TURN} AND turn = $number", {**of_session(tenant, session_id), "number": number}
+    )
+
+
+def turns(connection: Connection, tenant: str, session_id: str, *, first: int = 0, limit: int = 50) -> list[TurnRow]:
+    """Return at most `limit` complete turns from turn `first` on, in order."""
+    last = first + bounded(limit) - 1
+    parameters = {**of_session(tenant, session_id), "first": first, "last": last}
+    return connection.fetch(TurnRow, f"{_TURN} AND turn BETWEEN $first AND $last ORDER BY turn", parameters)
+
+
+def turn_by_key(connection: Connection, tenant: str, session_id: str, idempotency_key: str) -> TurnRow | None:
+    """Return the turn that a request with this key created, or None."""
+    parameters = {**of_session(tenant, session_id), "key": idempotency_key}
+    if not exists(connection, "turns", f"{OF_SESSION} AND idempotency_key = $key", parameters):
+        return None
+    return fetch_one(connection, TurnRow, f"{_TURN} AND idempotency_key = $key ORDER BY turn LIMIT 1", parameters)
+
+
+def messages(
+    connection: Connection, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 100, without: Gaps = ()
+) -> list[MessageRow]:
+    """Return at most `limit` messages with numbers above `after_seq`, in order, except those in `without`."""
+    bound = f"message_count > $after {outside(without)}"
+    texts = _texts(connection, "messages", bound, "turn", tenant, session_id, after_seq, bounded(limit))
+    rows = [row for text in texts for row in decode(list[MessageRow], text) if row.seq > after_seq]
+    return rows[: bounded(limit)]
+
+
+def recent_messages(
+    connection: Connection,
+    tenant: str,
+    session_id: str,
+    limit: int,
+    *,
+    before_seq: int | None = None,
+    without: Gaps = (),
+) -> list[MessageRow]:
+    """Return the last `limit` messages with numbers below `before_seq`, in order, except those in `without`."""
+    bound = f"turn > $after {outside(without)} {_below(before_seq)}"
+    texts = _texts(connection, "messages", bound, "turn DESC", tenant, session_id, NO_TURN, bounded(limit))
+    rows = [row for text in reversed(texts) for row in decode(list[MessageRow], text)]
+    rows = [row for row in rows if before_seq is None or row.seq < before_seq]
+    return rows[-bounded(limit) :]
+
+
+def _below(seq: int | None) -> str:
+    """Return an SQL condition for the turns up to the one with the message before `seq`."""
+    if seq is None:
+        return ""
+    reaching = f"SELECT min(turn) FROM turns WHERE {OF_SESSION} AND message_count >= {int(seq) - 1}"  # noqa: S608
+    return f"AND turn <= coalesce(({reaching}), 2147483647)"
+
+
+def outside(gaps: Gaps) -> str:
+    """Return an SQL condition for the turns whose messages are outside all gaps; a gap has all of them or none."""
+    return "".join(f"AND message_count NOT BETWEEN {int(first)} AND {int(last)} " for first, last in gaps)
+
+
+def user_message(
+    connection: Connection, tenant: str, session_id: str, index: int, *, without: Gaps = ()
+) -> UserMessageRow:
+    """Return the user's message at an index, from 0, among those that are not in a gap."""
+    found = connection.rows(
+        f"""SELECT turn, messages::VARCHAR FROM turns WHERE {OF_SESSION} {outside(without)}
+        AND strpos(messages::VARCHAR, '"role":"user","content":') > 0 ORDER BY turn""",  # noqa: S608
+        of_session(tenant, session_id),
+    )
+    places = [
+        (turn, number == 0)
+        for turn, text in found
+        for number, said in enumerate(decode(list[_Said], text))
+        if said.role == "user"
+    ]
+    turn, is_first = places[index] if 0 <= index < len(places) else (None, None)
+    return UserMessageRow(len(places), turn, is_first)
+
+
+def snapshots(
+    connection: Connection, tenant: str, session_id: str, *, after_turn: int = NO_TURN, limit: int = 100
+) -> list[SnapshotRow]:
+    """Return the positions of the session after at most `limit` turns after `after_turn`, in order."""
+    select = f"""
+        SELECT turn, finished_at, {_POSITION}, message_count, event_count
+        FROM turns WHERE {OF_SESSION} AND turn > $after ORDER BY turn LIMIT $limit"""  # noqa: S608
+    return connection.fetch(SnapshotRow, select, _after(tenant, session_id, after_turn, limit))
+
+
+def events(
+    connection: Connection, tenant: str, session_id: str, *, after_seq: int = 0, limit: int = 20
+) -> list[TurnEventsRow]:
+    """Return at most `limit` turns with events with numbers above `after_seq`, in order."""
+    select = f"""
+        SELECT turn, {_POSITION}, messages, variables, events FROM turns
+        WHERE {OF_SESSION} AND event_count > $after AND events::VARCHAR <> '[]' ORDER BY turn LIMIT $limit"""  # noqa: S608
+    return connection.fetch(TurnEventsRow, select, _after(tenant, session_id, after_seq, limit))
+
+
+def variable_history(
+    connection: Connection,
+    tenant: str,
+    session_id: str,
+    *,
+    name: str | None = None,
+    after_turn: int = NO_TURN,
+    limit: int = 100,
+) -> list[VariableWriteRow]:
+    """Return the variable writes of at most `limit` turns after `after_turn`, in order; all, or those of `name`."""
+    select = f"""
+        SELECT turn, finished_at AS written_at, variables FROM turns
+        WHERE {OF_SESSION} AND turn > $after AND variables::VARCHAR <> '[]' ORDER BY turn LIMIT $limit"""  # noqa: S608
+    return [
+        VariableWriteRow(**msgspec.structs.asdict(row), turn=found.turn, written_at=found.written_at)
+        for found in connection.fetch(_Writes, select, _after(tenant, session_id, after_turn, limit))
+        for row in found.variables
+        if name is None or row.name == name
+    ]
+
+
+def _after(tenant: str, session_id: str, after: int, limit: int) -> Parameters:
+    return {**of_session(tenant, session_id), "after": after, "limit": bounded(limit)}
+
+
+def _texts(
+    connection: Connection, column: str, bound: str, order: str, tenant: str, session_id: str, after: int, limit: int
+) -> list[str]:
+    """Return the non-empty JSON lists of the turns within the bound.
+
+    Every list has at least one row, so `limit` lists contain at least `limit` rows, if there are so many.
+    """
+    found = connection.rows(
+        f"""SELECT {column}::VARCHAR FROM turns WHERE {OF_SESSION} AND {bound} AND {column}::VARCHAR <> '[]'
+        ORDER BY {order} LIMIT $limit""",  # noqa: S608
+        _after(tenant, session_id, after, limit),
+    )
+    return [text for (text,) in found]

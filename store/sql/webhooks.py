@@ -1,0 +1,189 @@
+"""Webhooks and their deliveries: which are due, the results of attempts, and how long they are stored."""
+
+from datetime import datetime
+
+import msgspec
+
+from store.interface.pages import Page
+from store.interface.webhook_rows import (
+    Ahead,
+    AttemptRow,
+    DeliveryBounds,
+    DeliveryRow,
+    DeliveryStatus,
+    DeliverySummary,
+    WebhookRow,
+)
+from store.sql.connection import Connection, Scalar, as_uuid, fetch_one, fetch_page, rows_select
+
+WEBHOOKS_MAX = 100_000
+"""Maximum number of webhooks of all tenants together; nothing is sent to those beyond it."""
+
+_SUMMARY = ", ".join(DeliverySummary.__struct_fields__)
+_PLACE = "lpad(number::VARCHAR, 6, '0') || ' ' || delivery_id::VARCHAR"  # orders the deliveries of a turn
+_OF_WEBHOOK = "tenant = $tenant AND webhook_id = $webhook_id::UUID"
+
+
+class _Later(msgspec.Struct, frozen=True):
+    next_at: datetime | None
+
+
+def webhooks_of_all(connection: Connection) -> list[WebhookRow]:
+    """Return the webhooks of all tenants, in the order of their creation; at most WEBHOOKS_MAX."""
+    return connection.fetch(
+        WebhookRow,
+        f"SELECT * FROM webhooks ORDER BY created_at, webhook_id LIMIT {WEBHOOKS_MAX}",  # noqa: S608
+    )
+
+
+def save_webhook(connection: Connection, webhook: WebhookRow) -> None:
+    """Add a webhook, or replace its row. Within a transaction."""
+    _delete(connection, "webhooks", webhook.tenant, webhook.webhook_id)
+    connection.insert("webhooks", [webhook])
+
+
+def remove_webhook(connection: Connection, tenant: str, webhook_id: str) -> None:
+    """Delete a webhook and its deliveries. Within a transaction."""
+    _delete(connection, "webhooks", tenant, webhook_id)
+    _delete(connection, "webhook_deliveries", tenant, webhook_id)
+
+
+def deliveries_ahead(connection: Connection, webhook_ids: list[str], each_max: int, limit: int, now: datetime) -> Ahead:
+    """Return at most `limit` due deliveries to these webhooks, `each_max` to each, and when the next one is due.
+
+    The earliest are first. Of a session only its first pending delivery to a webhook is due; the others wait for it.
+    """
+    parameters = {"webhook_ids": webhook_ids, "now": now.isoformat()}
+    due = connection.fetch(DeliveryRow, DUE, {**parameters, "each_max": each_max, "limit": limit})
+    (later,) = connection.fetch(_Later, _LATER, parameters)
+    return Ahead(due, later.next_at)
+
+
+def note_attempts(connection: Connection, attempts: list[AttemptRow]) -> None:
+    """Store the results of attempts. Within a transaction."""
+    made, parameters = rows_select(attempts, _ATTEMPT)
+    connection.change(f"{_NOTE} FROM ({made}) AS made {_NOTED}", parameters)
+
+
+def replay_deliveries(
+    connection: Connection,
+    tenant: str,
+    webhook_id: str,
+    now: datetime,
+    *,
+    delivery_id: str | None = None,
+    status: DeliveryStatus | None = None,
+) -> int:
+    """Reset deliveries to pending, one or all with a status; return their number. Within a transaction."""
+    which: dict[str, Scalar] = {"delivery_id": delivery_id and as_uuid(delivery_id), "status": status}
+    return connection.change(
+        f"""UPDATE webhook_deliveries SET status = 'pending', attempts = 0, settled_at = NULL,
+            next_attempt_at = $now::TIMESTAMPTZ
+        WHERE {_OF_WEBHOOK} AND ($delivery_id::UUID IS NULL OR delivery_id = $delivery_id::UUID)
+            AND ($status::VARCHAR IS NULL OR status = $status)""",  # noqa: S608
+        {"tenant": tenant, "webhook_id": as_uuid(webhook_id), "now": now.isoformat(), **which},
+    )
+
+
+def tidy_deliveries(connection: Connection, bounds: DeliveryBounds, now: datetime) -> None:
+    """Fail the pending deliveries that exceed a webhook's limit, the oldest first, and delete settled ones.
+
+    Deletes deliveries that were settled before the time limit or exceed the number of settled ones, and those of
+    webhooks that no longer exist. Within a transaction.
+    """
+    connection.change(_GIVE_UP, {"pending_max": bounds.pending_max, "now": now.isoformat()})
+    connection.change(
+        _DELETE_SETTLED, {"settled_max": bounds.settled_max, "settled_after": bounds.settled_after.isoformat()}
+    )
+
+
+def deliveries(
+    connection: Connection,
+    tenant: str,
+    webhook_id: str,
+    *,
+    status: DeliveryStatus | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[DeliverySummary]:
+    """Return a page of a webhook's deliveries, the newest first."""
+    select = f"""
+        SELECT {_SUMMARY} FROM webhook_deliveries
+        WHERE {_OF_WEBHOOK} AND ($status::VARCHAR IS NULL OR status = $status)
+            AND ($after_time::TIMESTAMPTZ IS NULL OR (created_at, {_PLACE}) < ($after_time::TIMESTAMPTZ, $after_id))
+        ORDER BY created_at DESC, {_PLACE} DESC LIMIT $limit"""  # noqa: S608
+    return fetch_page(
+        connection,
+        DeliverySummary,
+        select,
+        {"tenant": tenant, "webhook_id": as_uuid(webhook_id), "status": status},
+        limit,
+        cursor,
+        lambda row: (row.created_at, f"{row.number:06} {row.delivery_id}"),
+    )
+
+
+def delivery(connection: Connection, tenant: str, webhook_id: str, delivery_id: str) -> DeliveryRow | None:
+    """Return one delivery with its payload."""
+    select = f"SELECT * FROM webhook_deliveries WHERE {_OF_WEBHOOK} AND delivery_id = $delivery_id::UUID"  # noqa: S608
+    which = {"tenant": tenant, "webhook_id": as_uuid(webhook_id), "delivery_id": as_uuid(delivery_id)}
+    return fetch_one(connection, DeliveryRow, select, which)
+
+
+def _delete(connection: Connection, table: str, tenant: str, webhook_id: str) -> None:
+    which = {"tenant": tenant, "webhook_id": as_uuid(webhook_id)}
+    connection.change(f"DELETE FROM {table} WHERE {_OF_WEBHOOK}", which)  # noqa: S608
+
+
+_FIRSTS = """
+SELECT DISTINCT ON (tenant, webhook_id, session_id) delivery_id, webhook_id, next_attempt_at FROM webhook_deliveries
+WHERE status = 'pending' AND webhook_id IN (SELECT unnest($webhook_ids::UUID[]))
+ORDER BY tenant, webhook_id, session_id, turn, number
+"""
+DUE = f"""
+SELECT * FROM webhook_deliveries WHERE delivery_id IN (
+    SELECT delivery_id FROM (
+        SELECT delivery_id, row_number() OVER (PARTITION BY webhook_id ORDER BY next_attempt_at) AS place
+        FROM ({_FIRSTS}) AS firsts WHERE next_attempt_at <= $now::TIMESTAMPTZ
+    ) AS placed WHERE place <= $each_max
+)
+ORDER BY next_attempt_at LIMIT $limit
+"""  # noqa: S608
+"""SELECT of the due deliveries to the webhooks `$webhook_ids`."""
+_LATER = f"SELECT min(next_attempt_at) AS next_at FROM ({_FIRSTS}) AS firsts WHERE next_attempt_at > $now::TIMESTAMPTZ"  # noqa: S608
+_ATTEMPT = {
+    "tenant": "VARCHAR",
+    "delivery_id": "UUID",
+    "status": "VARCHAR",
+    "attempts": "INTEGER",
+    "next_attempt_at": "TIMESTAMPTZ",
+    "attempted_at": "TIMESTAMPTZ",
+    "last_status": "INTEGER",
+    "last_error": "VARCHAR",
+    "settled_at": "TIMESTAMPTZ",
+}
+_NOTE = """UPDATE webhook_deliveries SET status = made.status, attempts = made.attempts,
+    next_attempt_at = made.next_attempt_at, attempted_at = made.attempted_at, last_status = made.last_status,
+    last_error = made.last_error, settled_at = made.settled_at"""
+_NOTED = "WHERE webhook_deliveries.tenant = made.tenant AND webhook_deliveries.delivery_id = made.delivery_id"
+_GIVE_UP = """
+UPDATE webhook_deliveries SET status = 'dead', last_error = 'overflow', settled_at = $now::TIMESTAMPTZ
+WHERE delivery_id IN (
+    SELECT delivery_id FROM (
+        SELECT delivery_id, row_number() OVER (
+            PARTITION BY webhook_id ORDER BY created_at DESC, turn DESC, number DESC) AS place
+        FROM webhook_deliveries WHERE status = 'pending'
+    ) AS placed WHERE place > $pending_max
+)
+"""
+_DELETE_SETTLED = """
+DELETE FROM webhook_deliveries
+WHERE settled_at < $settled_after::TIMESTAMPTZ
+    OR webhook_id NOT IN (SELECT webhook_id FROM webhooks)
+    OR delivery_id IN (
+        SELECT delivery_id FROM (
+            SELECT delivery_id, row_number() OVER (PARTITION BY webhook_id ORDER BY settled_at DESC) AS place
+            FROM webhook_deliveries WHERE settled_at IS NOT NULL
+        ) AS placed WHERE place > $settled_max
+    )
+"""

@@ -1,0 +1,17 @@
+"""The part of the store that verification uses."""
+
+from store.duckdb.connection import DuckDBConnection, with_cursor
+from store.sql.repository import Repository, reads, writes
+from store.sql.script_texts import texts_after
+from store.verification import rules, session_parts
+
+
+class DuckDBVerification(Repository[DuckDBConnection]):
+    """Read the data of all tenants for verification, and fix memories. Raises the same errors as `Store`."""
+
+    session_count = reads(with_cursor(session_parts.session_count))
+    sessions_after = reads(with_cursor(session_parts.sessions_after))
+    parts = reads(with_cursor(session_parts.read_parts))
+    broken = reads(with_cursor(rules.broken))
+    fix = writes(rules.fix)
+    texts_after = reads(texts_after)
