@@ -38,6 +38,10 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 	$(PIP) -e '.[dev]'
 	touch $@
 
+.venv/postgres: .venv/base
+	$(PIP) -e '.[postgres]'
+	touch $@
+
 .venv/embeddings: .venv/dev
 	$(PIP) -e '.[embedding-tests]'
 	touch $@
@@ -75,8 +79,8 @@ $(PAGES): $(PAGE_SOURCES) | .venv/base
 console: .venv/base
 	PYTHONPATH=. $(BIN)/python api/console/web/build.py
 
-run: .venv/base $(PAGES)
-	$(BIN)/cuebook serve --port $(PORT)
+run: .venv/base $(PAGES) $(if $(DATABASE),.venv/postgres)
+	$(BIN)/cuebook serve --port $(PORT) $(if $(DATABASE),--database $(DATABASE))
 
 test: .venv/dev
 	TEST_EFFORT=0.1 $(PYTEST) -m 'not slow and not embeddings and not browser'

@@ -43,7 +43,7 @@ class _Lifespan(Struct, frozen=True, kw_only=True):
                 if self.serves:
                     await _start_serving(services, stack)
                 await stack.enter_async_context(services.memory_system.running(looks=self.serves))
-                await stack.enter_async_context(services.retention.running(by_itself=self.serves))
+                await stack.enter_async_context(services.retention.running(by_itself=self.serves, leads=services.leads))
                 if self.serves:
                     look_at, folder = partial(_log_lacking, services), services.settings.scripts
                     published = _published(services.catalog, folder, look_at, reload=self.reload)
@@ -63,14 +63,16 @@ def _log_lacking(services: Services, script: Script) -> None:
 
 async def _start_serving(services: Services, stack: AsyncExitStack) -> None:
     await stack.enter_async_context(watching_file(services.store))
+    if services.other_servers is not None:
+        await stack.enter_async_context(services.other_servers.running())
     await services.analytics.files.tidy()
     await services.keys.load()  # webhook targets depend on whether keys exist
     await services.webhooks.load()
     await stack.enter_async_context(services.dispatcher.running())
     await stack.enter_async_context(services.reminders.running())
-    await stack.enter_async_context(services.snapshots.running())
+    await stack.enter_async_context(services.snapshots.running(services.leads))
     await stack.enter_async_context(services.backups.running())
-    await stack.enter_async_context(services.dashboard_files.running())
+    await stack.enter_async_context(services.dashboard_files.running(services.leads))
     await stack.enter_async_context(services.scheduler.running())
 
 

@@ -26,19 +26,22 @@ async def background(work: Coroutine[None, None, None], stopped: str) -> AsyncIt
 
 
 @asynccontextmanager
-async def looking(look: Callable[[], Awaitable[None]], *, failed: str, stopped: str) -> AsyncIterator[None]:
-    """Call `look`, which does what is due, every LOOK_S seconds inside the context.
+async def looking(
+    look: Callable[[], Awaitable[None]], leads: Callable[[], bool] = lambda: True, *, failed: str, stopped: str
+) -> AsyncIterator[None]:
+    """Call `look`, which does what is due, every LOOK_S seconds inside the context, if this server `leads`.
 
     Log `failed` if the database cannot be read, and `stopped` if another error ends it.
     """
-    async with background(_look_repeatedly(look, failed), stopped):
+    async with background(_look_repeatedly(look, leads, failed), stopped):
         yield
 
 
-async def _look_repeatedly(look: Callable[[], Awaitable[None]], failed: str) -> None:
+async def _look_repeatedly(look: Callable[[], Awaitable[None]], leads: Callable[[], bool], failed: str) -> None:
     while True:
         try:
-            await look()
+            if leads():
+                await look()
         except StoreError as error:
             log.warning(failed, problem=str(error))
         await asyncio.sleep(LOOK_S)

@@ -49,7 +49,7 @@ async def open_runtime(
     own = load_settings(flags={**(settings or {}), **arguments})
     warnings_only()
     language_model = make_model(own) if model is None or isinstance(model, str) else model
-    store = await asyncio.to_thread(open_store, own.data)
+    store = await asyncio.to_thread(open_store, own.data, own.database_url)
     key = secrets.token_urlsafe(32)  # file access replaces the keys of the database
     app = create_app(own, store, language_model, operator_key=key, context_handlers=context_handlers)
     async with running(app), Client("http://cuebook", key=key, transport=InProcess(app)) as client:

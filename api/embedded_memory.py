@@ -64,7 +64,7 @@ def open_memory(
     own = load_settings(flags={**(settings or {}), "data": str(data), "embedder": embedder_name, "model": named})
     warnings_only()
     language_model = make_model(own) if model is None or isinstance(model, str) else model
-    store = open_store(own.data)
+    store = open_store(own.data, own.database_url)
     loop, stack = Loop(), AsyncExitStack()
     stack.push_async_callback(close_model, language_model)
     stack.push_async_callback(store.close)

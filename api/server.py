@@ -28,8 +28,9 @@ from api.http.connections.watch import RESERVE, Bounds, Watch
 from api.http.time_limits import misfits
 from api.logs.configuration import configure_logging
 from api.models import close_model, make_model
+from api.other_servers import require_same_keys
 from api.sessions.live_turns import LiveTurns
-from api.settings import ADDRESS_FILE, KEY_FILE, Settings
+from api.settings import ADDRESS_FILE, KEY_FILE, Settings, SettingsInvalid
 from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Model
 from store.interface.errors import StoreError
@@ -72,7 +73,7 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
         log.warning("settings do not fit", problem=misfit)
     model = make_model(settings)
     _restrict_access(settings.data)
-    store = open_store(settings.data)
+    store = open_store(settings.data, settings.database_url)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, store, model, announce, connections, reload=reload))
 
@@ -89,7 +90,9 @@ async def _serve(
     """Open the store and serve. Raises AddressRefused and the errors of reading the database."""
     try:
         access = await _describe_access(settings, store)
-    except (AddressRefused, StoreError):
+        if store.shared is not None:
+            await require_same_keys(store.shared, settings.keys_in)
+    except (AddressRefused, SettingsInvalid, StoreError):
         await store.close()
         await close_model(model)
         raise

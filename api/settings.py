@@ -189,7 +189,9 @@ FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: its address, for other commands
 KEY_FILE = "server-key"  # its key: an account that can read this file can read the database too
-_FOLDERS = frozenset({"data", "scripts", "prompts", "docs", "console", "auth_jwt_key_file", "snapshot_folder"})
+_FOLDERS = frozenset(
+    {"data", "scripts", "prompts", "docs", "console", "auth_jwt_key_file", "snapshot_folder", "key_folder"}
+)
 _LISTS = frozenset(
     {"cors_origins", "trusted_proxies", "webhook_private_targets", "tool_private_targets"}
 )  # comma-separated in variables
@@ -210,6 +212,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
 
     data: Path = Path("cuebook-data")
     """The folder of the database, readable only by the account of the server (modes 0700 and 0600)."""
+    database: Secret | None = None
+    """`postgresql://…`: a PostgreSQL database in place of the database file, which several servers may use. `data` then
+    has the key files of the server and what is derived from the database."""
+    key_folder: Path | None = None
+    """The folder of the key files; the default is `data`. Servers on one PostgreSQL database need the same ones."""
     scripts: Path = EXAMPLES
     """The folder of scripts, published at start. The default is the folder of example scripts."""
     prompts: Path | None = None
@@ -483,6 +490,22 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
         if not (self.model.startswith(OPENAI) or self.model_url or self.model_key):
             return None
         return ModelSettings(**{name: value for name, value in values.items() if value is not None})
+
+    @property
+    def keys_in(self) -> Path:
+        """The folder of the key files."""
+        return self.key_folder or self.data
+
+    @property
+    def database_url(self) -> str | None:
+        """The address of the PostgreSQL database, or None for the database file. Raises SettingsInvalid."""
+        if self.database is None:
+            return None
+        if not self.database.reveal().startswith(("postgresql://", "postgres://")):
+            raise SettingsInvalid("database: the address of a PostgreSQL database begins with postgresql://")
+        if self.backup_every_h:
+            raise SettingsInvalid("backup_every_h: back up a PostgreSQL database with its own tools, such as pg_dump")
+        return self.database.reveal()
 
     @property
     def calls_tools(self) -> bool:

@@ -8,10 +8,16 @@ from store.duckdb_store import DuckDBStore
 from store.store import Store
 
 
-def open_store(folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Store:
-    """Open the database of a data folder; create or migrate it if necessary. Blocks.
+def open_store(
+    folder: Path, url: str | None = None, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S
+) -> Store:
+    """Open the database of a data folder, or the PostgreSQL database at `url`; create or migrate it if necessary.
 
-    Raises DatabaseLocked, DatabaseUnreadable, DatabaseTooNew, MigrationChanged, and with `read_only` also
+    Blocks. Raises DatabaseLocked, DatabaseUnreadable, DatabaseTooNew, MigrationChanged, and with `read_only` also
     DatabaseTooOld.
     """
+    if url is not None:
+        from store.postgres_store import PostgresStore
+
+        return PostgresStore.open(url, folder, read_only=read_only, read_timeout_s=read_timeout_s)
     return DuckDBStore.open(folder, read_only=read_only, read_timeout_s=read_timeout_s)

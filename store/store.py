@@ -14,6 +14,7 @@ from store.interface.repositories.script_repository import ScriptRepository
 from store.interface.repositories.session_repository import SessionRepository
 from store.interface.repositories.timer_repository import TimerRepository
 from store.interface.repositories.turn_repository import TurnRepository
+from store.interface.shared_database import SharedDatabase
 from store.verification.verification_repository import VerificationRepository
 
 LAG_MAX_S = 5.0
@@ -27,6 +28,9 @@ class Store(ABC):
     disk. It raises StoreBusy if too many writes wait, StoreUnavailable if the disk fails, and StoreReadOnly if the
     database is open read-only. Reads raise StoreBusy, ReadTimedOut and StoreUnavailable.
     """
+
+    shared: SharedDatabase | None = None
+    """The other servers on the same database, so that what is cached may be out of date; None: there can be none."""
 
     turns: TurnRepository
     sessions: SessionRepository

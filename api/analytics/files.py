@@ -81,11 +81,19 @@ class _State:
 class AnalyticsFiles:
     """The analytics files of all tenants, masked and unmasked."""
 
-    def __init__(self, store: Store, catalog: Catalog, processes: Processes, data: Path, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        processes: Processes,
+        data: Path,
+        metrics: Metrics,
+        keys: Path | None = None,
+    ) -> None:
         self._store = store
         self._catalog = catalog
         self._processes = processes
-        self._data = data
+        self._keys = keys or data
         self._metrics = metrics
         self._folder = data.absolute() / FOLDER
         self._lock = FolderLock(self._folder)
@@ -222,7 +230,7 @@ class AnalyticsFiles:
 
     async def _refresh_all(self, state: _State, *, units: bool) -> None:
         """Apply deltas until none is left; rebuild a damaged file. Raises StoreError."""
-        masking = Masking(state.masked, await asyncio.to_thread(salt_of, self._data, state.tenant))
+        masking = Masking(state.masked, await asyncio.to_thread(salt_of, self._keys, state.tenant))
         done, is_rebuilt = 0, False
         state.has_units = False
         async with self._lock.locked(ENTER_S):

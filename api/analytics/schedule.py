@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -54,13 +54,13 @@ class Snapshots:
         self._making = asyncio.Lock()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, leads: Callable[[], bool] = lambda: True) -> AsyncIterator[None]:
         """Write snapshots inside the context, if the settings have an interval."""
         if not self._every:
             yield
             return
         stopped = "scheduled snapshots have stopped until the server is restarted"
-        async with looking(self.look, failed="scheduled snapshots failed", stopped=stopped):
+        async with looking(self.look, leads, failed="scheduled snapshots failed", stopped=stopped):
             yield
 
     async def forget(self, tenant: str) -> None:

@@ -1,6 +1,6 @@
 """API keys: created, listed and revoked. Valid keys are cached in memory by the digest of their text.
 
-Only one process has the database open, so a key revoked here is revoked everywhere.
+A key revoked here is revoked here at once, and within a second on other servers on the same database.
 """
 
 import asyncio
@@ -77,6 +77,18 @@ class ApiKeys:
                 self._remember(row)
             self.any_made = known.any_made
             self.are_loaded = True
+
+    async def reload(self) -> None:
+        """Read the keys again, after another server changed some; end the streams of revoked ones."""
+        async with self._changing:
+            known = await self._store.keys.known()
+            live = {row.digest for row in known.live}
+            for digest in self._cache.keys() - live:
+                self._cache.pop(digest).revoked.set()
+            for row in known.live:
+                if row.digest not in self._cache:
+                    self._remember(row)
+            self.any_made, self.are_loaded = known.any_made, True
 
     async def close(self) -> None:
         """Wait for pending writes."""

@@ -55,9 +55,14 @@ class RateLimiter:
     """Token buckets: each has the capacity of one minute and refills evenly."""
 
     def __init__(self, a_minute: int) -> None:
-        self._capacity = float(a_minute)
-        self._a_second = a_minute / 60
+        self._a_minute = a_minute
+        self.share(1)
         self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(BUCKETS_MAX)  # tokens left, and at what time
+
+    def share(self, servers: int) -> None:
+        """Divide the limit among so many servers."""
+        self._capacity = max(1.0, self._a_minute / servers)
+        self._a_second = self._capacity / 60
 
     def wait_s(self, name: str, now: float) -> float:
         """Take a token; return 0, or the seconds until one is available."""
@@ -75,7 +80,7 @@ class Authenticator:
 
     def __init__(self, settings: Settings, keys: ApiKeys, clock: Clock, operator_key: str, *, always: bool) -> None:
         self.keys = keys
-        self.participant_tokens = ParticipantTokens(settings.data)
+        self.participant_tokens = ParticipantTokens(settings.keys_in)
         self._holder_of = tokens_of(settings)
         self._clock = clock
         self._operator = digest_of(operator_key) if operator_key else None
@@ -83,6 +88,11 @@ class Authenticator:
         self._a_minute = settings.requests_per_minute
         self._rates = RateLimiter(REQUESTS_PER_MINUTE if self._a_minute is None else self._a_minute or 1)
         self._participant_rates = RateLimiter(settings.participant_requests_per_minute)
+
+    def share_limits(self, servers: int) -> None:
+        """Divide the limits among so many servers on the same database."""
+        for rates in (self._rates, self._participant_rates):
+            rates.share(servers)
 
     @property
     def is_required(self) -> bool:

@@ -237,11 +237,11 @@ async def open_for_reading(settings: Settings) -> AsyncIterator[Store | None]:
 
 def _open(settings: Settings, *, read_only: bool, creating: bool) -> Store | None:
     """Open the database, or return None where a server holds it. Raises BackendUnavailable, StoreError."""
-    if not settings.data.exists() and not creating:
+    if settings.database is None and not settings.data.exists() and not creating:
         raise BackendUnavailable(f"there is no database in {settings.data}; name its folder with --data")
     restrict_umask()  # files that a command writes hold personal data: only the current user may read them
     try:
-        store = open_store(settings.data, read_only=read_only)
+        store = open_store(settings.data, settings.database_url, read_only=read_only)
     except DatabaseLocked:
         return None
     configure_logging("error")  # standard output is for documents

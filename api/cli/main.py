@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "snapshot": CommandEntry("analytics.export:snapshot", "Write all analytics tables and reports to a DuckDB file."),
     "export": CommandEntry("analytics.export:export", "Export the analytics tables as a folder of Parquet files."),
     "backups": CommandEntry("backups:backups", "Create, list, delete and restore backups of the database."),
+    "copy": CommandEntry("copy_database:copy_database", "Copy a whole database to PostgreSQL, or back to a folder."),
     "compact": CommandEntry("database:compact", "Rewrite the database file so that deleted data is physically gone."),
     "retention": CommandEntry("database:retention", "Redact or delete sessions whose retention time is over."),
     "verify": CommandEntry("database:verify", "Verify that the database is complete and consistent."),

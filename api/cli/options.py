@@ -115,6 +115,7 @@ _HELP = {
     "host": "Address of the server [127.0.0.1]; without API keys only this machine can connect.",
     "port": "Port of the server [8000].",
     "data": "Folder of the database [cuebook-data].",
+    "database": "`postgresql://…`: a PostgreSQL database, which several servers may use [a file in the data folder].",
     "scripts": "Folder of scripts, published when the server starts [the examples].",
     "prompts": "Folder of custom prompts [`prompts` in the folder of scripts].",
     "embedder": "`wordllama` [default], `sentence-transformers:NAME`, `openai:NAME`, or `none`.",

@@ -139,9 +139,9 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 @asynccontextmanager
 async def _source(settings: Settings) -> AsyncIterator[ReplaySource]:
     """Open the database for reading."""
-    if not settings.data.exists():
+    if settings.database is None and not settings.data.exists():
         fail(f"there is no database in {settings.data}; name its folder with --data")
-    store = open_store(settings.data, read_only=True)
+    store = open_store(settings.data, settings.database_url, read_only=True)
     try:
         yield ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
     finally:

@@ -11,8 +11,9 @@ from api.cli.output import errors, failing
 from api.models import ModelUnknown
 from api.server import AddressRefused, FolderMissing
 from api.server import serve as run_server
-from api.settings import SettingsInvalid
+from api.settings import Settings, SettingsInvalid
 from runtime.models.cassette_file import ScriptedFileInvalid
+from store.interface.addresses import without_password
 from store.interface.errors import StoreError
 
 log = structlog.get_logger()
@@ -21,7 +22,7 @@ log = structlog.get_logger()
 @click.command(epilog="Example: cuebook serve --scripts my-scripts --port 8080")
 @click.option("--reload", is_flag=True, help="Publish a script again when it or one of its include files changes.")
 @click.option("--hold-late-timers", is_flag=True, help="Hold timers that are already due: after restoring a backup.")
-@with_settings_loader("host", "port", "data", "scripts", "model")
+@with_settings_loader("host", "port", "data", "database", "scripts", "model")
 def serve(load: LoadSettings, reload: bool, hold_late_timers: bool) -> None:
     """Serve sessions over HTTP, after publishing the scripts of a folder.
 
@@ -36,14 +37,14 @@ def serve(load: LoadSettings, reload: bool, hold_late_timers: bool) -> None:
                 "server started",
                 address=address,
                 scripts=str(settings.scripts),
-                store=str(settings.data.absolute()),
+                store=_database_of(settings),
                 model=settings.model,
                 access=access,
             )
             return
         errors.print(
             f"[bold]Cuebook[/] serves {escape(str(settings.scripts))} at {address}"
-            f"\n  database {escape(str(settings.data.absolute()))}"
+            f"\n  database {escape(_database_of(settings))}"
             f"\n  model    {escape(settings.model)}"
             f"\n  API      {address}/schema"
             f"\n  access   {access}"
@@ -52,3 +53,9 @@ def serve(load: LoadSettings, reload: bool, hold_late_timers: bool) -> None:
     settings = load(hold_late_timers=hold_late_timers or None)
     with failing(AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, StoreError):
         run_server(settings, announce, reload=reload)
+
+
+def _database_of(settings: Settings) -> str:
+    """Return where the database is, without a password."""
+    url = settings.database_url
+    return str(settings.data.absolute()) if url is None else without_password(url)

@@ -123,7 +123,7 @@ async def _simulate(
     settings: Settings, profile: LoadProfile, readings: Sequence[Reading], jobs: int, counts: SimulationCounts
 ) -> None:
     restrict_umask()
-    store = await asyncio.to_thread(open_store, settings.data)
+    store = await asyncio.to_thread(open_store, settings.data, settings.database_url)
     turn_settings = TurnSettings(settings.limits, settings.contexts)
     began = time.monotonic()
     columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())

@@ -27,6 +27,7 @@ from api.memory.transfer import MemoryTransfer
 from api.metrics import Metrics
 from api.model_calls import Spending
 from api.notifications.web_push import Reminders
+from api.other_servers import OtherServers
 from api.participants.access import Participants
 from api.participants.links import Links
 from api.privacy.deletion import Deletion
@@ -115,7 +116,19 @@ class Services:
         # while requests are served, the verifier pauses so that turns keep their speed
         self.verifier = SessionVerifier(store, clock, settings, contexts, gently=serves)
         self._create_analytics(serves=serves)
+        self.other_servers = self._others()
         self._watch()
+
+    def _others(self) -> OtherServers | None:
+        """Return the part that follows the other servers on the same database, if there can be any."""
+        shared = self.store.shared
+        if shared is None:
+            return None
+        return OtherServers(shared, self.live, self.keys, self.webhooks, self.participants, self.authenticator)
+
+    def leads(self) -> bool:
+        """Return whether this server does what one of the servers on a database does."""
+        return self.other_servers is None or self.other_servers.leads
 
     def _create_participants(self, policy: AddressPolicy) -> None:
         """Create the parts that admit and remind participants, and the guard of all requests."""
@@ -133,7 +146,7 @@ class Services:
         """Create the parts that read the database for analysts, and the deletion, which also removes their files."""
         store, settings, clock = self.store, self.settings, self.clock
         self.processes = Processes(keeps_spare=serves)
-        files = AnalyticsFiles(store, self.catalog, self.processes, settings.data, self.metrics)
+        files = AnalyticsFiles(store, self.catalog, self.processes, settings.data, self.metrics, settings.keys_in)
         self.analytics = AnalyticsQueries(files, self.processes, self.metrics)
         self.snapshots = Snapshots(store, self.analytics, settings, clock)
         self.dashboards = Dashboards(store, self.analytics, clock, self.ids)

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import structlog
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from api.memory.embedding import EmbeddingService
@@ -20,8 +21,10 @@ from api.memory.transaction import MemoryTransaction
 from runtime.memory.recall.memory_index import MemoryIndex
 from runtime.state.ports import Clock, Ids
 from scripts.model.memory_plan import MemoryPlan
+from store.interface.errors import MemoryMoved
 from store.interface.memory_rows import BehindRow, MemoryChange, OwnerRow, VectorsRead
 from store.interface.repositories.memory_repository import MemoryRepository
+from store.interface.shared_database import SharedDatabase
 from store.vectors.index import GRAPH_FROM, VectorIndex
 from store.vectors.snapshot import drop, drop_others
 
@@ -50,9 +53,11 @@ class MemoryCache:
         ids: Ids,
         folder: Path,
         *,
+        shared: SharedDatabase | None = None,
         graph_from: int = GRAPH_FROM,
     ) -> None:
         self._store = store
+        self._shared = shared
         self._embedding = embedding
         self._plans = plans
         self._clock = clock
@@ -81,15 +86,26 @@ class MemoryCache:
             async with loaded.lock:
                 if loaded.is_dropped:
                     continue
+                if not await self._is_current(loaded):
+                    self.drop(tenant, user_id)
+                    continue
+                loaded.is_behind = loaded.is_behind or self._shared is not None  # turns of other servers
                 if flushed:
                     await self._flush(loaded)
                 if loaded.embedder is None and self._embedding.current is not None:  # it was not available at loading
                     await self._flush(loaded)
                     self.drop(tenant, user_id)
                     continue
-                await self._refresh(loaded)
+                try:
+                    await self._refresh(loaded)
+                except MemoryMoved:  # another server has ingested the same turns
+                    continue
                 yield loaded
                 return
+
+    async def _is_current(self, loaded: LoadedMemory) -> bool:
+        """Return whether no other server has changed a memory since it was loaded; unsaved visits are then lost."""
+        return self._shared is None or await self._shared.memory_version(*loaded.id) == loaded.version
 
     @asynccontextmanager
     async def exclusive(self, tenant: str, user_id: str) -> AsyncIterator[None]:
@@ -140,7 +156,7 @@ class MemoryCache:
             if loaded.index is not None and change.removes:
                 # before the commit: a crash after it must not leave a file with vectors that were removed
                 await asyncio.to_thread(loaded.index.drop_saved)
-            await self._store.change(change)
+            loaded.version = await self._store.change(replace(change, version=self._expected(loaded)))
             await asyncio.to_thread(loaded.apply, change)
         except BaseException:
             self.drop(*loaded.id)
@@ -166,10 +182,14 @@ class MemoryCache:
         if not loaded.unwritten:
             return
         try:
-            await self._store.change(loaded.unwritten.drain(*loaded.id))
+            change = replace(loaded.unwritten.drain(*loaded.id), version=self._expected(loaded))
+            loaded.version = await self._store.change(change)
         except BaseException:
             self.drop(*loaded.id)
             raise
+
+    def _expected(self, loaded: LoadedMemory) -> int | None:
+        return None if self._shared is None else loaded.version
 
     # -- loading ------------------------------------------------------------------------------------------------------
 
@@ -198,6 +218,7 @@ class MemoryCache:
                 self.drop(*owner)
 
     async def _read(self, owner: OwnerId) -> LoadedMemory:
+        version = 0 if self._shared is None else await self._shared.memory_version(*owner)
         row = await self._store.owner(*owner)
         if row is None:
             row = OwnerRow(
@@ -206,6 +227,7 @@ class MemoryCache:
         embedder = await self._embedding.available()
         embedder_id, dimension = (None, 0) if embedder is None else (embedder.id, embedder.dimension)
         loaded = LoadedMemory(row, MemoryIndex(embedder_id or ""), embedder_id, dimension)
+        loaded.version = version
         groups = await self._store.groups(*owner)
         loaded.apply(MemoryChange(tenant=owner[0], user_id=owner[1], groups=groups))
         after = 0

@@ -60,6 +60,7 @@ class LoadedMemory:
         self.embedder = embedder  # whose vectors are in the bank
         self.is_behind = True  # turns may have been committed since the last ingest
         self.is_dropped = False
+        self.version = 0  # of the rows, where several servers may change them
         self.bank = bank
         self.unwritten = WriteBuffer()
         self.index: VectorIndex | None = None  # if there are many vectors

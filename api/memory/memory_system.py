@@ -74,7 +74,8 @@ def create_memory(
     graph_from: int = GRAPH_FROM,
 ) -> MemorySystem:
     """Build the memory subsystem over an open store; memories of `graph_from` vectors or more get an index."""
-    cache = MemoryCache(store.memory, embedding, plans, clock, ids, settings.data / "memory", graph_from=graph_from)
+    folder = settings.data / "memory"
+    cache = MemoryCache(store.memory, embedding, plans, clock, ids, folder, shared=store.shared, graph_from=graph_from)
     maintenance = Maintenance(
         cache,
         embedding,

@@ -79,7 +79,7 @@ class Reminders:
         self._policy = policy
         self._metrics = metrics
         self._contact = settings.web_push_contact
-        self._file = SecretKeyFile(settings.data / KEY_FILE)
+        self._file = SecretKeyFile(settings.keys_in / KEY_FILE)
         self._clock = clock
         self._identities: LRUCache[str, _Identity] = LRUCache(SERVICES_MAX)
         self._sessions: set[tuple[str, str]] = set()  # those with a browser that is reminded, or was

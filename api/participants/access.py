@@ -101,6 +101,13 @@ class Participants:
             if is_changed(row):
                 del self._known[participant_id]
 
+    async def reload(self) -> None:
+        """Forget all participants, after another server changed some; end the streams of those without access."""
+        self._forget(lambda _: True)
+        for participant_id, revocation in list(self._revocations.items()):
+            if await self._rows.get(participant_id) is None:
+                revocation.set()
+
     def _forget_session(self, tenant: str, session_id: str) -> None:
         self._forget(lambda row: (row.tenant, row.session_id) == (tenant, session_id))
 

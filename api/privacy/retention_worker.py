@@ -7,7 +7,7 @@ longer due.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import groupby
 
@@ -124,9 +124,12 @@ class Retention:
     # -- schedule ---------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def running(self, *, by_itself: bool) -> AsyncIterator[None]:
-        """Run on schedule while the context lasts, if `by_itself`; a run stops at the end of the context."""
-        again = asyncio.create_task(self._again()) if by_itself and self.policies and self._every_h else None
+    async def running(self, *, by_itself: bool, leads: Callable[[], bool] = lambda: True) -> AsyncIterator[None]:
+        """Run on schedule while the context lasts, if `by_itself` and while this server `leads`.
+
+        A run stops at the end of the context.
+        """
+        again = asyncio.create_task(self._again(leads)) if by_itself and self.policies and self._every_h else None
         try:
             yield
         finally:
@@ -134,11 +137,12 @@ class Retention:
             if again is not None:
                 await asyncio.wait({again})
 
-    async def _again(self) -> None:
+    async def _again(self, leads: Callable[[], bool]) -> None:
         await self._wait(FIRST_S)
         while not self._stopping.is_set():
             try:
-                await self.apply()
+                if leads():
+                    await self.apply()
             except ApiError:  # a requested run has just started
                 log.info("a retention run is in progress already")
             except StoreError as error:

@@ -253,6 +253,17 @@ class LiveTurns:
         if channel is not None:
             channel.committed(row)
 
+    def followed(self) -> list[Key]:
+        """Return the sessions with readers and without a running turn here."""
+        return [key for key, channel in self._channels.items() if channel.readers and channel.current is None]
+
+    def advanced(self, key: Key, seq: int, *, is_completed: bool) -> None:
+        """Note how far a session has come, where another server may have committed a turn, and wake its readers."""
+        channel = self._channels.get(key)
+        if channel is not None and seq > channel.seq:
+            channel.seq, channel.is_completed = seq, is_completed
+            channel.signal.notify()
+
     def remove(self, key: Key) -> None:
         """Remove a deleted session: end its streams and drop its buffered frames."""
         self._buffer.remove(key)

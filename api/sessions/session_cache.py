@@ -27,6 +27,7 @@ from runtime.state.program import Program
 from runtime.state.state import ExecutionStatus, State, StateUnreadable, decode
 from store.interface.errors import StoreError
 from store.interface.rows import FailureRow, SessionHead, SessionRow, TurnRow, is_uuid
+from store.interface.shared_database import SessionStamp
 from store.store import Store
 
 
@@ -148,6 +149,7 @@ class CachedSession:
         self.keys: OrderedDict[str, None] = OrderedDict()  # of the last requests, in order
         self.knows_all_keys = False
         self.attempts = RecordedCalls()  # calls of earlier attempts at the next turn
+        self.mark: str | None = None  # of the row, where several servers use the database; None: not known
 
     @property
     def execution_status(self) -> ExecutionStatus:
@@ -225,15 +227,26 @@ class SessionCache:
         key = (tenant, session_id)
         while True:
             cached = self._cache.get(key)
-            if cached is not None:
+            if cached is not None and self._store.shared is None:
                 return cached
+            stamp = await self._stamp(key)
+            if cached is not None and _is_current(cached, stamp):
+                return cached
+            if cached is not None:
+                self.remove(*key)
             with self._loading(key) as load:
                 head = await self._store.sessions.head(tenant, session_id) if is_uuid(session_id) else None
                 if head is None:
                     raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
                 cached = await self._load(head)
+                cached.mark = None if stamp is None else stamp.mark
             if load.is_current:  # else it was deleted, renamed or changed by a turn during the load
                 return self._remember(cached)
+
+    async def _stamp(self, key: tuple[str, str]) -> SessionStamp | None:
+        """Return what tells whether another server has changed a session; None if no other server can."""
+        shared = self._store.shared
+        return None if shared is None or not is_uuid(key[1]) else await shared.stamp(*key)
 
     @contextmanager
     def _loading(self, key: tuple[str, str]) -> Iterator[_Load]:
@@ -304,6 +317,7 @@ class SessionCache:
         cached = self._cache.get((tenant, session_id))
         if cached is not None:
             cached.session = msgspec.structs.replace(cached.session, key=key, metadata=metadata)
+            cached.mark = None
 
     def evict(self, session: SessionRow) -> None:
         """Drop a session, so that it is read from the database again."""
@@ -316,6 +330,16 @@ class SessionCache:
 
     def _remember(self, cached: CachedSession) -> CachedSession:
         return self._cache.setdefault((cached.session.tenant, cached.session.session_id), cached)
+
+
+def _is_current(cached: CachedSession, stamp: SessionStamp | None) -> bool:
+    """Return whether no other server has changed a session since it was loaded."""
+    return (
+        stamp is not None
+        and stamp.turn == cached.state.turn
+        and stamp.mark == cached.mark
+        and stamp.calls <= len(cached.attempts.rows)
+    )
 
 
 def _failure(row: FailureRow) -> Failure:

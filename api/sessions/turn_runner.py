@@ -196,7 +196,7 @@ class TurnRunner(Struct, frozen=True):
         """
         if idempotency_key is None:
             return self.ids()
-        return id_of(await asyncio.to_thread(salt_of, self.settings.data, tenant), idempotency_key)
+        return id_of(await asyncio.to_thread(salt_of, self.settings.keys_in, tenant), idempotency_key)
 
     async def global_cells(self, cached: CachedSession) -> dict[str, Cell] | None:
         """Return the user's current global variables; None if the script has none."""

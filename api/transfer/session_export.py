@@ -171,7 +171,7 @@ async def export(
     if source is None:
         raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
     if is_masked:
-        salt = await asyncio.to_thread(salt_of, runner.settings.data, tenant)
+        salt = await asyncio.to_thread(salt_of, runner.settings.keys_in, tenant)
         user_id = pseudonym_of(salt, source.start.user_id)
         source = masked(source, await hidden_of(runner.store, catalog, source.start), user_id)
     chosen = _FORMS[form]

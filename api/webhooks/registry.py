@@ -47,7 +47,7 @@ class WebhookRegistry:
     """At most `webhooks_max` webhooks per tenant. `news` is set when there may be more to send."""
 
     def __init__(self, store: Store, settings: Settings, rules: AddressPolicy, clock: Clock, ids: Ids) -> None:
-        self.keyring = Keyring(settings.data)
+        self.keyring = Keyring(settings.keys_in)
         self.news = asyncio.Event()
         self._store = store
         self._rules = rules
@@ -66,6 +66,15 @@ class WebhookRegistry:
         self.tenants = self.by_tenant.keys()
         if rows:
             self.keyring.warn_if_lost()
+
+    async def reload(self) -> None:
+        """Read the webhooks again, after another server changed them."""
+        async with self._changing:
+            self.by_tenant.clear()
+            for webhook in await self._store.delivery.webhooks_of_all():
+                self._cache_webhook(webhook)
+            self.tenants = self.by_tenant.keys()
+        self.news.set()
 
     # -- turns ------------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ class DuckDBConnection:
     """A cursor, as the SQL that every database executes uses it."""
 
     derived_tables: Sequence[str] = ()
+    derived_of_users: Sequence[str] = ()
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
@@ -51,6 +52,12 @@ class DuckDBConnection:
     def prepare_change(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Merge the writes of all turns into the table of users' variables. There is no other writer."""
         merge_writes(self.cursor)
+
+    def note_change(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Analytics compares all sessions."""
+
+    def note_memory_change(self, tenant: str, user_ids: Sequence[str]) -> None:
+        """No other server has loaded a memory."""
 
     def derive(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Nothing is derived."""

@@ -21,10 +21,10 @@ from store.duckdb.commit_mark import (
 )
 from store.duckdb.database_file import SPILLED, attach, inode_of, log_of
 from store.duckdb.schema import migrate, require_current
-from store.interface.errors import DatabaseFileLost, DatabaseUnreadable, RestartNeeded, StoreUnavailable
+from store.interface.errors import DatabaseFileLost, RestartNeeded, StoreUnavailable
 from store.interface.file_sync import sync
 from store.interface.maintenance_rows import Size
-from store.interface.private_files import FILE_NAME, beside, make_folder, restrict
+from store.interface.private_files import FILE_NAME, beside, make_data_folder
 
 FRESH = ".compacting"  # suffix of the file that a compaction writes
 
@@ -57,7 +57,7 @@ class Database:
         """
         path = folder / FILE_NAME
         if not read_only:
-            _make_folder(folder)
+            make_data_folder(folder)
             _report_loss(path)
         database = cls(attach(path, read_only=read_only), path)
         try:
@@ -210,14 +210,6 @@ def remove_database(path: Path) -> None:
     """Delete a database file and its log, if there are any. They must be closed."""
     for leftover in (path, log_of(path)):
         leftover.unlink(missing_ok=True)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        make_folder(folder)
-        restrict(folder)
-    except OSError as error:
-        raise DatabaseUnreadable(f"the data folder {folder} cannot be created: {error.strerror}") from error
 
 
 def _report_loss(path: Path) -> None:

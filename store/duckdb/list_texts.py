@@ -9,13 +9,12 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import msgspec
-
 from store.duckdb.fetch import Cursor, fetch_columns, from_micros
 from store.duckdb.sessions import MOVE_COLUMNS, START_COLUMNS, convert
-from store.interface.list_rows import PREVIEW_MESSAGES, WORDS_CHARS_MAX, SessionListed
+from store.interface.list_rows import SessionListed
 from store.interface.rows import PositionRow
 from store.sql.connection import decode
+from store.sql.list_preview import ListTexts
 from store.sql.turns import outside
 
 
@@ -26,12 +25,6 @@ class Found(NamedTuple):
     row_number: int
     """The number of the row of its latest turn, in this transaction."""
     updated_at: datetime
-
-
-class _Message(msgspec.Struct, frozen=True):
-    seq: int
-    role: str
-    content: str
 
 
 _STARTS = f"SELECT {START_COLUMNS}, nullif(trim(s.metadata ->> '$.title'), '') AS title FROM session_starts AS s"  # noqa: S608
@@ -69,7 +62,7 @@ def describe(cursor: Cursor, tenant: str, found: list[Found], as_of: datetime) -
             turn["execution_status"] = "error"
         columns = {"tenant": tenant} | starts[each.session_id] | last_moves.get(each.session_id, {}) | turn
         name = names.get((columns["script_uuid"], columns["script_version"]))
-        listed.append(_listed(columns, name, each.updated_at, as_of, texts.get(each.session_id, {})))
+        listed.append(_listed(columns, name, each.updated_at, as_of, _texts_of(texts.get(each.session_id, {}))))
     return listed
 
 
@@ -89,6 +82,10 @@ def _outside_gaps(turns: Iterable[dict[str, Any]]) -> str:
     )
 
 
+def _texts_of(columns: dict[str, Any]) -> ListTexts:
+    return ListTexts(columns.get("last"), columns.get("asked"), columns.get("opened"))
+
+
 def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, int], str]:
     """Return the names of all versions of scripts."""
     select = "SELECT script_uuid, version, name FROM scripts WHERE tenant = ? AND script_uuid IN (SELECT unnest(?))"
@@ -97,32 +94,19 @@ def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, in
 
 
 def _listed(
-    columns: dict[str, Any], name: str | None, updated_at: datetime, as_of: datetime, texts: dict[str, str]
+    columns: dict[str, Any], name: str | None, updated_at: datetime, as_of: datetime, texts: ListTexts
 ) -> SessionListed:
     """Return a session of the list from the columns of its start, its last migration and its latest turn."""
     columns = convert(columns)
     finished_at = from_micros(columns.pop("finished_at"))
     del columns["gaps"]
     columns["title"] = columns["title"] or name or columns["script_id"]
-    texts = texts if columns["redacted_at"] is None else {}
+    texts = texts if columns["redacted_at"] is None else ListTexts()
     return SessionListed(
         **columns,
         updated_at=updated_at,
         completed_at=finished_at if columns["status"] == "completed" else None,
-        preview=_preview(texts),
-        last_message=_messages(texts["last"])[-1].content[:WORDS_CHARS_MAX] if texts else None,
+        preview=texts.preview(),
+        last_message=texts.last_message(),
         as_of=as_of,
     )
-
-
-def _preview(texts: dict[str, str]) -> str | None:
-    """Return the user's first message, otherwise the first one to the user; only if it is among the first ones."""
-    for role, column in (("user", "asked"), ("assistant", "opened")):
-        for message in _messages(texts.get(column)):
-            if message.role == role and message.seq <= PREVIEW_MESSAGES:
-                return message.content[:WORDS_CHARS_MAX]
-    return None
-
-
-def _messages(text: str | None) -> list[_Message]:
-    return [] if text is None else decode(list[_Message], text)

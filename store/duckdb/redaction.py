@@ -1,4 +1,4 @@
-"""Redact sessions: remove all texts and values, but retain every row, so that it is still counted.
+"""Redact the turns and calls of sessions.
 
 The rows of turns and calls are deleted and inserted again, not updated. An UPDATE of their large columns makes the next
 checkpoint rewrite these columns for all rows around: 2.4 s and 800 MB for a file of 800 MB, while turns wait.
@@ -10,37 +10,9 @@ from datetime import datetime
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.event_fields_sql import remaining_event, remaining_fields
 from store.duckdb.fetch import Cursor
-from store.sql.deletion import OF_SESSIONS, delete_memory_of
-
-STATE_FIELDS = (
-    "version",
-    "seed",
-    "locale",
-    "user_id",
-    "turn",
-    "begun",
-    "status",
-    "phase",
-    "topic",
-    "phase_entry",
-    "topic_entry",
-    "event_seq",
-    "message_seq",
-    "heard",
-    "draws",
-    "gaps",
-    "wait.kind",
-    "frames[].action",
-    "frames[].block",
-    "frames[].arm",
-    "frames[].skill",
-    "frames[].interrupt",
-    "frames[].detector",
-    "spent.calls",
-    "spent.tokens",
-    "spent.cost",
-)
-"""The retained fields of a state: position and counters. A session with such a state can be read, but not continued."""
+from store.sql.connection import Parameters
+from store.sql.deletion import OF_SESSIONS
+from store.sql.redaction import STATE_FIELDS, redact
 
 _MESSAGES = """to_json(list_transform(from_json(messages, '[{"seq": "INTEGER", "message_id": "VARCHAR",
     "role": "VARCHAR", "content": "VARCHAR", "action_id": "VARCHAR", "created_at": "VARCHAR",
@@ -80,35 +52,18 @@ REWRITTEN: Mapping[str, Mapping[str, str]] = {
 }
 """The columns to redact, by table, with SQL for the new values. Redaction is idempotent."""
 
-_ORIGIN = """CASE WHEN try_cast(metadata ->> '$.forkedFrom.sessionId' AS UUID) IS NOT NULL
-    AND try_cast(metadata ->> '$.forkedFrom.turn' AS INTEGER) IS NOT NULL
-    THEN json_object('forkedFrom', json_object('sessionId', metadata ->> '$.forkedFrom.sessionId',
-        'turn', (metadata ->> '$.forkedFrom.turn')::INTEGER)) ELSE '{}'::JSON END"""
-
 
 def redact_sessions(connection: DuckDBConnection, tenant: str, session_ids: list[str], at: datetime) -> list[str]:
     """Redact sessions and delete their memory; return the users whose memory contained them. Within a transaction."""
-    connection.prepare_change(tenant, session_ids)
-    cursor = connection.cursor
-    parameters: dict[str, str | list[str]] = {"tenant": tenant, "sessions": session_ids}
-    users = delete_memory_of(connection, tenant, session_ids)
-    for table, changes in REWRITTEN.items():
-        _rewrite(cursor, table, changes, parameters)
-    for table in ("webhook_deliveries", "timers", "hand_overs"):
-        cursor.execute(f"DELETE FROM {table} WHERE {OF_SESSIONS}", parameters)  # noqa: S608
-    cursor.execute(f"UPDATE turn_failures SET message = '' WHERE {OF_SESSIONS}", parameters)  # noqa: S608
-    cursor.execute(f"UPDATE participants SET push = NULL WHERE {OF_SESSIONS} AND push IS NOT NULL", parameters)  # noqa: S608
-    cursor.execute(f"UPDATE ratings SET texts = '{{}}' WHERE {OF_SESSIONS}", parameters)  # noqa: S608
-    cursor.execute(f"UPDATE session_migrations SET why = '[]' WHERE {OF_SESSIONS}", parameters)  # noqa: S608
-    cursor.execute(
-        f"""UPDATE session_starts SET key = NULL, metadata = {_ORIGIN}, redacted_at = $at::TIMESTAMPTZ
-        WHERE {OF_SESSIONS}""",  # noqa: S608
-        parameters | {"at": at.isoformat()},
-    )
-    return users
+
+    def rewrite(parameters: Parameters) -> None:
+        for table, changes in REWRITTEN.items():
+            _rewrite(connection.cursor, table, changes, parameters)
+
+    return redact(connection, tenant, session_ids, at, rewrite)
 
 
-def _rewrite(cursor: Cursor, table: str, changes: Mapping[str, str], parameters: dict[str, str | list[str]]) -> None:
+def _rewrite(cursor: Cursor, table: str, changes: Mapping[str, str], parameters: Parameters) -> None:
     columns = ", ".join(f"{expression} AS {column}" for column, expression in changes.items())
     cursor.execute(
         f"CREATE TEMP TABLE reduced AS SELECT * REPLACE ({columns}) FROM {table} WHERE {OF_SESSIONS}",  # noqa: S608

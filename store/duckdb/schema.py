@@ -1,14 +1,13 @@
 """Migrate a database file to the schema of this version: each migration once, in order, in a transaction of its own."""
 
-import hashlib
-from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 
 from store.duckdb.insert import roll_back
-from store.interface.errors import DatabaseTooNew, DatabaseTooOld, DatabaseUnreadable, MigrationChanged
+from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
+from store.sql.migrations import Migration, pending_migrations
+from store.sql.migrations import known_migrations as migrations_of
 
 _LEDGER = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -20,29 +19,9 @@ CREATE TABLE IF NOT EXISTS migrations (
 """
 
 
-class Migration(NamedTuple):
-    """One file of `store/migrations`, named `NNNN_name.sql`."""
-
-    number: int
-    name: str
-    sql: str
-
-    @property
-    def checksum(self) -> str:
-        """SHA-256 of the text, as stored in the database that it was applied to."""
-        return hashlib.sha256(self.sql.encode()).hexdigest()
-
-
 def known_migrations() -> list[Migration]:
     """Return the migrations of this version of the program, ordered by number."""
-    files = [
-        file for file in resources.files("store.duckdb").joinpath("migrations").iterdir() if file.name.endswith(".sql")
-    ]
-    return sorted(
-        Migration(int(number), name, file.read_text(encoding="utf-8"))
-        for file in files
-        for number, _, name in [file.name.removesuffix(".sql").partition("_")]
-    )
+    return migrations_of("store.duckdb")
 
 
 def migrate(connection: duckdb.DuckDBPyConnection, path: Path, known: list[Migration] | None = None) -> None:
@@ -78,18 +57,7 @@ def _pending(connection: duckdb.DuckDBPyConnection, path: Path, known: list[Migr
         number: (name, checksum)
         for number, name, checksum in connection.execute("SELECT number, name, checksum FROM migrations").fetchall()
     }
-    newest = max((migration.number for migration in known), default=0)
-    if applied and max(applied) > newest:
-        name, _ = applied[max(applied)]
-        raise DatabaseTooNew(
-            f"{path} was written by a newer version (migration {max(applied)}, {name}); upgrade this one"
-        )
-    for migration in known:
-        if migration.number in applied and applied[migration.number][1] != migration.checksum:
-            raise MigrationChanged(
-                f"migration {migration.number} ({migration.name}) has changed since it was applied to {path}"
-            )
-    return [migration for migration in known if migration.number not in applied]
+    return pending_migrations(applied, known, path)
 
 
 def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration) -> None:

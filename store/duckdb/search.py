@@ -6,41 +6,16 @@ Only the messages of the matching turns are decoded and matched exactly.
 """
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
-from typing import TypeAlias
-from uuid import UUID
-
-import msgspec
-from msgspec import Struct
 
 from store.duckdb.fetch import Cursor, fetch
 from store.duckdb.sql_fragments import GAPS, SCRIPT, SPOKEN, TITLE, outside
-from store.interface.list_rows import FoundMessage, Hit, SearchFilter
-from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.interface.list_rows import Hit, SearchFilter
+from store.interface.pages import Page
 from store.interface.rows import Role
 from store.sql.connection import Scalar
+from store.sql.message_search import Candidate, Position, escaped, search_in_pages
 from store.sql.sessions import LAST_MOVES
-
-CANDIDATES_MAX = 5_000
-"""Turns whose messages one search decodes at most; it then returns what it has found, and a cursor to continue."""
-_SPARE = 20  # turns read beyond the limit at first, since some of the candidates have no exact match
-
-
-class _Candidate(Struct, frozen=True):
-    """A turn that the regular expressions match, and those of its messages that contain all words."""
-
-    session_id: str
-    user_id: str
-    key: str | None
-    title: str
-    turn: int
-    finished_at: datetime
-    matches: list[FoundMessage]
-
-
-_Position: TypeAlias = tuple[datetime, UUID, int, int]
-"""The position of a hit: the time when its turn finished, the session, the turn, and the number of the message."""
 
 
 def search(reader: Cursor, tenant: str, what: SearchFilter, *, limit: int = 50, cursor: str | None = None) -> Page[Hit]:
@@ -48,38 +23,10 @@ def search(reader: Cursor, tenant: str, what: SearchFilter, *, limit: int = 50, 
 
     Raises CursorInvalid.
     """
-    limit = bounded(limit)
-    start: _Position | None = None
-    if cursor is not None:
-        start = position_of(cursor, tuple[datetime, UUID, int, int])
-    hits: list[tuple[Hit, _Position]] = []
-    batch, candidates = limit + _SPARE, 0
-    while candidates < CANDIDATES_MAX:
-        found = _candidates(reader, tenant, what, start, batch)
-        hits += [hit for candidate in found for hit in _hits(candidate, start)]
-        if len(hits) > limit:
-            return Page([hit for hit, _ in hits[:limit]], cursor_of(hits[limit - 1][1]))
-        if len(found) < batch:
-            return Page([hit for hit, _ in hits], None)
-        candidates += batch
-        start = (found[-1].finished_at, UUID(found[-1].session_id), found[-1].turn, 0)
-        batch = min(batch * 4, CANDIDATES_MAX)
-    return Page([hit for hit, _ in hits], None if start is None else cursor_of(start))
+    return search_in_pages(lambda start, batch: _candidates(reader, tenant, what, start, batch), limit, cursor)
 
 
-def _hits(candidate: _Candidate, start: _Position | None) -> Iterator[tuple[Hit, _Position]]:
-    """Yield the hits of a turn that come after the position `start`, the last message first."""
-    owner, turn = UUID(candidate.session_id), candidate.turn
-    here = start is not None and start[1:3] == (owner, turn)
-    for message in reversed(candidate.matches):
-        if start is None or not here or message.seq < start[3]:
-            hit = Hit(candidate.session_id, candidate.user_id, candidate.key, candidate.title, turn, message)
-            yield hit, (candidate.finished_at, owner, turn, message.seq)
-
-
-def _candidates(
-    cursor: Cursor, tenant: str, what: SearchFilter, start: _Position | None, batch: int
-) -> list[_Candidate]:
+def _candidates(cursor: Cursor, tenant: str, what: SearchFilter, start: Position | None, batch: int) -> list[Candidate]:
     parameters: dict[str, Scalar] = {"tenant": tenant, "batch": batch}
     conditions = ["tenant = $tenant"]
     exact = []
@@ -99,7 +46,7 @@ def _candidates(
     if start is not None:
         conditions.append("(finished_at, session_id, turn) <= ($at_time::TIMESTAMPTZ, $at_id::UUID, $at_turn)")
         parameters |= {"at_time": start[0].isoformat(), "at_id": str(start[1]), "at_turn": start[2]}
-    return fetch(cursor, _Candidate, _select(" AND ".join(conditions), " AND ".join(exact)), parameters)
+    return fetch(cursor, Candidate, _select(" AND ".join(conditions), " AND ".join(exact)), parameters)
 
 
 _CONDITIONS = {
@@ -141,18 +88,13 @@ def _select(conditions: str, exact: str) -> str:
 
 def _stored(word: str) -> str:
     """Return a regular expression that finds a word anywhere in the JSON of a turn: cheap, and misses no match."""
-    return f"(?i){_quoted(_escaped(word))}"
+    return f"(?i){_quoted(escaped(word))}"
 
 
 def _within(word: str, role: Role | None) -> str:
     """Return a regular expression that finds a word in the text of a message, not in names and ids of the JSON."""
     role_field = "" if role is None else f'"role":"{role}",'
-    return rf'{role_field}"content":"(?:[^"\\]|\\.)*(?i:{_quoted(_escaped(word))})'
-
-
-def _escaped(word: str) -> str:
-    """Return a word as it is escaped in stored JSON, by the encoder of the rows."""
-    return msgspec.json.encode(word)[1:-1].decode()
+    return rf'{role_field}"content":"(?:[^"\\]|\\.)*(?i:{_quoted(escaped(word))})'
 
 
 def _quoted(text: str) -> str:

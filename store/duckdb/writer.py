@@ -31,6 +31,7 @@ from store.interface.errors import (
 )
 from store.interface.global_writes import global_writes
 from store.interface.turn_group import Entry
+from store.sql.answers import Outcome, answer
 from store.sql.repository import Changed
 
 QUEUE_MAX = 4_096
@@ -71,8 +72,6 @@ class _Pause(NamedTuple):
 
 
 _Job: TypeAlias = _Entry | _Statements | _Pause
-_Outcome: TypeAlias = tuple[asyncio.Future[Any], object]
-"""The future of a job, and its result or StoreError."""
 
 
 class Writer:
@@ -182,7 +181,7 @@ class Writer:
                     if isinstance(group, _Pause):
                         self._wait_until_over(group)
                     else:
-                        _answer(self._write(group))
+                        answer(self._write(group))
                 self._merge_writes()
                 self._working_since = None
             self._checkpoint()
@@ -232,12 +231,12 @@ class Writer:
         There is no time limit: `paused` always ends the pause.
         """
         self._close_cursors()
-        _answer([(pause.done, None)])
+        answer([(pause.done, None)])
         pause.over.wait()
         self._connection = DuckDBConnection(self._database.cursor())
         self._committer = TurnCommitter(self._connection)
 
-    def _write(self, group: list[_Entry] | _Statements) -> list[_Outcome]:
+    def _write(self, group: list[_Entry] | _Statements) -> list[Outcome]:
         try:
             self._require_writable()
         except StoreUnavailable as lost:
@@ -368,7 +367,7 @@ class Writer:
         while not self._queue.empty():
             waiting = self._queue.get()
             jobs = jobs if waiting is None else [*jobs, waiting]
-        _answer([(job.done, StoreUnavailable("the writing thread has ended")) for job in jobs])
+        answer([(job.done, StoreUnavailable("the writing thread has ended")) for job in jobs])
 
     def _checkpoint(self) -> None:
         try:
@@ -389,25 +388,3 @@ def _grouped(jobs: list[_Job]) -> list[list[_Entry] | _Statements | _Pause]:
         else:
             groups.append([job])
     return groups
-
-
-def _answer(outcomes: list[_Outcome]) -> None:
-    """Resolve the futures, with one wake-up of each event loop for all of its callers in the group."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
-    for done, outcome in outcomes:
-        by_loop.setdefault(done.get_loop(), []).append((done, outcome))
-    for loop, answers in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_resolve, answers)
-        except RuntimeError:  # the loop was closed, so no caller waits
-            continue
-
-
-def _resolve(answers: list[_Outcome]) -> None:
-    for done, outcome in answers:
-        if done.done():  # its caller was cancelled
-            continue
-        if isinstance(outcome, StoreError):
-            done.set_exception(outcome)
-        else:
-            done.set_result(outcome)

@@ -95,6 +95,14 @@ class TurnConflict(StoreError):
         super().__init__(f"session {session_id} is at turn {actual}, this turn was computed from turn {expected}")
 
 
+class TurnClaimed(StoreError):
+    """Another server runs the session's next turn, and has called a model or a tool for it."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(f"another server runs the next turn of session {session_id}")
+
+
 class DraftConflict(StoreError):
     """A draft was changed from a revision that is no longer its latest. A revision of 0 is that of no draft."""
 
@@ -134,6 +142,14 @@ class CompactionRunning(StoreError):
 
 class BackupRunning(StoreError):
     """A backup of the database is being written."""
+
+
+class NotWithPostgres(StoreError):
+    """The operation is about a database file; with PostgreSQL, its own tools do it. The message says which."""
+
+
+class CopyRefused(StoreError):
+    """A database cannot be copied: the target is not empty, or the copy differs at the end."""
 
 
 class SessionTaken(StoreError):

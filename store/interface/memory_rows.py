@@ -132,6 +132,8 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant: str
     user_id: str
+    version: int | None = None
+    """The version of the memory that the change was computed from, where several servers may change it."""
     owner: OwnerRow | None = None
     """The new row; it is inserted if there was none."""
     groups: list[GroupRow] = []

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from store.interface.errors import DatabaseUnreadable
+
 FILE_NAME = "cuebook.duckdb"
 """Name of the database file in a data folder."""
 OWN = (
@@ -25,6 +27,7 @@ OWN = (
     "replaced-*",
     "memory",
     "external",
+    "mirror",
 )
 """Name patterns of the files and folders that Cuebook creates in a data folder."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -91,3 +94,12 @@ def _own(folder: Path) -> Iterator[Path]:
 def beside(path: Path, suffix: str) -> Path:
     """Return the path of a file that belongs to another: in the same folder, with a longer name."""
     return path.with_name(path.name + suffix)
+
+
+def make_data_folder(folder: Path) -> None:
+    """Create a data folder that only this account can read. Raises DatabaseUnreadable."""
+    try:
+        make_folder(folder)
+        restrict(folder)
+    except OSError as error:
+        raise DatabaseUnreadable(f"the data folder {folder} cannot be created: {error.strerror}") from error

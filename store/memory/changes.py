@@ -12,6 +12,8 @@ from store.sql.connection import Connection, Parameters, rows_select
 _Row: TypeAlias = OwnerRow | GroupRow | UnitRow | JobRow
 JOBS_STORED = 200
 """Number of finished jobs, done or failed, that are stored for each memory; older ones are deleted."""
+NO_VERSION = 0
+"""The version of every memory where no other server changes it."""
 _OWNED = "tenant = $tenant AND user_id = $user_id"
 _OLD_JOBS = f"""
 DELETE FROM memory_jobs WHERE {_OWNED} AND job_id IN (
@@ -30,8 +32,11 @@ _RELATION = {
 _THOSE = f"WHERE {_OWNED} AND memory_unit_rows.sequence = changed.sequence"
 
 
-def apply_change(connection: Connection, change: MemoryChange) -> None:
-    """Write a change. Within a transaction. Raises RowRefused for an invalid row."""
+def apply_change(connection: Connection, change: MemoryChange) -> int:
+    """Write a change, and return the version of the memory. Within a transaction.
+
+    Raises RowRefused for an invalid row.
+    """
     _require_own(change)
     owner = {"tenant": change.tenant, "user_id": change.user_id}
     if change.owner is not None:
@@ -52,6 +57,7 @@ def apply_change(connection: Connection, change: MemoryChange) -> None:
         connection.change(_OLD_JOBS, owner)
     _update(connection, owner, change)
     _add_vectors(connection, owner, change)
+    return NO_VERSION
 
 
 def _require_own(change: MemoryChange) -> None:

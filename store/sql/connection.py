@@ -29,6 +29,9 @@ class Connection(Protocol):
     derived_tables: Sequence[str]
     """The tables with a `session_id` that only this database has, derived from other tables."""
 
+    derived_of_users: Sequence[str]
+    """The tables with a `user_id` that only this database has."""
+
     def rows(self, select: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT."""
 
@@ -45,6 +48,12 @@ class Connection(Protocol):
         """Prepare these sessions for a change or deletion of their turns: no other transaction may add one meanwhile,
         and the table of users' variables must have what they wrote.
         """
+
+    def note_change(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Note that the key or the metadata of sessions changed, for data that is derived outside the database."""
+
+    def note_memory_change(self, tenant: str, user_ids: Sequence[str]) -> None:
+        """Note that memories changed, for other servers that have loaded them."""
 
     def derive(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Insert the rows of the derived tables for new sessions."""
@@ -126,4 +135,6 @@ def rows_select(rows: Sequence[msgspec.Struct], types: Mapping[str, str]) -> tup
 def _text(value: object) -> str | None:
     if value is None:
         return None
+    if isinstance(value, msgspec.Raw):
+        return bytes(value).decode()
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -109,6 +109,8 @@ def delete_memory_of(connection: Connection, tenant: str, session_ids: list[str]
         _remove(connection, _OF_MEMORY, tenant, session_ids, None)
     for user_id in users:
         remove_dangling(connection, tenant, user_id)
+    if users:
+        connection.note_memory_change(tenant, users)
     return users
 
 
@@ -222,6 +224,8 @@ def _remove(
         for kind, count in zip(owned.counted, found, strict=True):
             counts[kind] += count
         connection.change(f"DELETE FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
+    for table in connection.derived_of_users if user_id is not None else ():
+        connection.change(f"DELETE FROM {table} WHERE {_OF_USER}", {"tenant": tenant, "user_id": user_id})  # noqa: S608
     for table in connection.derived_tables:
         connection.change(f"DELETE FROM {table} WHERE {OF_SESSIONS}", of_sessions)  # noqa: S608
     return counts

@@ -40,6 +40,7 @@ def label(connection: Connection, tenant: str, session_id: str, key: str | None,
         WHERE {OF_SESSION} AND redacted_at IS NULL""",  # noqa: S608
         {**of_session(tenant, session_id), "key": key, "metadata": encode(metadata).decode()},
     )
+    connection.note_change(tenant, [as_uuid(session_id)])
 
 
 def require_free(connection: Connection, tenant: str, field: str, value: str | None, session_id: str = "") -> None:

@@ -28,8 +28,12 @@ def ahead(connection: Connection, now: datetime, limit: int) -> DueTimers:
     select = f"""SELECT * FROM ({FIRSTS}) AS firsts WHERE next_attempt_at <= $now::TIMESTAMPTZ
         ORDER BY due, session_id LIMIT $limit"""  # noqa: S608
     due = connection.fetch(TimerRow, select, {**parameters, "limit": limit})
-    (later,) = connection.fetch(_Later, _LATER, parameters)
-    return DueTimers(due, later.next_due)
+    return DueTimers(due, next_due(connection, now))
+
+
+def next_due(connection: Connection, now: datetime) -> datetime | None:
+    """Return when the next timer is due that is not due now."""
+    return connection.fetch(_Later, _LATER, {"now": now.isoformat()})[0].next_due
 
 
 def page(

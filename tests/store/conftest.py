@@ -17,9 +17,18 @@ def conversation() -> Conversation:
     return Conversation()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests with a store over each database, except those that are about a database file."""
+    is_of_file = metafunc.definition.get_closest_marker("database_file") is not None
+    if "store" in metafunc.fixturenames and "contract" in metafunc.definition.path.parts and not is_of_file:
+        metafunc.parametrize("store", ["duckdb", "postgres"], indirect=True)
+
+
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = open_store(tmp_path)
+async def store(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    """Return a new store."""
+    url = request.getfixturevalue("postgres_url") if getattr(request, "param", "") == "postgres" else None
+    store = open_store(tmp_path, url)
     yield store
     await store.close()
 

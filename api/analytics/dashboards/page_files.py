@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -41,10 +41,10 @@ class DashboardFiles:
         self._writing = asyncio.Lock()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, leads: Callable[[], bool] = lambda: True) -> AsyncIterator[None]:
         """Write files inside the context."""
         stopped = "dashboards are not written until the server is restarted"
-        async with looking(self.look, failed="dashboards cannot be read", stopped=stopped):
+        async with looking(self.look, leads, failed="dashboards cannot be read", stopped=stopped):
             yield
 
     async def look(self) -> None:

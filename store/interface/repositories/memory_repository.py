@@ -27,8 +27,11 @@ class MemoryRepository(Protocol):
     Raises the same errors as `Store`.
     """
 
-    async def change(self, change: MemoryChange) -> None:
-        """Write a change of a memory; return after it is on disk. Raises RowRefused."""
+    async def change(self, change: MemoryChange) -> int:
+        """Write a change of a memory; return its version after it is on disk, 0 where no other server changes it.
+
+        Raises RowRefused, MemoryMoved.
+        """
 
     async def begin_call(self, call: MemoryCallRow) -> None:
         """Store a call of a language model for a memory before it is made."""

@@ -10,8 +10,8 @@ import pytest
 from runtime.state.events import Body
 from runtime.state.state import State, decode
 from store.duckdb.event_fields_sql import remaining_event, remaining_fields
-from store.duckdb.redaction import STATE_FIELDS
 from store.interface.event_fields import EVENT_FIELDS
+from store.sql.redaction import STATE_FIELDS
 
 OF_RECORD = {"message": {"message"}, "variable": {"variable"}}
 """Events whose data the database has elsewhere: they contain its place."""

@@ -22,6 +22,7 @@ from store.interface.errors import (
 )
 from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
+from store.sql.migrations import Migration
 from tests.support.paths import ROOT
 from tests.support.store_rows import Conversation
 
@@ -116,7 +117,7 @@ async def test_read_only_reads_and_does_not_write(tmp_path: Path, conversation: 
     await reader.close()
 
 
-def open_with(folder: Path, migrations: list[schema.Migration], monkeypatch: pytest.MonkeyPatch) -> None:
+def open_with(folder: Path, migrations: list[Migration], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "known_migrations", lambda: migrations)
     Database.open(folder).close()
 
@@ -134,7 +135,7 @@ def test_migrations_apply_once_and_in_order(tmp_path: Path, monkeypatch: pytest.
     open_with(tmp_path, known, monkeypatch)
     more = [
         *known,
-        schema.Migration(len(known) + 1, "more", "CREATE TABLE more (x INTEGER); INSERT INTO more VALUES (1)"),
+        Migration(len(known) + 1, "more", "CREATE TABLE more (x INTEGER); INSERT INTO more VALUES (1)"),
     ]
     open_with(tmp_path, more, monkeypatch)
     open_with(tmp_path, more, monkeypatch)
@@ -199,7 +200,7 @@ def test_migration_14_compresses_the_turns_and_keeps_their_rows(tmp_path: Path) 
 
 def test_a_failing_migration_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = schema.known_migrations()
-    broken = [*known, schema.Migration(len(known) + 1, "broken", "CREATE TABLE half (x INTEGER); SELECT nonsense")]
+    broken = [*known, Migration(len(known) + 1, "broken", "CREATE TABLE half (x INTEGER); SELECT nonsense")]
     with pytest.raises(DatabaseUnreadable, match="cannot be migrated"):
         open_with(tmp_path, broken, monkeypatch)
     open_with(tmp_path, known, monkeypatch)
@@ -220,7 +221,7 @@ def test_a_newer_file_is_refused_and_an_older_one_only_read_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = schema.known_migrations()
-    newer = [*known, schema.Migration(len(known) + 1, "newer", "SELECT 1")]
+    newer = [*known, Migration(len(known) + 1, "newer", "SELECT 1")]
     open_with(tmp_path, known, monkeypatch)
     monkeypatch.setattr(schema, "known_migrations", lambda: newer)
     with pytest.raises(DatabaseTooOld):

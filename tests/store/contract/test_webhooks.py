@@ -100,6 +100,7 @@ async def test_a_group_keeps_the_deliveries_of_all_its_turns(store: Store) -> No
     assert sorted(await delivery_numbers(store)) == sorted([1, 2, 3] * 20)
 
 
+@pytest.mark.database_file  # a server over PostgreSQL takes what it reads
 async def test_of_a_session_only_the_first_that_waits_is_ahead(store: Store, conversation: Conversation) -> None:
     await conversation.create(store)
     both = (conversation.delivery(number=1), conversation.delivery(number=2))

@@ -132,6 +132,7 @@ async def test_a_unit_that_is_a_message_has_its_words_from_its_turn(store: Store
     assert await store.memory.pending_ingest(*CLINIC) == []
 
 
+@pytest.mark.database_file
 async def test_the_view_has_words_and_neighbours_within_a_group(store: Store, tmp_path: Path) -> None:
     units = [unit_of(1), unit_of(2, group_id="other"), unit_of(3), unit_of(4, rank=1)]
     await store.memory.change(change_of(units=units))

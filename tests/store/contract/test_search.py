@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.duckdb import search
 from store.interface.list_rows import SearchFilter
 from store.interface.rows import NO_TURN
 from store.open_store import open_store
+from store.sql import message_search
 from store.store import Store
 from tests.support.effort import repeats
 from tests.support.store_rows import MOMENT, Conversation
@@ -118,8 +118,8 @@ async def test_what_was_taken_out_of_a_conversation_is_not_found(store: Store, c
 
 @pytest.mark.parametrize("limit", [1, 3, 50])
 async def test_pages_hold_every_hit_once(store: Store, limit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "_SPARE", 1)
-    monkeypatch.setattr(search, "CANDIDATES_MAX", 4)
+    monkeypatch.setattr(message_search, "_SPARE", 1)
+    monkeypatch.setattr(message_search, "CANDIDATES_MAX", 4)
     for _ in range(3):
         await write_turns(store, *[[("user", "yes"), ("user", "yes no"), ("assistant", "no"), ("user", "yes")]] * 3)
     hits, cursor, pages = [], None, 0

@@ -17,8 +17,11 @@ from store.interface.errors import CompactionRunning, DiskTooSmall, StoreUnavail
 from store.interface.private_files import FILE_NAME
 from store.interface.rows import UserVariableRow
 from store.open_store import open_store
+from store.postgres.connection import PostgresConnection
+from store.postgres_store import PostgresStore
 from store.sql import deletion
 from store.store import Store
+from tests.support.database_rows import owned_columns, rows_of
 from tests.support.store_rows import (
     MOMENT,
     Conversation,
@@ -37,27 +40,8 @@ from tests.support.store_rows import (
 )
 
 TENANT = "clinic"
-
-
-def counted(folder: Path, sql: str) -> list[Any]:
-    database = Database.open(folder)
-    cursor = database.cursor()
-    found = cursor.execute(sql).fetchall()
-    cursor.close()
-    database.close()
-    return found
-
-
-def owned_columns(folder: Path) -> set[tuple[str, str]]:
-    """Return every column of a table that tells of a session or a user."""
-    return set(
-        counted(
-            folder,
-            """SELECT table_name, column_name
-            FROM duckdb_columns() JOIN duckdb_tables() USING (database_name, table_name)
-            WHERE database_name = 'cuebook' AND column_name IN ('session_id', 'user_id')""",
-        )
-    )
+NOT_FILLED = {("turn_claims", "session_id"), ("changed_sessions", "session_id")}
+"""Tables that have no row of a session at rest, or that remember the ids of deleted ones."""
 
 
 @pytest.fixture
@@ -105,12 +89,17 @@ async def everything(store: Store, global_of: Any) -> Any:
     return fill
 
 
-async def test_every_table_of_a_session_or_a_user_is_covered(tmp_path: Path) -> None:
-    Database.open(tmp_path).close()
+async def test_every_table_of_a_session_or_a_user_is_covered(store: Store, tmp_path: Path) -> None:
+    await store.close()
     reported = {(owned.table, "session_id") for owned in deletion.OWNED if owned.by_session}
     reported |= {(owned.table, "user_id") for owned in deletion.OWNED if owned.by_user}
-    assert reported == owned_columns(tmp_path), "add the table to OWNED of store/sql/deletion.py"
-    assert counted(tmp_path, "SELECT * FROM duckdb_sequences()") == [], "a compaction would begin them anew"
+    if isinstance(store, PostgresStore):
+        reported |= {(table, "session_id") for table in (*PostgresConnection.derived_tables, "changed_sessions")}
+        reported |= {(table, "user_id") for table in PostgresConnection.derived_of_users}
+    assert reported == owned_columns(store, tmp_path), "add the table to OWNED of store/sql/deletion.py"
+    if not isinstance(store, PostgresStore):
+        sequences = rows_of(store, tmp_path, "SELECT * FROM duckdb_sequences()")
+        assert sequences == [], "a compaction would begin them anew"
 
 
 async def test_a_deleted_session_leaves_no_row_and_its_keys_are_free(
@@ -131,9 +120,9 @@ async def test_a_deleted_session_leaves_no_row_and_its_keys_are_free(
     await again.say(store)
     assert await store.maintenance.delete_session(TENANT, talked.session_id) is True
     await store.close()
-    for table, column in sorted(owned_columns(tmp_path)):
+    for table, column in sorted(owned_columns(store, tmp_path) - NOT_FILLED):
         if column == "session_id":
-            left = {session for (session,) in counted(tmp_path, f"SELECT session_id::VARCHAR FROM {table}")}
+            left = {session for (session,) in rows_of(store, tmp_path, f"SELECT session_id::VARCHAR FROM {table}")}
             assert talked.session_id not in left, table
             assert left, table
             assert left <= {each.session_id for each in (unbegun, *others)}, table
@@ -178,12 +167,12 @@ async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
     assert await store.sessions.user_history(TENANT, "ana") == []
     await store.maintenance.erase_user(TENANT, "ana", "receipt 3", MOMENT)
     await store.close()
-    for table, column in sorted(owned_columns(tmp_path)):
-        found = counted(tmp_path, f"SELECT DISTINCT tenant, {column}::VARCHAR FROM {table}")
+    for table, column in sorted(owned_columns(store, tmp_path) - NOT_FILLED):
+        found = rows_of(store, tmp_path, f"SELECT DISTINCT tenant, {column}::VARCHAR FROM {table}")
         known = {(each.tenant, getattr(each, column)) for each in others}
         assert found, table
         assert set(found) <= known, table
-    receipts = counted(tmp_path, "SELECT tenant, receipt_id, counts->>'messages', compacted_at FROM erasures")
+    receipts = rows_of(store, tmp_path, "SELECT tenant, receipt_id, counts->>'messages', compacted_at FROM erasures")
     assert receipts == [
         (TENANT, "receipt", "6", None),
         (TENANT, "receipt 2", "0", None),
@@ -240,6 +229,7 @@ def as_stored(session_id: str) -> bytes:
     return (UUID(session_id).int ^ 1 << 127).to_bytes(16, "little")
 
 
+@pytest.mark.database_file
 @pytest.mark.slow
 async def test_after_compaction_the_files_hold_no_byte_of_what_was_erased(
     store: Store, tmp_path: Path, everything: Any
@@ -260,33 +250,35 @@ async def test_after_compaction_the_files_hold_no_byte_of_what_was_erased(
     await store.close()
     assert traces(tmp_path, words) == {}
     assert files(tmp_path) == [FILE_NAME, FILE_NAME + MARK]
-    assert counted(tmp_path, "SELECT count(*) FROM erasures WHERE compacted_at IS NOT NULL") == [(1,)]
+    assert rows_of(store, tmp_path, "SELECT count(*) FROM erasures WHERE compacted_at IS NOT NULL") == [(1,)]
 
 
+@pytest.mark.database_file
 @pytest.mark.slow
 async def test_a_compacted_record_is_the_same_record(store: Store, tmp_path: Path, everything: Any) -> None:
     for number in range(5):
         await everything(f"user {number}", f"word {number}")
     await store.scripts.save(script_of(), text_of())
     await store.close()
-    before = contents(tmp_path)
+    before = contents(store, tmp_path)
     again = open_store(tmp_path)
     await again.maintenance.compact()
     await again.close()
-    assert contents(tmp_path) == before
+    assert contents(store, tmp_path) == before
 
 
-def contents(folder: Path) -> dict[str, Any]:
+def contents(store: Store, folder: Path) -> dict[str, Any]:
     """Return every table with its rows in their order, every view with its rows, and the comments of all columns."""
-    tables = [name for (name,) in counted(folder, "SELECT table_name FROM duckdb_tables()")]
-    views = [name for (name,) in counted(folder, "SELECT view_name FROM duckdb_views() WHERE NOT internal")]
-    held = {name: counted(folder, f"SELECT * FROM {name}") for name in tables}
-    held |= {name: sorted(map(str, counted(folder, f"SELECT * FROM {name}"))) for name in views}
+    tables = [name for (name,) in rows_of(store, folder, "SELECT table_name FROM duckdb_tables()")]
+    views = [name for (name,) in rows_of(store, folder, "SELECT view_name FROM duckdb_views() WHERE NOT internal")]
+    held = {name: rows_of(store, folder, f"SELECT * FROM {name}") for name in tables}
+    held |= {name: sorted(map(str, rows_of(store, folder, f"SELECT * FROM {name}"))) for name in views}
     assert {"turns", "sessions", "messages"} < held.keys()
     about = "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE database_name = 'cuebook'"
-    return held | {"": sorted(map(str, counted(folder, about)))}
+    return held | {"": sorted(map(str, rows_of(store, folder, about)))}
 
 
+@pytest.mark.database_file
 async def test_turns_during_a_compaction_wait_and_are_committed(store: Store) -> None:
     talks = [Conversation(user_id=f"user {number}") for number in range(8)]
     for each in talks:
@@ -310,6 +302,7 @@ async def test_turns_during_a_compaction_wait_and_are_committed(store: Store) ->
     assert store.ready() is None
 
 
+@pytest.mark.database_file
 async def test_one_compaction_at_a_time(store: Store, conversation: Conversation) -> None:
     await conversation.create(store)
     first = asyncio.ensure_future(store.maintenance.compact())
@@ -320,6 +313,7 @@ async def test_one_compaction_at_a_time(store: Store, conversation: Conversation
     assert (await store.maintenance.compact()).bytes_after > 0
 
 
+@pytest.mark.database_file
 async def test_a_full_disk_is_reported_before_anything_is_written(
     store: Store, conversation: Conversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +328,7 @@ async def test_a_full_disk_is_reported_before_anything_is_written(
     await store.maintenance.compact()
 
 
+@pytest.mark.database_file
 async def test_a_compaction_is_abandoned_when_the_store_is_closed(
     store: Store, conversation: Conversation, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ def calls_of(folder: Path, sql: str = ALL) -> list[tuple[object, ...]]:
     return list(query(folder / FILE_NAME, sql).rows)
 
 
+@pytest.mark.database_file
 async def test_a_call_for_a_memory_has_one_row_which_becomes_what_came_of_it(store: Store, tmp_path: Path) -> None:
     begun = memory_call_of("clinic", "ana", "a")
     ended = msgspec.structs.replace(
@@ -113,6 +114,7 @@ async def test_calls_count_for_the_turn_that_settles_them(tmp_path: Path, conver
     ]
 
 
+@pytest.mark.database_file
 async def test_prompts_are_stored_for_used_calls_whose_texts_were_said(
     store: Store, conversation: Conversation, tmp_path: Path
 ) -> None:

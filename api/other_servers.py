@@ -1,0 +1,124 @@
+"""What this server does for the other servers on the same PostgreSQL database, and learns of them.
+
+It notes that it lives, reads again what others have changed and it has in memory, and wakes the streams of sessions
+that had a turn on another server.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import structlog
+
+from api.analytics.pseudonyms import FILE_NAME as PSEUDONYMS
+from api.analytics.pseudonyms import salt_of
+from api.auth.api_keys import ApiKeys
+from api.auth.authenticator import Authenticator
+from api.background import background
+from api.key_file import SecretKeyFile
+from api.participants.access import Participants
+from api.sessions.live_turns import LiveTurns
+from api.settings import SettingsInvalid
+from api.webhooks.registry import WebhookRegistry
+from store.interface.errors import StoreError
+from store.interface.shared_database import Marks, SharedDatabase
+
+BEAT_S = 4.0
+"""How often a server notes that it lives."""
+LEAD_S = 15
+"""For so long a server leads unless it renews that; then another one may."""
+MARKS_S = 1.0
+"""How soon a key, webhook or link that was revoked on another server has no effect here."""
+FOLLOW_S = 0.2
+"""How often the heads of sessions with open streams are read."""
+TROUBLE_S = 2.0
+KEY_FILES = ("webhook-key", "participant-key", "web-push-key")
+
+log = structlog.get_logger()
+
+
+class OtherServers:
+    """The part of a server that follows the others."""
+
+    def __init__(
+        self,
+        shared: SharedDatabase,
+        live: LiveTurns,
+        keys: ApiKeys,
+        webhooks: WebhookRegistry,
+        participants: Participants,
+        authenticator: Authenticator,
+    ) -> None:
+        self._shared = shared
+        self._live = live
+        self._authenticator = authenticator
+        self._reload: Mapping[str, Callable[[], Awaitable[None]]] = {
+            "keys": keys.reload,
+            "webhooks": webhooks.reload,
+            "participants": participants.reload,
+        }
+        self.leads = False
+        """Whether this server does what one server at a time does: retention, snapshots, dashboards."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Follow the others inside the context. Raises StoreError if the database cannot be read at the start."""
+        await self._beat()
+        async with AsyncExitStack() as stack:
+            for work, every_s in ((self._beat, BEAT_S), (self._follow, FOLLOW_S)):
+                stopped = "this server no longer follows the other servers"
+                await stack.enter_async_context(background(_repeat(work, every_s), stopped))
+            marks = await self._shared.marks()
+            await stack.enter_async_context(background(self._watch(marks), "changes of other servers are not noticed"))
+            yield
+
+    async def _beat(self) -> None:
+        servers = await self._shared.beat()
+        self._authenticator.share_limits(servers)
+        self.leads = await self._shared.lead("housekeeping", LEAD_S)
+
+    async def _watch(self, marks: Marks) -> None:
+        while True:
+            await asyncio.sleep(MARKS_S)
+            try:
+                now = await self._shared.marks()
+                for name, reload in self._reload.items():
+                    if getattr(now, name) != getattr(marks, name):
+                        await reload()
+                marks = now
+            except StoreError as error:
+                log.warning("changes of other servers could not be read", problem=str(error))
+                await asyncio.sleep(TROUBLE_S)
+
+    async def _follow(self) -> None:
+        """Wake the readers of sessions that had a turn elsewhere."""
+        followed = self._live.followed()
+        for progress in await self._shared.progress(followed) if followed else ():
+            self._live.advanced(progress.session, progress.event_count, is_completed=progress.is_completed)
+
+
+async def _repeat(work: Callable[[], Awaitable[None]], every_s: float) -> None:
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            await work()
+        except StoreError as error:
+            log.warning("the database of the servers cannot be read", problem=str(error))
+            await asyncio.sleep(TROUBLE_S)
+
+
+async def require_same_keys(shared: SharedDatabase, folder: Path) -> None:
+    """Raise SettingsInvalid if a key file differs from that of the other servers, which would refuse what it signs."""
+    salt = await asyncio.to_thread(salt_of, folder, "")
+    digests = {PSEUDONYMS: hashlib.sha256(salt.encode()).hexdigest()}
+    for name in KEY_FILES:
+        key = await asyncio.to_thread(SecretKeyFile(folder / name).key)
+        digests[name] = hashlib.sha256(key).hexdigest()
+    for name, digest in digests.items():
+        if not await shared.agree_on_key(name, digest):
+            raise SettingsInvalid(
+                f"{folder / name} is not the key of the other servers on this database: copy that file from one of "
+                "them, and start again"
+            )

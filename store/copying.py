@@ -1,0 +1,267 @@
+"""Copy a whole database into an empty one: from a database file to PostgreSQL, or back.
+
+Rows are copied in groups, and how far a table was copied is stored with them, so that a copy that was interrupted goes
+on where it stopped. At the end the rows of both databases are read and compared.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import duckdb
+import msgspec
+import psycopg
+
+from store.duckdb import table_rows as duckdb_rows
+from store.duckdb.database import Database
+from store.duckdb.fetch import Cursor
+from store.duckdb.insert import roll_back
+from store.interface.errors import CopyRefused, DatabaseUnreadable, StoreUnavailable, describe_error
+from store.postgres import table_rows as postgres_rows
+from store.postgres.connection import PostgresConnection
+from store.postgres.engine import PostgresEngine
+
+TABLES = (
+    "script_texts", "scripts", "drafts", "session_starts", "session_migrations", "turns", "turn_failures",
+    "settled_calls", "call_journal", "memory_calls", "user_variable_values", "user_variable_writes", "api_keys",
+    "erasures", "webhooks", "webhook_deliveries", "timers", "hand_overs", "links", "participants", "reviews",
+    "review_targets", "ratings", "saved_queries", "dashboards", "memory_owners", "memory_groups", "memory_unit_rows",
+    "memory_vectors", "memory_jobs",
+)  # fmt: skip
+"""All tables with rows of users; the others are derived."""
+DERIVED_A_TIME = 1_000
+OnProgress: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is done, how many of its rows are done, and how many there are."""
+_PROGRESS = "CREATE TABLE IF NOT EXISTS copy_progress (name VARCHAR NOT NULL, rows_done BIGINT NOT NULL)"
+VARIABLES = "user_variable_values"
+_UNCOPIED = frozenset({"commit_number", "changed_in"})
+
+
+class TableDigest(NamedTuple):
+    """The number of rows of a table, and a digest of them that does not depend on their order."""
+
+    rows: int
+    digest: int
+
+
+class _Side(Protocol):
+    """A database of a copy."""
+
+    name: str
+
+    def count(self, table: str) -> int:
+        """Return the number of rows of a table."""
+
+    def documents(self, table: str, first: int) -> Iterator[list[bytes]]:
+        """Yield the rows of a table in groups, in an order that does not change, from a row on."""
+
+    def progress(self) -> dict[str, int]:
+        """Return how many rows of each table an interrupted copy has written; empty in a new database."""
+
+    def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
+        """Insert rows, and store how many are done, in one transaction."""
+
+    def finish(self) -> None:
+        """Derive what is not copied, and forget the progress."""
+
+
+def copy_database(source: str, target: str, on_progress: OnProgress) -> dict[str, int]:
+    """Copy all rows, and compare them; return the number of rows of each table. Blocks.
+
+    `source` and `target` are folders or `postgresql://` addresses; no server may use them. Raises CopyRefused if the
+    target has rows of another origin or the rows differ at the end, DatabaseUnreadable, DatabaseLocked,
+    StoreUnavailable.
+    """
+    with _side(source, is_target=False) as origin, _side(target, is_target=True) as copy:
+        progress = copy.progress()
+        if not progress:
+            _require_empty(copy)
+        for table in TABLES:
+            total, done = origin.count(table), progress.get(table, 0)
+            for documents in origin.documents(table, done):
+                done += len(documents)
+                copy.write(table, documents, done)
+                on_progress(table, done, total)
+        copy.finish()
+        return _compare(origin, copy, on_progress)
+
+
+def _require_empty(copy: _Side) -> None:
+    used = [table for table in TABLES if copy.count(table)]
+    if used:
+        raise CopyRefused(f"{copy.name} is not empty: it has rows in {used[0]}; name a new database")
+
+
+def _compare(origin: _Side, copy: _Side, on_progress: OnProgress) -> dict[str, int]:
+    counts = {}
+    for number, table in enumerate(TABLES, 1):
+        expected, found = _digest(origin, table), _digest(copy, table)
+        if expected != found:
+            raise CopyRefused(
+                f"{table} differs: {origin.name} has {expected.rows:,} rows, {copy.name} {found.rows:,}"
+                + (", with other content" if expected.rows == found.rows else "")
+            )
+        counts[table] = found.rows
+        on_progress("compared tables", number, len(TABLES))
+    return counts
+
+
+def _digest(side: _Side, table: str) -> TableDigest:
+    rows = total = 0
+    for documents in side.documents(table, 0):
+        for document in documents:
+            rows += 1
+            total += int.from_bytes(hashlib.blake2b(_canonical(document), digest_size=8).digest(), "big")
+    return TableDigest(rows, total % 2**64)
+
+
+def _canonical(document: bytes) -> bytes:
+    row = msgspec.json.decode(document)
+    values = {name: _plain(value) for name, value in row.items() if value is not None and name not in _UNCOPIED}
+    return msgspec.json.encode(values, order="sorted")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as both databases have it: times in one form, hexadecimal in small letters, no U+0000."""
+    if not isinstance(value, str):
+        return value
+    if len(value) >= 20 and value[4] == value[7] == "-":
+        try:
+            return datetime.fromisoformat(value).isoformat()
+        except ValueError:
+            pass
+    return value.replace("\x00", "\ufffd")
+
+
+@contextmanager
+def _side(place: str, *, is_target: bool) -> Iterator[_Side]:
+    opened: AbstractContextManager[_Side]
+    if place.startswith(("postgresql://", "postgres://")):
+        opened = _postgres_side(place, is_target=is_target)
+    else:
+        opened = _duckdb_side(Path(place), is_target=is_target)
+    with opened as side:
+        yield side
+
+
+@contextmanager
+def _duckdb_side(folder: Path, *, is_target: bool) -> Iterator[_Side]:
+    if not is_target and not folder.is_dir():
+        raise DatabaseUnreadable(f"there is no data folder {folder}")
+    database = Database.open(folder, read_only=not is_target)
+    cursor = database.cursor()
+    try:
+        yield _DuckDBSide(cursor, str(folder))
+    except duckdb.Error as error:
+        raise StoreUnavailable(f"the copy failed: {describe_error(error)}") from error
+    finally:
+        cursor.close()
+        database.close()
+
+
+class _DuckDBSide:
+    def __init__(self, cursor: Cursor, name: str) -> None:
+        self._cursor = cursor
+        self.name = name
+
+    def count(self, table: str) -> int:
+        return int(self._cursor.execute(f"SELECT count(*) FROM {_source(table)}").fetchall()[0][0])  # noqa: S608
+
+    def documents(self, table: str, first: int) -> Iterator[list[bytes]]:
+        if table == VARIABLES:
+            return duckdb_rows.read_documents(self._cursor, _source(table), first, "tenant, user_id, name")
+        return duckdb_rows.read_documents(self._cursor, table, first)
+
+    def progress(self) -> dict[str, int]:
+        self._cursor.execute(_PROGRESS)
+        return dict(self._cursor.execute("SELECT name, rows_done FROM copy_progress").fetchall())
+
+    def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
+        self._cursor.execute("BEGIN")
+        try:
+            duckdb_rows.insert_documents(self._cursor, table, [_without_number(each) for each in documents])
+            self._cursor.execute("DELETE FROM copy_progress WHERE name = ?", [table])
+            self._cursor.execute("INSERT INTO copy_progress VALUES (?, ?)", [table, done])
+            self._cursor.execute("COMMIT")
+        except BaseException:
+            roll_back(self._cursor)
+            raise
+
+    def finish(self) -> None:
+        self._cursor.execute("DROP TABLE copy_progress")
+        self._cursor.execute("CHECKPOINT")
+
+
+def _source(table: str) -> str:
+    """Return what is read: the view has the values of variables that the table does not have yet."""
+    return "user_variables" if table == VARIABLES else table
+
+
+def _without_number(document: bytes) -> bytes:
+    """Return a turn without the number of its commit: its writes are in the table of variables already."""
+    if b'"commit_number"' not in document:
+        return document
+    row = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode({**row, "commit_number": None})
+
+
+@contextmanager
+def _postgres_side(url: str, *, is_target: bool) -> Iterator[_Side]:
+    engine = PostgresEngine.open(url, read_only=not is_target, read_timeout_s=0)
+    try:
+        with engine.pool.connection() as raw:
+            connection = PostgresConnection(raw, engine.tables)
+            if is_target:
+                yield _PostgresSide(connection, engine.name)
+            else:
+                with connection.snapshot():
+                    raw.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                    yield _PostgresSide(connection, engine.name)
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"the copy failed: {describe_error(error)}") from error
+    finally:
+        engine.close()
+
+
+class _PostgresSide:
+    def __init__(self, connection: PostgresConnection, name: str) -> None:
+        self._connection = connection
+        self.name = name
+
+    def count(self, table: str) -> int:
+        return int(self._connection.rows(f"SELECT count(*) FROM {table}")[0][0])  # noqa: S608
+
+    def documents(self, table: str, first: int) -> Iterator[list[bytes]]:
+        return self._documents(table, first)
+
+    def _documents(self, table: str, first: int) -> Iterator[list[bytes]]:
+        with self._connection.in_transaction():
+            yield from postgres_rows.read_documents(self._connection, table, offset=first)
+
+    def progress(self) -> dict[str, int]:
+        self._connection.execute(_PROGRESS)
+        return dict(self._connection.rows("SELECT name, rows_done FROM copy_progress"))
+
+    def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
+        with self._connection.in_transaction():
+            self._connection.insert_documents(table, documents)
+            self._connection.execute("DELETE FROM copy_progress WHERE name = $name", {"name": table})
+            self._connection.execute("INSERT INTO copy_progress VALUES ($name, $done)", {"name": table, "done": done})
+
+    def finish(self) -> None:
+        """Derive the heads of all sessions."""
+        select = """SELECT tenant, session_id::TEXT FROM session_starts AS s WHERE NOT EXISTS (
+            SELECT 1 FROM session_heads AS h WHERE h.tenant = s.tenant AND h.session_id = s.session_id)
+            ORDER BY tenant LIMIT $limit"""
+        while found := self._connection.rows(select, {"limit": DERIVED_A_TIME}):
+            by_tenant: dict[str, list[str]] = {}
+            for tenant, session_id in found:
+                by_tenant.setdefault(tenant, []).append(session_id)
+            with self._connection.in_transaction():
+                for tenant, session_ids in by_tenant.items():
+                    self._connection.derive(tenant, session_ids)
+        self._connection.execute("DROP TABLE copy_progress")
+        self._connection.execute("ANALYZE")

@@ -1,0 +1,57 @@
+"""What a server needs to know of the other servers that use the same database."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from store.interface.admission import SessionId
+
+
+class SessionStamp(NamedTuple):
+    """What a server compares with a session that it has cached."""
+
+    turn: int
+    calls: int
+    """The number of journaled calls for the next turn."""
+    mark: str
+    """Changes with the key, the metadata and the redaction of the session."""
+
+
+class Progress(NamedTuple):
+    """How far a session has come."""
+
+    session: SessionId
+    event_count: int
+    is_completed: bool
+
+
+class Marks(NamedTuple):
+    """Fingerprints of the tables that every server has in memory."""
+
+    keys: str
+    webhooks: str
+    participants: str
+
+
+class SharedDatabase(Protocol):
+    """The other servers on the same database, as far as rows tell of them. All times are on the database's clock."""
+
+    async def stamp(self, tenant: str, session_id: str) -> SessionStamp | None:
+        """Return the stamp of a session, or None if there is no such session."""
+
+    async def progress(self, sessions: Sequence[SessionId]) -> list[Progress]:
+        """Return how far sessions have come; those that do not exist are left out."""
+
+    async def marks(self) -> Marks:
+        """Return the fingerprints of the tables that are cached."""
+
+    async def memory_version(self, tenant: str, user_id: str) -> int:
+        """Return the version of a memory, which every change of it raises; 0 for one that was never changed."""
+
+    async def beat(self) -> int:
+        """Note that this server lives; return the number of servers that live."""
+
+    async def lead(self, job: str, seconds: int) -> bool:
+        """Return whether this server does a job alone for so many seconds from now on."""
+
+    async def agree_on_key(self, name: str, digest: str) -> bool:
+        """Return whether a key file has the digest of the first server that had one of this name."""

@@ -1,0 +1,1 @@
+"""Storage of sessions, turns, scripts and webhooks in PostgreSQL."""

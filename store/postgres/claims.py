@@ -1,0 +1,101 @@
+"""Claims: a turn that calls a model or a tool is run by one server, until it is committed or the claim expires.
+
+The claim is written with the first call, on the database's clock, and is prolonged while a call is in progress. A
+server that takes over an expired claim is another owner, so that a commit of the first one is refused.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from store.interface.admission import SessionId
+from store.postgres.connection import PostgresConnection
+from store.sql.connection import Parameters
+
+CLAIM_S = 30
+"""Seconds after which a claim expires, unless it is prolonged."""
+PROLONG_S = 8.0
+"""How often claims are prolonged while a call is in progress."""
+
+
+class Claim(NamedTuple):
+    """A turn that is about to call a model or a tool."""
+
+    tenant: str
+    session_id: str
+    turn: int
+
+    @property
+    def session(self) -> SessionId:
+        """The tenant and the id of the session."""
+        return self.tenant, self.session_id
+
+
+def claim(connection: PostgresConnection, owner: str, claims: Sequence[Claim]) -> set[SessionId]:
+    """Claim turns for a server; return the sessions whose turns it now has. Within a transaction.
+
+    Another server keeps its claim on the same turn until it expires; a claim on an earlier turn is over.
+    """
+    latest = {each.session: each for each in sorted(claims)}
+    owned = connection.rows(_CLAIM, _parameters(owner, list(latest.values())))
+    return {(tenant, session_id) for tenant, session_id in owned}
+
+
+def prolong(connection: PostgresConnection, owner: str, sessions: Sequence[SessionId]) -> None:
+    """Prolong claims of a server, unless another one has taken them over."""
+    connection.change(
+        f"""UPDATE turn_claims SET expires_at = clock_timestamp() + INTERVAL '{CLAIM_S} seconds'
+        WHERE owner = $owner::UUID AND (tenant, session_id) IN
+            (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",  # noqa: S608
+        {"owner": owner, **_names(sessions)},
+    )
+
+
+def release(connection: PostgresConnection, owner: str, tenant: str, session_id: str) -> None:
+    """Give up the claim of a server on a turn that has failed."""
+    connection.change(
+        """DELETE FROM turn_claims WHERE tenant = $tenant AND session_id = $session_id::UUID
+        AND owner = $owner::UUID""",
+        {"tenant": tenant, "session_id": session_id, "owner": owner},
+    )
+
+
+def claimed_by_others(
+    connection: PostgresConnection, owner: str, sessions: Sequence[SessionId]
+) -> dict[SessionId, int]:
+    """Return those of the sessions whose next turn another server has claimed, with its number."""
+    found = connection.rows(
+        """SELECT tenant, session_id::TEXT, turn FROM turn_claims WHERE owner <> $owner::UUID
+        AND (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
+        {"owner": owner, **_names(sessions)},
+    )
+    return {(tenant, session_id): turn for tenant, session_id, turn in found}
+
+
+def end(connection: PostgresConnection, sessions: Sequence[SessionId]) -> None:
+    """Delete the claims of sessions whose turns are committed. Within the transaction that commits them."""
+    connection.change(
+        """DELETE FROM turn_claims
+        WHERE (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
+        _names(sessions),
+    )
+
+
+_CLAIM = f"""
+INSERT INTO turn_claims AS held (tenant, session_id, turn, owner, attempt, expires_at)
+SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]), unnest($turns::INTEGER[]), $owner::UUID, 1,
+    clock_timestamp() + INTERVAL '{CLAIM_S} seconds'
+ON CONFLICT (tenant, session_id) DO UPDATE SET turn = excluded.turn, owner = excluded.owner,
+    attempt = CASE WHEN held.turn < excluded.turn THEN 1 WHEN held.owner = excluded.owner THEN held.attempt
+        ELSE held.attempt + 1 END,
+    expires_at = excluded.expires_at
+WHERE held.owner = excluded.owner OR held.turn < excluded.turn OR held.expires_at < clock_timestamp()
+RETURNING tenant, session_id::TEXT
+"""
+
+
+def _parameters(owner: str, claims: Sequence[Claim]) -> Parameters:
+    return {"owner": owner, "turns": [each.turn for each in claims], **_names([each.session for each in claims])}
+
+
+def _names(sessions: Sequence[SessionId]) -> dict[str, list[str]]:
+    return {"tenants": [tenant for tenant, _ in sessions], "sessions": [session_id for _, session_id in sessions]}

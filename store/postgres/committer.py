@@ -1,0 +1,225 @@
+"""Commit a group of turns and calls of models in one transaction. Runs in the thread of `GroupWriter`.
+
+The heads of the sessions are locked in the order of their ids, so that two groups of two servers cannot wait for each
+other, and read; then the rows of all valid entries are sent in one pipeline with the COMMIT.
+"""
+
+import random
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+import psycopg
+
+from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
+from store.interface.errors import RowRefused, StoreError, TurnClaimed, TurnConflict, describe_error
+from store.interface.global_writes import global_writes
+from store.interface.rows import CallRow, UserVariableRow, is_uuid
+from store.interface.turn_group import Entry, TurnGroup
+from store.postgres import claims
+from store.postgres.connection import PostgresConnection
+from store.postgres.engine import BAD_ROW, PREVENTED, RETRY_S, PostgresEngine
+from store.postgres.heads import HeadRow, LatestTurn
+from store.sql.calls import settle
+from store.sql.deletion import delete_rows_of
+
+_PAUSE_S = 0.02
+_NUMBERS = 2**63
+
+
+class GroupCommitter:
+    """Commits groups over the connections of an engine."""
+
+    def __init__(self, engine: PostgresEngine) -> None:
+        self._engine = engine
+
+    def commit(self, group: list[Entry]) -> Sequence[StoreError | None]:
+        """Commit the valid entries; return for each entry None, or the error if it was refused.
+
+        If another server commits turns of the same sessions or the same keys meanwhile, the group is checked again.
+        If the connection is lost, it is checked whether the group was committed. Raises nothing.
+        """
+        number = random.randrange(_NUMBERS)  # noqa: S311  (no secret; recognises the group after a lost connection)
+        until = time.monotonic() + RETRY_S
+        is_unknown = False
+        while True:
+            try:
+                outcomes = self._try(group, number, is_unknown=is_unknown)
+            except (*PREVENTED, psycopg.errors.UniqueViolation) as error:
+                problem: psycopg.Error = error
+            except (*BAD_ROW, msgspec.DecodeError) as error:
+                if len(group) == 1:
+                    return [RowRefused(f"the database refused the row: {describe_error(error)}")]
+                return [outcome for entry in group for outcome in self.commit([entry])]
+            except psycopg.Error as error:
+                problem, is_unknown = error, True
+            else:
+                self._engine.failure = None
+                return outcomes
+            if time.monotonic() > until:
+                failed = self._engine.failed(problem)
+                return [type(failed)(*failed.args) for _ in group]
+            time.sleep(_PAUSE_S * random.random())  # noqa: S311
+
+    def _try(self, group: list[Entry], number: int, *, is_unknown: bool) -> Sequence[StoreError | None]:
+        with self._engine.pool.connection() as raw:
+            connection = PostgresConnection(raw, self._engine.tables)
+            with raw.transaction():
+                return _Attempt(connection, self._engine.owner, group, number).run(is_unknown=is_unknown)
+
+
+class _Attempt:
+    """One attempt to commit a group, within a transaction."""
+
+    def __init__(self, connection: PostgresConnection, owner: str, group: list[Entry], number: int) -> None:
+        self._connection = connection
+        self._owner = owner
+        self._group = group
+        self._number = number
+        self._turns = [entry for entry in group if isinstance(entry, ProposedTurn)]
+
+    def run(self, *, is_unknown: bool) -> Sequence[StoreError | None]:
+        heads = self._lock_heads()
+        committed = self._committed() if is_unknown else set()
+        keys = load_keys(self._connection, {key for turn in self._turns for key in keys_of(turn.session)})
+        refused = self._claim()
+        checked = TurnGroup(dict(heads), keys, self._number)
+        outcomes: list[StoreError | None] = []
+        for entry in self._group:
+            if isinstance(entry, ProposedTurn) and (entry.session_id, entry.turn.turn) in committed:
+                outcomes.append(None)
+                continue
+            outcomes.append(refused.get(id(entry)) or checked.validate(entry))
+        if checked.documents or checked.settlements:
+            with self._connection.connection.pipeline():
+                self._insert(checked, heads, outcomes)
+        return outcomes
+
+    def _lock_heads(self) -> dict[SessionId, Head]:
+        sessions = sorted({turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)})
+        if not sessions:
+            return {}
+        rows = self._connection.rows(
+            """SELECT tenant, session_id::TEXT, turn, message_count, event_count FROM session_heads
+            WHERE (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))
+            ORDER BY tenant, session_id FOR UPDATE""",
+            {"tenants": [tenant for tenant, _ in sessions], "sessions": [each for _, each in sessions]},
+        )
+        return {(tenant, session_id): Head(*numbers) for tenant, session_id, *numbers in rows}
+
+    def _committed(self) -> set[tuple[SessionId, int]]:
+        """Return the turns of an earlier attempt that was committed although its connection was lost."""
+        rows = self._connection.rows(
+            """SELECT tenant, session_id::TEXT, turn FROM turns
+            WHERE commit_number = $number AND session_id IN (SELECT unnest($sessions::UUID[]))""",
+            {
+                "number": self._number,
+                "sessions": [turn.turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)],
+            },
+        )
+        return {((tenant, session_id), turn) for tenant, session_id, turn in rows}
+
+    def _claim(self) -> dict[int, StoreError]:
+        """Claim the turns that begin a call; return the errors of calls and turns that another server has claimed."""
+        begun = [
+            entry
+            for entry in self._group
+            if isinstance(entry, CallRow) and entry.ended_at is None and is_uuid(entry.session_id)
+        ]
+        refused: dict[int, StoreError] = {}
+        if begun:
+            wanted = [claims.Claim(call.tenant, call.session_id, call.turn) for call in begun]
+            owned = claims.claim(self._connection, self._owner, wanted)
+            refused = {
+                id(call): TurnClaimed(call.session_id) for call in begun if (call.tenant, call.session_id) not in owned
+            }
+        settling = [turn for turn in self._turns if turn.calls_used is not None and is_uuid(turn.turn.session_id)]
+        if settling:
+            others = claims.claimed_by_others(self._connection, self._owner, [turn.session_id for turn in settling])
+            refused |= {
+                id(turn): TurnConflict(turn.turn.session_id, turn.expected_turn, turn.expected_turn)
+                for turn in settling
+                if others.get(turn.session_id) == turn.turn.turn
+            }
+        return refused
+
+    def _insert(self, group: TurnGroup, heads: dict[SessionId, Head], outcomes: Sequence[StoreError | None]) -> None:
+        for table, sessions in group.replacements.items():
+            delete_rows_of(self._connection, table, sessions)
+        for table, documents in group.all_documents().items():
+            self._connection.insert_documents(table, documents)
+        accepted = [
+            entry
+            for entry, outcome in zip(self._group, outcomes, strict=True)
+            if isinstance(entry, ProposedTurn) and outcome is None and group.heads.get(entry.session_id)
+        ]
+        _advance_heads(self._connection, accepted, heads, group.heads)
+        _write_variables(self._connection, global_writes(entry.turn for entry in accepted))
+        if group.settlements:
+            settle(self._connection, group.settlements)
+            claims.end(self._connection, [(each.tenant, each.session_id) for each in group.settlements])
+
+
+def load_keys(connection: PostgresConnection, keys: set[UniqueKey]) -> dict[UniqueKey, str]:
+    """Return the keys that sessions already have, with the ids of the sessions."""
+    found: dict[UniqueKey, str] = {}
+    for field in {field for _, field, _ in keys}:
+        these = [(tenant, value) for tenant, of_field, value in keys if of_field == field]
+        rows = connection.rows(
+            f"""SELECT tenant, {field}, session_id::TEXT FROM session_starts
+            WHERE (tenant, {field}) IN (SELECT unnest($tenants::TEXT[]), unnest($values::TEXT[]))""",  # noqa: S608
+            {"tenants": [tenant for tenant, _ in these], "values": [value for _, value in these]},
+        )
+        found.update({(tenant, field, value): session_id for tenant, value, session_id in rows})
+    return found
+
+
+def _advance_heads(
+    connection: PostgresConnection,
+    accepted: Sequence[ProposedTurn],
+    before: dict[SessionId, Head],
+    after: dict[SessionId, Head],
+) -> None:
+    """Insert the heads of new sessions, and update the others. An insert fails if another server has inserted one."""
+    rows: dict[SessionId, HeadRow] = {}
+    for entry in accepted:
+        turn, head = entry.turn, after[entry.session_id]
+        created_at: datetime = turn.finished_at if entry.session is None else entry.session.created_at
+        latest = LatestTurn(
+            tenant=turn.tenant,
+            session_id=turn.session_id,
+            turn=head.turn,
+            message_count=head.messages,
+            event_count=head.events,
+            status=turn.status,
+            execution_status=turn.execution_status,
+            active_at=max(turn.finished_at, created_at),
+            state=turn.state,
+        )
+        rows[entry.session_id] = latest.head()
+    new = [row for session, row in rows.items() if session not in before]
+    if new:
+        connection.insert("session_heads", new)
+    changed = [row for session, row in sorted(rows.items()) if session in before]
+    if changed:
+        connection.update_heads(changed)
+
+
+def _write_variables(connection: PostgresConnection, writes: Sequence[UserVariableRow]) -> None:
+    """Write the last values of global variables, in the order of their keys; null deletes a variable."""
+    ordered = sorted(writes, key=lambda row: (row.tenant, row.user_id, row.name))
+    removed = [row for row in ordered if row.value is None]
+    if removed:
+        connection.change(
+            """DELETE FROM user_variable_values WHERE (tenant, user_id, name) IN
+            (SELECT unnest($tenants::TEXT[]), unnest($users::TEXT[]), unnest($names::TEXT[]))""",
+            {
+                "tenants": [row.tenant for row in removed],
+                "users": [row.user_id for row in removed],
+                "names": [row.name for row in removed],
+            },
+        )
+    remaining = [row for row in ordered if row.value is not None]
+    if remaining:
+        connection.upsert_variables(remaining)

@@ -1,0 +1,227 @@
+"""The connection to PostgreSQL, as the SQL of `store.sql` uses it.
+
+The database builds one JSON object per row, msgspec decodes it into the row's type. Any number of rows of a table are
+inserted with one statement, whose parameters are the columns as arrays.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+import psycopg
+
+from store.interface.encoding import encode
+from store.interface.rows import UserVariableRow
+from store.postgres.heads import LATEST_TURNS, HeadRow, LatestTurn
+from store.sql.connection import Parameters, Scalar, decode, rows_select
+
+PsycopgConnection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+Tables: TypeAlias = Mapping[str, Mapping[str, str]]
+"""The types of the columns of each table."""
+R = TypeVar("R", bound=msgspec.Struct)
+_PARAMETER = re.compile(r"\$([a-z]\w*)")
+_ESCAPED_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
+_VERBATIM = frozenset({"turns", "call_journal", "settled_calls", "user_variable_values", "user_variable_writes"})
+"""Tables with JSON that no statement looks into, so that it may contain U+0000."""
+
+
+class PostgresConnection:
+    """A connection of the pool, used by one thread at a time."""
+
+    derived_tables: Sequence[str] = ("session_heads", "turn_claims")
+    derived_of_users: Sequence[str] = ("memory_versions",)
+
+    def __init__(self, connection: PsycopgConnection, tables: Tables) -> None:
+        self.connection = connection
+        self.tables = tables
+
+    def execute(self, statement: str, parameters: Parameters | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Execute a statement with named parameters, and return its cursor."""
+        numbered = number_parameters(statement)
+        given = parameters or {}
+        return self.connection.execute(numbered.statement, [_storable(given[name]) for name in numbered.names])
+
+    def rows(self, select: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
+        """Return the rows of a SELECT."""
+        return self.execute(select, parameters).fetchall()
+
+    def fetch(self, row: type[R], select: str, parameters: Parameters | None = None) -> list[R]:
+        """Return the rows of a SELECT whose columns are the fields of a row; other columns are ignored."""
+        found = self.rows(f"SELECT row_to_json(found)::text FROM ({select}) AS found", parameters)  # noqa: S608
+        return decode(list[row], f"[{','.join(text for (text,) in found)}]")  # type: ignore[valid-type]
+
+    def change(self, statement: str, parameters: Parameters | None = None) -> int:
+        """Execute an INSERT, UPDATE or DELETE; return the number of its rows."""
+        return self.execute(statement, parameters).rowcount
+
+    def insert(self, table: str, rows: Sequence[msgspec.Struct]) -> None:
+        """Insert any number of rows. Raises RowRefused."""
+        for start in range(0, len(rows), GROUP_ROWS_MAX):
+            self.insert_documents(table, [encode(row) for row in rows[start : start + GROUP_ROWS_MAX]])
+
+    def insert_documents(self, table: str, documents: Sequence[bytes], conflict: str = "") -> None:
+        """Insert encoded rows; `conflict` is the ON CONFLICT clause."""
+        columns = _columns(documents, self.tables[table], is_verbatim=table in _VERBATIM)
+        statement = _insert_statement(table, tuple(columns), tuple(self.tables[table][name] for name in columns))
+        self.connection.execute(f"{statement} {conflict}", list(columns.values()))
+
+    def update_heads(self, rows: Sequence[HeadRow]) -> None:
+        """Update the heads of sessions, in this order."""
+        given, parameters = rows_select(rows, _HEAD)
+        self.execute(
+            f"""UPDATE session_heads AS h SET turn = n.turn, message_count = n.message_count,
+                event_count = n.event_count, status = n.status, execution_status = n.execution_status,
+                active_at = greatest(h.active_at, n.active_at), outcome = n.outcome, gaps = n.gaps
+            FROM ({given}) AS n WHERE h.tenant = n.tenant AND h.session_id = n.session_id""",  # noqa: S608
+            parameters,
+        )
+
+    def upsert_variables(self, rows: Sequence[UserVariableRow]) -> None:
+        """Insert or replace variables of users, in this order."""
+        self.insert_documents(
+            "user_variable_values",
+            [encode(row) for row in rows],
+            """ON CONFLICT (tenant, user_id, name) DO UPDATE SET value = excluded.value, type = excluded.type,
+                source = excluded.source, updated_at = excluded.updated_at""",
+        )
+
+    def prepare_change(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Lock the heads of the sessions, in the order of their ids, so that no other server adds a turn meanwhile."""
+        self.execute(
+            """SELECT 1 FROM session_heads WHERE tenant = $tenant AND session_id IN (SELECT unnest($sessions::UUID[]))
+            ORDER BY session_id FOR UPDATE""",
+            {"tenant": tenant, "sessions": list(session_ids)},
+        )
+        self.note_change(tenant, session_ids)
+
+    def note_change(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Let analytics read the sessions again as a whole."""
+        self.execute(
+            "INSERT INTO changed_sessions (tenant, session_id) SELECT $tenant, unnest($sessions::UUID[])",
+            {"tenant": tenant, "sessions": list(session_ids)},
+        )
+
+    @contextmanager
+    def in_transaction(self) -> Iterator[None]:
+        """Execute the statements in the block in one transaction, which may be within another one."""
+        with self.connection.transaction():
+            yield
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let the statements in the block read the same state of the database. Not within a transaction."""
+        with self.connection.transaction():
+            self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield
+
+    def note_memory_change(self, tenant: str, user_ids: Sequence[str]) -> None:
+        """Raise the versions of memories, so that other servers that have loaded them read them again."""
+        self.execute(
+            """INSERT INTO memory_versions AS held (tenant, user_id, version)
+            SELECT $tenant, unnest($users::TEXT[]), 1
+            ON CONFLICT (tenant, user_id) DO UPDATE SET version = held.version + 1""",
+            {"tenant": tenant, "users": sorted(user_ids)},
+        )
+
+    def derive(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Insert the heads of new sessions, from their latest turns."""
+        latest = self.fetch(LatestTurn, LATEST_TURNS, {"tenant": tenant, "sessions": list(session_ids)})
+        self.insert("session_heads", [turn.head() for turn in latest])
+
+
+GROUP_ROWS_MAX = 1_000
+"""Rows per statement."""
+_HEAD = {
+    "tenant": "TEXT",
+    "session_id": "UUID",
+    "turn": "INTEGER",
+    "message_count": "INTEGER",
+    "event_count": "INTEGER",
+    "status": "TEXT",
+    "execution_status": "TEXT",
+    "active_at": "TIMESTAMPTZ",
+    "outcome": "TEXT",
+    "gaps": "JSON",
+}
+
+
+def _storable(value: Scalar | Sequence[Scalar]) -> Scalar | Sequence[Scalar]:
+    """Return a parameter; U+0000, which no text in PostgreSQL has, becomes U+FFFD, as it is stored."""
+    return value.replace("\x00", "\ufffd") if isinstance(value, str) and "\x00" in value else value
+
+
+class _Numbered(NamedTuple):
+    statement: str
+    names: tuple[str, ...]
+
+
+@cache
+def number_parameters(statement: str) -> _Numbered:
+    """Return a statement with numbered parameters, and their names in the order of the numbers."""
+    names: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return f"${names.setdefault(found[1], len(names) + 1)}"
+
+    return _Numbered(_PARAMETER.sub(number, statement), tuple(names))
+
+
+def _columns(documents: Iterable[bytes], types: Mapping[str, str], *, is_verbatim: bool) -> dict[str, list[Any]]:
+    """Return encoded rows as columns; those that no row has are left out."""
+    rows = [msgspec.json.decode(document, type=dict[str, msgspec.Raw]) for document in documents]
+    names = dict.fromkeys(name for row in rows for name in row if name in types)
+    columns: dict[str, list[Any]] = {}
+    for name in names:
+        convert = _converter(types[name], is_verbatim=is_verbatim)
+        columns[name] = [convert(row[name]) if name in row else None for row in rows]
+    return columns
+
+
+def _converter(kind: str, *, is_verbatim: bool) -> Callable[[msgspec.Raw], Any]:
+    if kind == "json":
+        return _verbatim if is_verbatim else _json
+    if kind == "bytea":
+        return _bytes
+    return _json if kind.endswith("[]") else _text if kind == "text" else msgspec.json.decode
+
+
+def _verbatim(raw: msgspec.Raw) -> str | None:
+    text = bytes(raw)
+    return None if text == b"null" else text.decode()
+
+
+def _json(raw: msgspec.Raw) -> str | None:
+    """Return JSON whose fields statements read; U+0000, which PostgreSQL cannot read, becomes U+FFFD."""
+    text = bytes(raw)
+    return None if text == b"null" else _ESCAPED_NUL.sub(rb"\1\\ufffd", text).decode()
+
+
+def _bytes(raw: msgspec.Raw) -> bytes | None:
+    """Return bytes that are given in hexadecimal."""
+    text: str | None = msgspec.json.decode(raw)
+    return None if text is None else bytes.fromhex(text)
+
+
+def _text(raw: msgspec.Raw) -> str | None:
+    """Return a text; U+0000, which PostgreSQL cannot store, becomes U+FFFD."""
+    text: str | None = msgspec.json.decode(raw)
+    return None if text is None else text.replace("\x00", "\ufffd")
+
+
+@cache
+def _insert_statement(table: str, names: tuple[str, ...], types: tuple[str, ...]) -> str:
+    """Return the INSERT of columns that are given as arrays; arrays within a column are given as JSON."""
+    given = ", ".join(f"${at}::{_given(kind)}[]" for at, kind in enumerate(types, 1))
+    values = ", ".join(
+        f'ARRAY(SELECT json_array_elements_text(given."{name}"))' if kind.endswith("[]") else f'given."{name}"'
+        for name, kind in zip(names, types, strict=True)
+    )
+    quoted = ", ".join(f'"{name}"' for name in names)
+    return f"INSERT INTO {table} ({quoted}) SELECT {values} FROM unnest({given}) AS given ({quoted})"  # noqa: S608
+
+
+def _given(kind: str) -> str:
+    return "json" if kind.endswith("[]") else kind

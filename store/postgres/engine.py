@@ -1,0 +1,226 @@
+"""The engine of the repositories over PostgreSQL: threads that use the connections of a pool."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self, TypeVar
+from uuid import uuid4
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from store.interface.addresses import without_password
+from store.interface.errors import (
+    DatabaseUnreadable,
+    ReadTimedOut,
+    RowRefused,
+    StoreBusy,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+    WriteFailed,
+    describe_error,
+)
+from store.postgres.connection import PostgresConnection, PsycopgConnection, Tables
+from store.postgres.schema import column_types, migrate
+from store.sql.repository import Changed
+
+THREADS = 12
+"""Threads, and connections of one server, that read and write; one more connection commits turns."""
+WAITING_MAX = 1_024
+"""Maximum number of reads and writes that wait for a thread."""
+CONNECT_TIMEOUT_S = 5.0
+RETRY_S = 10.0
+"""For so long, a transaction that another one prevented, or whose connection was lost, is tried again."""
+_RETRY_PAUSE_S = 0.02
+LOCK_TIMEOUT_S = 5.0
+IDLE_TIMEOUT_S = 20.0
+"""A server that is stopped in the midst of a transaction, such as by SIGSTOP, loses it and its locks after so long."""
+
+T = TypeVar("T")
+PREVENTED = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+"""Errors of a transaction that another one prevented; nothing of it is written."""
+BAD_ROW = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
+"""Errors that the rows cause."""
+
+
+class PostgresEngine:
+    """The connections of this server to a database."""
+
+    def __init__(self, pool: ConnectionPool[PsycopgConnection], tables: Tables, name: str, *, read_only: bool) -> None:
+        self.pool = pool
+        self.tables = tables
+        self.name = name
+        self.owner = str(uuid4())
+        """Names this server in claims."""
+        self.read_only = read_only
+        self.failure: str | None = None
+        """Why the last write failed, if the database caused it."""
+        self._waiting = 0
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="cuebook-postgres")
+
+    @classmethod
+    def open(cls, url: str, *, read_only: bool, read_timeout_s: float) -> Self:
+        """Connect to a database, and migrate it if necessary. Blocks.
+
+        Raises DatabaseUnreadable, DatabaseTooNew, DatabaseTooOld, MigrationChanged.
+        """
+        name = without_password(url)
+        try:
+            with psycopg.connect(
+                url, autocommit=True, connect_timeout=round(CONNECT_TIMEOUT_S), cursor_factory=psycopg.RawCursor
+            ) as connection:
+                migrate(connection, name, read_only=read_only)
+                tables = column_types(connection)
+        except psycopg.Error as error:
+            raise DatabaseUnreadable(f"{name} cannot be opened: {str(error).strip()}") from error
+        pool = _pool(url, read_timeout_s)
+        return cls(pool, tables, name, read_only=read_only)
+
+    def close(self) -> None:
+        """Wait for what runs, at most the time limit of a read, then close all connections."""
+        self._threads.shutdown(wait=True)
+        self.pool.close()
+
+    async def read(self, work: Callable[[PostgresConnection], T]) -> T:
+        """Run a function in a thread. Raises StoreBusy, ReadTimedOut, StoreUnavailable."""
+        return await self._run(self._read, work)
+
+    async def read_durable(self, work: Callable[[PostgresConnection], T | None]) -> T | None:
+        """Run a function in a thread; what it finds is on disk, since readers see only what is committed."""
+        return await self.read(work)
+
+    async def write(
+        self, work: Callable[[PostgresConnection], T], changed: Callable[[T], Changed] = lambda _: Changed()
+    ) -> T:
+        """Run a function in a serializable transaction, again if another one prevented it; nothing is cached.
+
+        Raises StoreBusy, StoreUnavailable, StoreReadOnly, and what the function raises.
+        """
+        self.require_writable()
+        return await self._run(self._write, work)
+
+    async def write_at_once(self, work: Callable[[PostgresConnection], T]) -> T:
+        """Run a function whose statements are each a transaction, or guarded by their own locks.
+
+        Raises StoreBusy, StoreUnavailable, StoreReadOnly.
+        """
+        self.require_writable()
+        return await self._run(self.run, work)
+
+    def require_writable(self) -> None:
+        """Raise StoreReadOnly if the database is open read-only."""
+        if self.read_only:
+            raise StoreReadOnly("the database is open read-only")
+
+    async def _run(self, run: Callable[[Callable[[PostgresConnection], T]], T], work: Any) -> T:
+        if self._waiting >= WAITING_MAX:
+            raise StoreBusy(f"{WAITING_MAX} reads and writes are already waiting")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, run, work)
+        except RuntimeError as error:
+            if "shutdown" in str(error):
+                raise StoreUnavailable("the database is closed") from error
+            raise
+        finally:
+            self._waiting -= 1
+
+    def _read(self, work: Callable[[PostgresConnection], T]) -> T:
+        """Run a function; once more if its connection was lost, since reading twice changes nothing."""
+        try:
+            try:
+                return self._with_connection(work)
+            except psycopg.OperationalError as error:
+                if isinstance(error, psycopg.errors.QueryCanceled | PoolTimeout):
+                    raise
+                return self._with_connection(work)
+        except psycopg.errors.QueryCanceled as error:
+            raise ReadTimedOut("a read took longer than its limit and was stopped") from error
+        except StoreError:
+            raise
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"the read failed: {describe_error(error)}") from error
+
+    def run(self, work: Callable[[PostgresConnection], T]) -> T:
+        """Run a function in this thread, each of its statements in a transaction. Raises StoreUnavailable."""
+        try:
+            return self._with_connection(work)
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"the write failed: {describe_error(error)}") from error
+
+    def run_long(self, work: Callable[[PostgresConnection], T]) -> T:
+        """Run a function that reads one snapshot, however long it takes. Raises StoreUnavailable."""
+
+        def read(connection: PostgresConnection) -> T:
+            with connection.snapshot():
+                connection.connection.execute("SET LOCAL statement_timeout = 0")
+                connection.connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                return work(connection)
+
+        return self.run(read)
+
+    def _with_connection(self, work: Callable[[PostgresConnection], T]) -> T:
+        with self.pool.connection() as connection:
+            return work(PostgresConnection(connection, self.tables))
+
+    def _write(self, work: Callable[[PostgresConnection], T]) -> T:
+        until = time.monotonic() + RETRY_S
+        while True:
+            try:
+                result = self._with_connection(lambda connection: _serializable(connection, work))
+            except PREVENTED as error:
+                if time.monotonic() > until:
+                    raise StoreBusy("other transactions prevented the write") from error
+                time.sleep(_RETRY_PAUSE_S * random.random())  # noqa: S311
+            except BAD_ROW as error:
+                raise RowRefused(f"the database refused the row: {describe_error(error)}") from error
+            except StoreError:
+                raise
+            except psycopg.Error as error:
+                raise self.failed(error) from error
+            else:
+                self.failure = None
+                return result
+
+    def failed(self, error: psycopg.Error) -> WriteFailed | StoreUnavailable:
+        """Remember why a write failed, and return its error."""
+        self.failure = describe_error(error).strip()
+        if isinstance(error, PoolTimeout):
+            return WriteFailed(f"the write failed: {self.name} cannot be reached")
+        return StoreUnavailable(f"the write failed: {self.failure}")
+
+
+def _serializable(connection: PostgresConnection, work: Callable[[PostgresConnection], T]) -> T:
+    with connection.connection.transaction():
+        connection.connection.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+        return work(connection)
+
+
+def _pool(url: str, read_timeout_s: float) -> ConnectionPool[PsycopgConnection]:
+    def configure(connection: PsycopgConnection) -> None:
+        connection.execute(
+            f"""SET TimeZone = 'UTC'; SET statement_timeout = '{read_timeout_s}s';
+            SET lock_timeout = '{LOCK_TIMEOUT_S}s';
+            SET idle_in_transaction_session_timeout = '{IDLE_TIMEOUT_S}s'""".encode()
+        )
+
+    return ConnectionPool(
+        url,
+        min_size=1,
+        max_size=THREADS + 1,
+        timeout=CONNECT_TIMEOUT_S,
+        kwargs={
+            "autocommit": True,
+            "cursor_factory": psycopg.RawCursor,
+            "connect_timeout": round(CONNECT_TIMEOUT_S),
+            "application_name": "cuebook",
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+        },
+        configure=configure,
+        open=True,
+    )

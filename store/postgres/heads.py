@@ -1,0 +1,78 @@
+"""The heads of sessions: their latest turns, in a table of their own. A transaction that adds a turn locks the head."""
+
+from datetime import datetime
+
+import msgspec
+
+from store.interface.rows import JsonText
+
+
+class HeadRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The head of a session."""
+
+    tenant: str
+    session_id: str
+    turn: int
+    message_count: int
+    event_count: int
+    status: str
+    execution_status: str
+    active_at: datetime
+    """When the latest turn finished or the session was created, the later of both."""
+    outcome: str | None
+    gaps: JsonText
+
+
+class LatestTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest turn of a session, with what the head takes from it."""
+
+    tenant: str
+    session_id: str
+    turn: int
+    message_count: int
+    event_count: int
+    status: str
+    execution_status: str
+    active_at: datetime
+    state: JsonText
+
+    def head(self) -> HeadRow:
+        """Return the head after this turn."""
+        known = _fields_of(self.state)
+        return HeadRow(
+            tenant=self.tenant,
+            session_id=self.session_id,
+            turn=self.turn,
+            message_count=self.message_count,
+            event_count=self.event_count,
+            status=self.status,
+            execution_status=self.execution_status,
+            active_at=self.active_at,
+            outcome=known.outcome,
+            gaps=msgspec.Raw(msgspec.json.encode(known.gaps)),
+        )
+
+
+class _StateFields(msgspec.Struct, frozen=True):
+    """The only fields of a state that the store reads."""
+
+    outcome: str | None = None
+    gaps: list[tuple[int, int]] = []
+
+
+def _fields_of(state: JsonText) -> _StateFields:
+    """Return the fields of a state, as far as it has them; whether it is valid JSON is for the database to say."""
+    try:
+        return msgspec.json.decode(state, type=_StateFields)
+    except msgspec.DecodeError:
+        return _StateFields()
+
+
+LATEST_TURNS = """
+SELECT DISTINCT ON (t.session_id) t.tenant, t.session_id, t.turn, t.message_count, t.event_count, t.status,
+    t.execution_status, greatest(t.finished_at, s.created_at) AS active_at, t.state
+FROM turns AS t JOIN session_starts AS s ON s.tenant = t.tenant AND s.session_id = t.session_id
+WHERE t.tenant = $tenant AND t.session_id IN (SELECT unnest($sessions::UUID[]))
+ORDER BY t.session_id, t.turn DESC
+"""
+"""SELECT of the latest turns of the sessions `$sessions` of `$tenant`."""

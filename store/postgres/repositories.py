@@ -1,0 +1,204 @@
+"""The repositories of the store over PostgreSQL. What each method does is said in `store.interface.repositories`."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from store.interface.admission import ProposedTurn
+from store.interface.errors import MemoryMoved, NotWithPostgres
+from store.interface.hand_over_rows import HandOverRow
+from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
+from store.interface.memory_filters import Filter
+from store.interface.memory_rows import MemoryChange, UnitRow
+from store.interface.rows import CallRow, FailureRow, MigrationRow, SessionRow, TurnRow
+from store.interface.timer_rows import DueTimers, TimerRow
+from store.interface.webhook_rows import Ahead, DeliveryRow
+from store.memory import imports, queries
+from store.memory.changes import apply_change
+from store.memory.filters_on_rows import filter_rows
+from store.memory.memory_repository import Memories
+from store.postgres import claims, retention, session_list, sessions
+from store.postgres import search as search_sql
+from store.postgres.connection import PostgresConnection
+from store.postgres.due import take_deliveries, take_timers
+from store.postgres.engine import PostgresEngine
+from store.postgres.group_writer import GroupWriter
+from store.postgres.servers import raise_memory_version
+from store.sql import copies
+from store.sql import failures as failures_sql
+from store.sql.repositories import Deletion, Delivery, SessionReads, Timers, TurnReads
+from store.sql.repository import Repository, reads, writes
+from store.sql.variables import set_user_variables
+
+
+class PostgresTurns(TurnReads[PostgresConnection]):
+    """Store and read turns."""
+
+    def __init__(self, engine: PostgresEngine, writer: GroupWriter) -> None:
+        super().__init__(engine)
+        self._owner = engine.owner
+        self._writer = writer
+
+    async def commit(
+        self,
+        turn: TurnRow,
+        expected_turn: int,
+        session: SessionRow | None = None,
+        migration: MigrationRow | None = None,
+        calls_used: tuple[str, ...] | None = None,
+        calls_withheld: tuple[str, ...] = (),
+        prompts: Mapping[str, str] = {},
+        deliveries: tuple[DeliveryRow, ...] = (),
+        timers: tuple[TimerRow, ...] | None = None,
+        hand_overs: tuple[HandOverRow, ...] | None = None,
+    ) -> None:
+        """Commit a turn in a group with the other waiting turns."""
+        await self._writer.commit(
+            ProposedTurn(
+                turn,
+                expected_turn,
+                session,
+                migration,
+                calls_used,
+                calls_withheld,
+                prompts,
+                deliveries,
+                timers,
+                hand_overs,
+            )
+        )
+
+    async def note_call(self, call: CallRow) -> None:
+        """Write a call of a model to the journal; the first one of a turn claims it for this server."""
+        await self._writer.commit(call)
+
+    async def save_failure(self, failure: FailureRow) -> None:
+        """Record a turn that failed, and give up the claim on it."""
+
+        def save(connection: PostgresConnection) -> None:
+            failures_sql.save_failure(connection, failure)
+            claims.release(connection, self._owner, failure.tenant, failure.session_id)
+
+        await self._engine.write(save)
+
+    search = reads(search_sql.search)
+
+
+class PostgresSessions(SessionReads[PostgresConnection]):
+    """Store and read sessions and the variables of users."""
+
+    head = reads(sessions.session_head)
+    page = reads(session_list.list_sessions)
+    statistics = reads(sessions.statistics)
+    fork = writes(copies.fork)
+    import_session = writes(copies.import_session)
+    user_variables = reads(sessions.user_variables)
+    set_user_variables = writes(set_user_variables)
+    user_history = reads(sessions.user_history)
+
+
+def matching(connection: PostgresConnection, tenant: str, user_id: str, filter_: Filter) -> list[int]:
+    """Return the sequence numbers of a memory's units that a filter matches, ascending."""
+    rows = connection.fetch(
+        UnitRow,
+        "SELECT * FROM memory_unit_rows WHERE tenant = $tenant AND user_id = $user_id ORDER BY sequence",
+        {"tenant": tenant, "user_id": user_id},
+    )
+    return filter_rows(queries.with_texts(connection, rows), filter_)
+
+
+def _change(connection: PostgresConnection, change: MemoryChange) -> int:
+    version = raise_memory_version(connection, change.tenant, change.user_id)
+    if change.version is not None and change.version != version - 1:
+        raise MemoryMoved("another server changed the memory meanwhile")
+    apply_change(connection, change)
+    return version
+
+
+class PostgresMemories(Memories[PostgresConnection]):
+    """Read and write memories."""
+
+    matching = reads(matching)
+
+    async def change(self, change: MemoryChange) -> int:
+        """Write a change of a memory in one transaction, and return its new version."""
+        return await self._engine.write(lambda connection: _change(connection, change))
+
+    async def import_units(self, tenant: str, user_id: str, expected: str, changes: Iterable[MemoryChange]) -> None:
+        """Write changes in one transaction. They can be iterated once, so a prevented transaction is not run again."""
+        is_begun = False
+
+        def once(connection: PostgresConnection) -> None:
+            nonlocal is_begun
+            if is_begun:
+                raise MemoryMoved("another server changed the memory meanwhile")
+            is_begun = True
+            raise_memory_version(connection, tenant, user_id)
+            imports.import_units(connection, tenant, user_id, expected, changes)
+
+        await self._engine.write(once)
+
+
+class PostgresTimers(Timers[PostgresConnection]):
+    """Read timers, and note failed attempts to fire them."""
+
+    def __init__(self, engine: PostgresEngine) -> None:
+        super().__init__(engine)
+        self._postgres = engine
+
+    async def ahead(self, now: datetime, limit: int) -> DueTimers:
+        """Take the first timers of at most `limit` sessions that are due and that no other server has taken."""
+        return await self._postgres.write_at_once(lambda connection: take_timers(connection, now, limit))
+
+
+class PostgresDelivery(Delivery[PostgresConnection]):
+    """Store and read webhooks and deliveries."""
+
+    def __init__(self, engine: PostgresEngine) -> None:
+        super().__init__(engine)
+        self._postgres = engine
+
+    async def ahead(self, webhook_ids: list[str], each_max: int, limit: int, now: datetime) -> Ahead:
+        """Take due deliveries that no other server has taken."""
+        return await self._postgres.write_at_once(
+            lambda connection: take_deliveries(connection, webhook_ids, each_max, limit, now)
+        )
+
+
+class PostgresRetention(Repository[PostgresConnection]):
+    """Apply retention policies."""
+
+    counts = reads(retention.counts)
+    due = reads(retention.due)
+    apply = writes(retention.apply)
+
+
+class PostgresMaintenance(Deletion[PostgresConnection]):
+    """Delete data, and measure the database. Backups and compaction are those of PostgreSQL itself."""
+
+    compaction: RunningCopy | None = None
+    backup: RunningCopy | None = None
+
+    async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
+        """Raise NotWithPostgres."""
+        raise NotWithPostgres("PostgreSQL reuses the space of deleted rows by itself (autovacuum)")
+
+    async def back_up(self, folder: Path, on_step: OnStep = lambda _: None) -> int:
+        """Raise NotWithPostgres."""
+        raise NotWithPostgres("back up PostgreSQL with its own tools, such as pg_dump or a base backup")
+
+    async def stop_copy(self) -> None:
+        """Return at once: nothing is copied."""
+
+    async def require_compactable(self) -> None:
+        """Raise NotWithPostgres."""
+        await self.compact()
+
+    async def size(self) -> Size:
+        """Return the size of the database. The disk of its server is not visible."""
+        return await self._engine.read(_size)
+
+
+def _size(connection: PostgresConnection) -> Size:
+    ((used,),) = connection.rows("SELECT pg_database_size(current_database())")
+    return Size(int(used), 0, 0, 0)

@@ -1,0 +1,112 @@
+"""Full-text search: find the messages that contain all words, the most recent first.
+
+There is no index. The JSON of every turn is compared with each word, newest first, until there are enough turns; the
+messages of these turns are decoded and matched exactly.
+"""
+
+import re
+from datetime import datetime
+
+from msgspec import Struct
+
+from store.interface.list_rows import FoundMessage, Hit, SearchFilter
+from store.interface.pages import Page
+from store.interface.rows import Role
+from store.postgres.connection import PostgresConnection
+from store.sql.connection import Scalar, as_uuid
+from store.sql.message_search import Candidate, Position, escaped, search_in_pages
+from store.sql.sessions import LAST_MOVES
+
+_LIKE_SIGNS, _ESCAPE = re.compile(r"[%_\\]"), r"\\\g<0>"
+
+
+class _Found(Struct, frozen=True):
+    """A turn whose JSON contains all words."""
+
+    session_id: str
+    user_id: str
+    key: str | None
+    title: str
+    turn: int
+    finished_at: datetime
+    messages: list[FoundMessage]
+    is_outside: bool
+    """Whether its messages are still in the conversation."""
+
+
+def search(
+    connection: PostgresConnection, tenant: str, what: SearchFilter, *, limit: int = 50, cursor: str | None = None
+) -> Page[Hit]:
+    """Return a page of messages, the most recent first; a page that is not the last may be short.
+
+    Raises CursorInvalid.
+    """
+    return search_in_pages(lambda start, batch: _candidates(connection, tenant, what, start, batch), limit, cursor)
+
+
+def _candidates(
+    connection: PostgresConnection, tenant: str, what: SearchFilter, start: Position | None, batch: int
+) -> list[Candidate]:
+    parameters: dict[str, Scalar] = {"tenant": tenant, "batch": batch}
+    conditions = ["t.tenant = $tenant"]
+    for number, word in enumerate(what.words):
+        conditions.append(f't.messages::text COLLATE "und-x-icu" ILIKE $like_{number}')
+        parameters[f"like_{number}"] = f"%{_LIKE_SIGNS.sub(_ESCAPE, escaped(word))}%"
+    for name, condition in _CONDITIONS.items():
+        value = getattr(what, name)
+        if value is not None:
+            conditions.append(condition)
+            parameters[name] = as_uuid(value) if name == "session_id" else value
+    if start is not None:
+        conditions.append("(t.finished_at, t.session_id, t.turn) <= ($at_time::TIMESTAMPTZ, $at_id::UUID, $at_turn)")
+        parameters |= {"at_time": start[0], "at_id": str(start[1]), "at_turn": start[2]}
+    found = connection.fetch(_Found, _SELECT.format(conditions=" AND ".join(conditions)), parameters)
+    return [_candidate(each, what.words, what.role) for each in found]
+
+
+def _candidate(found: _Found, words: tuple[str, ...], role: Role | None) -> Candidate:
+    """Return the turn with those of its messages that contain all words."""
+    exact = [re.compile(re.escape(word), re.IGNORECASE) for word in words]
+    matches = [
+        message
+        for message in found.messages
+        if found.is_outside
+        and role in {None, message.role}
+        and all(expression.search(message.content) for expression in exact)
+    ]
+    return Candidate(found.session_id, found.user_id, found.key, found.title, found.turn, found.finished_at, matches)
+
+
+_CONDITIONS = {
+    "user_id": "t.user_id = $user_id",
+    "session_id": "t.session_id = $session_id::UUID",
+    "script": f"""t.session_id IN (
+        SELECT s.session_id FROM session_starts AS s LEFT JOIN ({LAST_MOVES}) AS m USING (session_id)
+        WHERE s.tenant = $tenant
+            AND $script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))
+    )""",  # noqa: S608
+    "after": "t.finished_at >= $after::TIMESTAMPTZ",
+    "before": "t.finished_at < $before::TIMESTAMPTZ",
+}
+_SELECT = """
+WITH candidates AS MATERIALIZED (
+    SELECT t.session_id, t.user_id, t.turn, t.finished_at, t.messages, t.message_count FROM turns AS t
+    WHERE {conditions}
+    ORDER BY t.finished_at DESC, t.session_id DESC, t.turn DESC LIMIT $batch
+)
+SELECT c.session_id, c.user_id, s.key, c.turn, c.finished_at, c.messages,
+    coalesce(nullif(trim(s.metadata ->> 'title'), ''), nullif(script.name, ''), s.script_id) AS title,
+    NOT EXISTS (SELECT 1 FROM json_array_elements(h.gaps) AS gap
+        WHERE c.message_count BETWEEN (gap ->> 0)::INTEGER AND (gap ->> 1)::INTEGER) AS is_outside
+FROM candidates AS c
+JOIN session_heads AS h ON h.tenant = $tenant AND h.session_id = c.session_id
+JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = c.session_id
+LEFT JOIN LATERAL (
+    SELECT script_uuid, script_version FROM session_migrations
+    WHERE tenant = s.tenant AND session_id = s.session_id ORDER BY turn DESC LIMIT 1
+) AS m ON true
+LEFT JOIN scripts AS script ON script.tenant = s.tenant
+    AND script.script_uuid = coalesce(m.script_uuid, s.script_uuid)
+    AND script.version = coalesce(m.script_version, s.script_version)
+ORDER BY c.finished_at DESC, c.session_id DESC, c.turn DESC
+"""

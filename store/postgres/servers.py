@@ -1,0 +1,105 @@
+"""The other servers on the same database."""
+
+from collections.abc import Sequence
+
+from store.interface.admission import SessionId
+from store.interface.shared_database import Marks, Progress, SessionStamp
+from store.postgres.connection import PostgresConnection
+from store.postgres.engine import PostgresEngine
+from store.sql.connection import OF_SESSION, Parameters, of_session
+
+ALIVE_S = 15
+"""A server that was not seen for so many seconds does not live any more."""
+_STAMP = f"""
+SELECT h.turn, (SELECT count(DISTINCT call_id) FROM call_journal WHERE {OF_SESSION}),
+    md5(coalesce(s.key, '') || ' ' || s.metadata::text || ' ' || coalesce(s.redacted_at::text, ''))
+FROM (SELECT * FROM session_heads WHERE {OF_SESSION}) AS h
+JOIN session_starts AS s ON s.tenant = h.tenant AND s.session_id = h.session_id
+"""  # noqa: S608
+_PROGRESS = """
+SELECT tenant, session_id::TEXT, event_count, status = 'completed' FROM session_heads
+WHERE (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))
+"""
+_MARKS = """
+SELECT (SELECT count(*) || ' ' || count(revoked_at) FROM api_keys),
+    (SELECT count(*) || ' ' || coalesce(max(updated_at)::text, '') FROM webhooks),
+    (SELECT count(*) || ' ' || count(revoked_at) || ' ' || count(push) FROM participants)
+        || (SELECT ' ' || count(*) || ' ' || count(revoked_at) FROM links)
+"""
+_LEAD = """
+INSERT INTO leaders AS held (job, owner, expires_at)
+VALUES ($job, $owner::UUID, clock_timestamp() + make_interval(secs => $seconds))
+ON CONFLICT (job) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at
+WHERE held.owner = excluded.owner OR held.expires_at < clock_timestamp() RETURNING 1
+"""
+
+
+class PostgresServers:
+    """Asks the rows that servers write for each other."""
+
+    def __init__(self, engine: PostgresEngine) -> None:
+        self._engine = engine
+
+    async def stamp(self, tenant: str, session_id: str) -> SessionStamp | None:
+        """Return the stamp of a session, or None if there is no such session."""
+        found = await self._engine.read(lambda connection: connection.rows(_STAMP, of_session(tenant, session_id)))
+        return SessionStamp(*found[0]) if found else None
+
+    async def progress(self, sessions: Sequence[SessionId]) -> list[Progress]:
+        """Return how far sessions have come; those that do not exist are left out."""
+        names = {"tenants": [tenant for tenant, _ in sessions], "sessions": [each for _, each in sessions]}
+        found = await self._engine.read(lambda connection: connection.rows(_PROGRESS, names))
+        return [Progress((tenant, session_id), *rest) for tenant, session_id, *rest in found]
+
+    async def marks(self) -> Marks:
+        """Return the fingerprints of the tables that are cached."""
+        return Marks(*(await self._engine.read(lambda connection: connection.rows(_MARKS)))[0])
+
+    async def memory_version(self, tenant: str, user_id: str) -> int:
+        """Return the version of a memory; 0 for one that was never changed."""
+        return await self._engine.read(lambda connection: memory_version(connection, tenant, user_id))
+
+    async def beat(self) -> int:
+        """Note that this server lives; return the number of servers that live."""
+        return await self._engine.write_at_once(self._beat)
+
+    def _beat(self, connection: PostgresConnection) -> int:
+        connection.change(
+            """INSERT INTO servers (owner, seen_at) VALUES ($owner::UUID, clock_timestamp())
+            ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at""",
+            {"owner": self._engine.owner},
+        )
+        connection.change(f"DELETE FROM servers WHERE seen_at < clock_timestamp() - INTERVAL '{ALIVE_S} seconds'")  # noqa: S608
+        return int(connection.rows("SELECT count(*) FROM servers")[0][0])
+
+    async def lead(self, job: str, seconds: int) -> bool:
+        """Return whether this server does a job alone for so many seconds from now on."""
+        given: Parameters = {"job": job, "owner": self._engine.owner, "seconds": seconds}
+        return bool(await self._engine.write_at_once(lambda connection: connection.rows(_LEAD, given)))
+
+    async def agree_on_key(self, name: str, digest: str) -> bool:
+        """Return whether a key file has the digest of the first server that had one of this name."""
+
+        def agree(connection: PostgresConnection) -> bool:
+            connection.change(
+                "INSERT INTO key_digests (name, digest) VALUES ($name, $digest) ON CONFLICT (name) DO NOTHING",
+                {"name": name, "digest": digest},
+            )
+            return connection.rows("SELECT digest FROM key_digests WHERE name = $name", {"name": name}) == [(digest,)]
+
+        return await self._engine.write_at_once(agree)
+
+
+def memory_version(connection: PostgresConnection, tenant: str, user_id: str) -> int:
+    """Return the version of a memory; 0 for one that was never changed."""
+    found = connection.rows(
+        "SELECT version FROM memory_versions WHERE tenant = $tenant AND user_id = $user_id",
+        {"tenant": tenant, "user_id": user_id},
+    )
+    return int(found[0][0]) if found else 0
+
+
+def raise_memory_version(connection: PostgresConnection, tenant: str, user_id: str) -> int:
+    """Raise the version of a memory, and return it. Within the transaction that changes the memory."""
+    connection.note_memory_change(tenant, [user_id])
+    return memory_version(connection, tenant, user_id)

@@ -1,0 +1,222 @@
+"""List sessions by last activity or by creation, filtered, each with its title and a preview of its messages.
+
+The heads of sessions have what most filters need. A list by activity describes the time of its first page: of a session
+that had a turn since, the turn before that time is looked up.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from store.interface.list_rows import Order, SessionFilter, SessionListed
+from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.interface.rows import PositionRow, SessionSummary
+from store.postgres.connection import PostgresConnection
+from store.sql.connection import Scalar
+from store.sql.list_preview import ListTexts
+
+
+class _Start(msgspec.Struct, frozen=True):
+    """Where a page starts: after a session, or at the first one."""
+
+    after_time: datetime | None = None
+    after_id: UUID | None = None
+    as_of: datetime | None = None
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A session of the page: its turn and last activity as of the time that the list describes."""
+
+    session_id: str
+    turn: int
+    updated_at: datetime
+
+
+class _Described(SessionSummary, frozen=True, kw_only=True):
+    """A session of the page, with the messages of three of its turns."""
+
+    title: str
+    finished_at: datetime
+    last: str | None
+    asked: str | None
+    opened: str | None
+
+
+class _Now(msgspec.Struct, frozen=True):
+    as_of: datetime | None
+
+
+def list_sessions(
+    connection: PostgresConnection,
+    tenant: str,
+    which: SessionFilter | None = None,
+    *,
+    order: Order = "created",
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[SessionListed]:
+    """Return a page of sessions, the most recently active or the newest first. Raises CursorInvalid.
+
+    All pages by activity describe the time when the first page was read. So a session that continues meanwhile is on
+    exactly one page.
+    """
+    limit = bounded(limit)
+    start = _begin(order, cursor)
+    with connection.snapshot():
+        as_of = start.as_of or connection.fetch(_Now, _NOW, {"tenant": tenant})[0].as_of
+        if as_of is None:
+            return Page([], None)
+        found = _find(connection, tenant, which or SessionFilter(), order, start, as_of, limit + 1)
+        rows = _describe(connection, tenant, found[:limit], as_of)
+    if len(found) <= limit:
+        return Page(rows, None)
+    last = rows[-1]
+    if order == "created":
+        return Page(rows, cursor_of((last.created_at, last.session_id)))
+    return Page(rows, cursor_of((last.updated_at, last.session_id, last.as_of)))
+
+
+def _begin(order: Order, page_cursor: str | None) -> _Start:
+    if page_cursor is None:
+        return _Start()
+    if order == "created":
+        return _Start(*position_of(page_cursor, tuple[datetime, UUID]))
+    return _Start(*position_of(page_cursor, tuple[datetime, UUID, datetime]))
+
+
+_NOW = "SELECT max(active_at) AS as_of FROM session_heads WHERE tenant = $tenant"
+
+_CONDITIONS = {
+    "user_id": "s.user_id = $user_id",
+    "status": "latest.status = $status",
+    "execution_status": """CASE WHEN EXISTS (
+        SELECT 1 FROM turn_failures AS f WHERE f.tenant = $tenant AND f.session_id = latest.session_id
+            AND f.turn_attempted - 1 = latest.turn
+        ) THEN 'error' ELSE latest.execution_status END = $execution_status""",
+    "outcome": "latest.outcome = $outcome",
+    "script": "$script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))",
+    "script_version": "coalesce(m.script_version, s.script_version) = $script_version",
+    "key": "s.key = $key",
+    "key_prefix": "starts_with(s.key, $key_prefix)",
+    "created_after": "s.created_at >= $created_after::TIMESTAMPTZ",
+    "created_before": "s.created_at < $created_before::TIMESTAMPTZ",
+    "active_after": "latest.active_at >= $active_after::TIMESTAMPTZ",
+    "active_before": "latest.active_at < $active_before::TIMESTAMPTZ",
+}
+
+_HEADS = """SELECT session_id, turn, status, execution_status, outcome, active_at FROM session_heads
+    WHERE tenant = $tenant"""
+_AS_OF = f"""{_HEADS} AND active_at <= $as_of::TIMESTAMPTZ
+    UNION ALL
+    SELECT h.session_id, t.turn, t.status, t.execution_status, h.outcome, greatest(t.finished_at, c.created_at)
+    FROM session_heads AS h JOIN session_starts AS c ON c.tenant = h.tenant AND c.session_id = h.session_id
+    CROSS JOIN LATERAL (
+        SELECT turn, status, execution_status, finished_at FROM turns
+        WHERE tenant = h.tenant AND session_id = h.session_id AND finished_at <= $as_of::TIMESTAMPTZ
+        ORDER BY turn DESC LIMIT 1
+    ) AS t
+    WHERE h.tenant = $tenant AND h.active_at > $as_of::TIMESTAMPTZ AND c.created_at <= $as_of::TIMESTAMPTZ"""  # noqa: S608
+_MOVE = """LEFT JOIN LATERAL (
+        SELECT script_uuid, script_id, script_version, digest FROM session_migrations
+        WHERE tenant = s.tenant AND session_id = s.session_id ORDER BY turn DESC LIMIT 1
+    ) AS m ON true"""
+
+
+def _find(
+    connection: PostgresConnection,
+    tenant: str,
+    which: SessionFilter,
+    order: Order,
+    start: _Start,
+    as_of: datetime,
+    limit: int,
+) -> list[_Found]:
+    """Return the first `limit` sessions after the start that match."""
+    values = {name: getattr(which, name) for name in _CONDITIONS}
+    filters = {name: value for name, value in values.items() if value is not None}
+    parameters: dict[str, Scalar] = {"tenant": tenant, "limit": limit, **filters}
+    conditions = [_CONDITIONS[name] for name in filters]
+    for number, (name, value) in enumerate(which.metadata):
+        conditions.append(f"s.metadata ->> $metadata_{number} = $value_{number}")
+        parameters |= {f"metadata_{number}": name, f"value_{number}": value}
+    by = "latest.active_at" if order == "activity" else "s.created_at"
+    if start.after_time is not None:
+        conditions.append(f"({by}, s.session_id) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
+        parameters |= {"after_time": start.after_time, "after_id": str(start.after_id)}
+    is_later = start.as_of is not None
+    if is_later:
+        parameters["as_of"] = as_of
+    moved = _MOVE if which.script is not None or which.script_version is not None else ""
+    select = f"""
+        SELECT s.session_id, latest.turn, latest.active_at AS updated_at
+        FROM ({_AS_OF if is_later else _HEADS}) AS latest
+        JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
+        {"WHERE " if conditions else ""}{" AND ".join(conditions)}
+        ORDER BY {by} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
+    return connection.fetch(_Found, select, parameters)
+
+
+_POSITION = ", ".join(f"t.{name}" for name in PositionRow.__struct_fields__ if name != "execution_status")
+_SAID = """(SELECT x.messages::text FROM turns AS x WHERE x.tenant = s.tenant AND x.session_id = s.session_id
+    AND s.redacted_at IS NULL AND x.messages::text <> '[]' AND x.finished_at <= $as_of::TIMESTAMPTZ AND NOT EXISTS (
+        SELECT 1 FROM json_array_elements(h.gaps) AS gap
+        WHERE x.message_count BETWEEN (gap ->> 0)::INTEGER AND (gap ->> 1)::INTEGER
+    )"""
+
+
+def _first(role: str) -> str:
+    return f"""{_SAID} AND strpos(x.messages::text, '"role":"{role}","content":') > 0 ORDER BY x.turn LIMIT 1)"""
+
+
+_DESCRIBED = f"""
+SELECT s.tenant, s.session_id, s.user_id, s.key, coalesce(m.script_uuid, s.script_uuid) AS script_uuid,
+    coalesce(m.script_id, s.script_id) AS script_id, coalesce(m.script_version, s.script_version) AS script_version,
+    coalesce(m.digest, s.digest) AS digest, s.locale, s.seed, s.metadata, s.created_at, s.idempotency_key,
+    s.redacted_at, t.turn, {_POSITION},
+    CASE WHEN EXISTS (
+        SELECT 1 FROM turn_failures AS f WHERE f.tenant = s.tenant AND f.session_id = s.session_id
+            AND f.turn_attempted - 1 = t.turn
+    ) THEN 'error' ELSE t.execution_status END AS execution_status,
+    t.message_count, t.event_count, t.finished_at, listed.updated_at,
+    CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at,
+    coalesce(nullif(trim(s.metadata ->> 'title'), ''), nullif(script.name, ''), s.script_id) AS title,
+    {_SAID} ORDER BY x.turn DESC LIMIT 1) AS last, {_first("user")} AS asked, {_first("assistant")} AS opened
+FROM (SELECT unnest($sessions::UUID[]) AS session_id, unnest($turns::INTEGER[]) AS turn,
+    unnest($times::TIMESTAMPTZ[]) AS updated_at, generate_series(1, $count) AS place) AS listed
+JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = listed.session_id
+JOIN session_heads AS h ON h.tenant = $tenant AND h.session_id = listed.session_id
+JOIN turns AS t ON t.tenant = $tenant AND t.session_id = listed.session_id AND t.turn = listed.turn
+{_MOVE}
+LEFT JOIN scripts AS script ON script.tenant = s.tenant
+    AND script.script_uuid = coalesce(m.script_uuid, s.script_uuid)
+    AND script.version = coalesce(m.script_version, s.script_version)
+ORDER BY listed.place
+"""  # noqa: S608
+
+
+def _describe(connection: PostgresConnection, tenant: str, found: list[_Found], as_of: datetime) -> list[SessionListed]:
+    """Return the sessions of a page in the same order."""
+    if not found:
+        return []
+    rows = connection.fetch(
+        _Described,
+        _DESCRIBED,
+        {
+            "tenant": tenant,
+            "as_of": as_of,
+            "sessions": [each.session_id for each in found],
+            "turns": [each.turn for each in found],
+            "times": [each.updated_at for each in found],
+            "count": len(found),
+        },
+    )
+    return [_listed(row, as_of) for row in rows]
+
+
+def _listed(row: _Described, as_of: datetime) -> SessionListed:
+    texts = ListTexts(row.last, row.asked, row.opened)
+    columns = {name: getattr(row, name) for name in SessionSummary.__struct_fields__}
+    return SessionListed(
+        **columns, title=row.title, preview=texts.preview(), last_message=texts.last_message(), as_of=as_of
+    )

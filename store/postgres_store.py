@@ -1,0 +1,93 @@
+"""The store over PostgreSQL: connections of this server to a database that others may use as well."""
+
+import asyncio
+from pathlib import Path
+from typing import Self
+
+from store.analytics.postgres_analytics import PostgresAnalytics
+from store.analytics.postgres_mirror import PostgresMirror
+from store.interface.private_files import make_data_folder
+from store.postgres.engine import PostgresEngine
+from store.postgres.group_writer import GroupWriter
+from store.postgres.repositories import (
+    PostgresDelivery,
+    PostgresMaintenance,
+    PostgresMemories,
+    PostgresRetention,
+    PostgresSessions,
+    PostgresTimers,
+    PostgresTurns,
+)
+from store.postgres.servers import PostgresServers
+from store.sql.repositories import Keys, Participants, Reviews, Scripts
+from store.store import LAG_MAX_S, Store
+from store.verification.postgres_verification import PostgresVerification
+
+
+class PostgresStore(Store):
+    """Open and close connections to one database. `folder` has what is derived from it for this server."""
+
+    def __init__(self, engine: PostgresEngine, folder: Path) -> None:
+        self._engine = engine
+        self.shared = PostgresServers(engine)
+        self._writer = GroupWriter(engine)
+        self.turns = PostgresTurns(engine, self._writer)
+        self.sessions = PostgresSessions(engine)
+        self.scripts = Scripts(engine)
+        self.memory = PostgresMemories(engine)
+        self.timers = PostgresTimers(engine)
+        self.delivery = PostgresDelivery(engine)
+        self.keys = Keys(engine)
+        self.participants = Participants(engine)
+        self.maintenance = PostgresMaintenance(engine)
+        self.reviews = Reviews(engine)
+        self.retention = PostgresRetention(engine)
+        self._mirror = PostgresMirror(engine, folder)
+        self.analytics = PostgresAnalytics(engine, self._mirror)
+        self.verification = PostgresVerification(self._mirror)
+
+    @classmethod
+    def open(cls, url: str, folder: Path, *, read_only: bool, read_timeout_s: float) -> Self:
+        """Connect to a database; migrate it if necessary. Blocks.
+
+        Raises as PostgresEngine.open, and DatabaseUnreadable if the folder cannot be made.
+        """
+        if not read_only:
+            make_data_folder(folder)
+        return cls(PostgresEngine.open(url, read_only=read_only, read_timeout_s=read_timeout_s), folder)
+
+    async def close(self) -> None:
+        """Write the queued writes, close the connections. Raises StoreUnavailable if the writer hangs."""
+        try:
+            await self._writer.close()
+        finally:
+            await asyncio.to_thread(self._mirror.close)
+            await asyncio.to_thread(self._engine.close)
+
+    @property
+    def writer_lag_s(self) -> float:
+        """Seconds since the writing of the current group of turns began; 0 if nothing is being written."""
+        return self._writer.lag_s
+
+    @property
+    def writes_waiting(self) -> int:
+        """The number of turns and calls that wait for the writing thread."""
+        return self._writer.waiting
+
+    def ready(self) -> str | None:
+        """Return None if turns can be written, otherwise the reason why not."""
+        if self._engine.read_only:
+            return "the database is open read-only"
+        if not self._writer.is_alive:
+            return "the writing thread has ended"
+        if self.writer_lag_s > LAG_MAX_S:
+            return f"a write has taken {self.writer_lag_s:.0f} s"
+        return self._engine.failure
+
+    def lost(self) -> str | None:
+        """Return None: there is no file that could be deleted."""
+        return None
+
+    def lost_commits(self) -> str | None:
+        """Return None: PostgreSQL acknowledges a commit when it is in its log."""
+        return None

