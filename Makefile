@@ -61,7 +61,8 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 # LangGraph, which is only measured, in an environment of its own: it brings a plugin of pytest and much else
 .venv/benchmarks: .venv/dev
 	$(PYTHON) -m venv .venv/peers
-	.venv/peers/bin/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt langgraph langgraph-checkpoint-sqlite
+	.venv/peers/bin/pip install --quiet --disable-pip-version-check -c .ci/constraints.txt langgraph langgraph-checkpoint-sqlite \
+		langgraph-checkpoint-postgres "psycopg[binary]" psycopg-pool
 	touch $@
 
 .venv/docs: .venv/base

@@ -1,6 +1,7 @@
 """Atomic writes: a file exists completely or not at all."""
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +16,8 @@ def write_whole(text: str, output: Path) -> None:
 
 
 @contextmanager
-def writing_whole(output: Path, *, is_private: bool = False) -> Iterator[BinaryIO]:
-    """Yield a temporary file that is renamed to `output` once all of it is on disk. A private one can be read only by
-    the account of the process. Raises OSError.
-    """
+def writing_whole(output: Path) -> Iterator[BinaryIO]:
+    """Yield a temporary file that is renamed to `output` once all of it is on disk. Raises OSError."""
     descriptor, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
     part = Path(name)
     try:
@@ -26,8 +25,7 @@ def writing_whole(output: Path, *, is_private: bool = False) -> Iterator[BinaryI
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if not is_private:  # the temporary file has mode 0600
-            part.chmod(0o666 & ~_umask())
+        part.chmod(0o666 & ~_umask())  # the temporary file has mode 0600
         part.replace(output)
     finally:
         part.unlink(missing_ok=True)
@@ -37,3 +35,29 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def create_private(path: Path, content: bytes) -> bytes:
+    """Create a file that only this account can read, and return its content once it is on disk.
+
+    If another process or thread has created it first, return what that one has written. Raises OSError.
+    """
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(fresh, path)
+        except FileExistsError:
+            return path.read_bytes()
+    finally:
+        fresh.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return content

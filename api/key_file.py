@@ -1,10 +1,9 @@
 """A secret key in a file beside the database, so that a copy of the database alone cannot sign."""
 
-import os
 import secrets
 from pathlib import Path
 
-from api.atomic_files import writing_whole
+from api.atomic_files import create_private
 
 KEY_BYTES = 32
 
@@ -29,13 +28,5 @@ class SecretKeyFile:
             return None
 
     def _make(self) -> bytes:
-        """Create a key and write it to disk before anything is signed with it."""
-        key = secrets.token_bytes(KEY_BYTES)
-        with writing_whole(self.path, is_private=True) as file:
-            file.write(key.hex().encode())
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        return key
+        """Create a key, on disk before anything is signed with it; another server may create it at the same time."""
+        return bytes.fromhex(create_private(self.path, secrets.token_hex(KEY_BYTES).encode()).decode("ascii"))

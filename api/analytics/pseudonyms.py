@@ -2,10 +2,11 @@
 
 import hashlib
 import hmac
-import os
 import secrets
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
+
+from api.atomic_files import create_private
 
 FILE_NAME = "pseudonyms.key"
 _BYTES = 32
@@ -31,22 +32,4 @@ def _secret(path: Path) -> bytes:
         secret = path.read_bytes()
     except FileNotFoundError:
         secret = b""
-    return secret if len(secret) == _BYTES else _make(path)
-
-
-def _make(path: Path) -> bytes:
-    """Create the secret, or return that of a process or thread that created it first."""
-    secret = secrets.token_bytes(_BYTES)
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(secret)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(fresh, path)
-    except FileExistsError:
-        return path.read_bytes()
-    finally:
-        fresh.unlink()
-    return secret
+    return secret if len(secret) == _BYTES else create_private(path, secrets.token_bytes(_BYTES))

@@ -168,7 +168,16 @@ class Chat:
                     return known
                 if condition.expected_turn not in {None, cached.state.turn}:
                     raise self._conflict(cached)
-                return await take(cached, pending)
+                try:
+                    return await take(cached, pending)
+                except ApiError as error:
+                    if error.code != "TURN_CONFLICT" or key is None:
+                        raise
+                    # another server may have committed the same request, whose answer was lost
+                    known = await self._recorded(await self._cache.load(tenant, session_id), key, pending)
+                    if known is None:
+                        raise
+                    return known
 
     async def _recorded(self, cached: CachedSession, key: str, pending: PendingTurn[TurnResult]) -> TurnResult | None:
         """Return the recorded answer to a request with this key, if any. Raises ApiError IDEMPOTENCY_MISMATCH."""

@@ -70,8 +70,9 @@ class WebhookRegistry:
     async def reload(self) -> None:
         """Read the webhooks again, after another server changed them."""
         async with self._changing:
-            self.by_tenant.clear()
-            for webhook in await self._store.delivery.webhooks_of_all():
+            rows = await self._store.delivery.webhooks_of_all()
+            self.by_tenant.clear()  # after the read: a turn that is committed during it has its deliveries
+            for webhook in rows:
                 self._cache_webhook(webhook)
             self.tenants = self.by_tenant.keys()
         self.news.set()

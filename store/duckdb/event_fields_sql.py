@@ -1,13 +1,10 @@
 """SQL that reduces a JSON object to some of its fields, such as an event to those that contain no personal text."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import msgspec
 
-from store.interface.event_fields import EVENT_FIELDS
-
-_EACH = "[]"
+from store.interface.event_fields import EACH, EVENT_FIELDS, FieldTree, field_tree
 
 
 def remaining_event(kind: str, data: str) -> str:
@@ -28,42 +25,29 @@ def remaining_fields(data: str, fields: Sequence[str]) -> str:
 
     The object is parsed once: a state has 30 retained fields, and each access to one would parse all of it.
     """
-    tree = _tree(fields)
+    tree = field_tree(fields)
     shape = msgspec.json.encode(_shape(tree)).decode()
     return f"list_transform([from_json({data}, '{shape}')], lambda fields: {_remaining('fields', tree)})[1]"
 
 
-_Tree: TypeAlias = dict[str, "_Tree"]
-"""Fields by name, `a[]` being a list of objects; a field with an empty tree is retained unchanged."""
-
-
-def _tree(fields: Sequence[str]) -> _Tree:
-    tree: _Tree = {}
-    for field in fields:
-        below = tree
-        for name in field.split("."):
-            below = below.setdefault(name, {})
-    return tree
-
-
-def _shape(tree: _Tree) -> dict[str, object]:
+def _shape(tree: FieldTree) -> dict[str, object]:
     """Return the structure of the tree, as `from_json` expects it."""
     return {
-        name.removesuffix(_EACH): ([_shape(within)] if name.endswith(_EACH) else _shape(within)) if within else "JSON"
+        name.removesuffix(EACH): ([_shape(within)] if name.endswith(EACH) else _shape(within)) if within else "JSON"
         for name, within in tree.items()
     }
 
 
-def _remaining(struct: str, tree: _Tree) -> str:
-    pairs = ", ".join(f"'{name.removesuffix(_EACH)}', {_remaining_field(struct, name, tree[name])}" for name in tree)
+def _remaining(struct: str, tree: FieldTree) -> str:
+    pairs = ", ".join(f"'{name.removesuffix(EACH)}', {_remaining_field(struct, name, tree[name])}" for name in tree)
     return f"json_merge_patch('{{}}', json_object({pairs}))"  # the merge removes null fields
 
 
-def _remaining_field(struct: str, name: str, within: _Tree) -> str:
-    path = f"{struct}.{name.removesuffix(_EACH)}"
+def _remaining_field(struct: str, name: str, within: FieldTree) -> str:
+    path = f"{struct}.{name.removesuffix(EACH)}"
     if not within:
         return path
-    if name.endswith(_EACH):
+    if name.endswith(EACH):
         each = f"{struct}_each"
         return f"list_transform({path}, lambda {each}: {_remaining(each, within)})"
     return f"nullif({_remaining(path, within)}, '{{}}'::JSON)"

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from store.duckdb import retention, session_list, sessions, variables
@@ -14,60 +13,26 @@ from store.duckdb.connection import DuckDBConnection, with_cursor
 from store.duckdb.database_copy import DatabaseCopy, require_room
 from store.duckdb.engine import DuckDBEngine
 from store.duckdb.writer import Writer
-from store.interface.admission import ProposedTurn
 from store.interface.errors import BackupRunning, CompactionRunning
-from store.interface.hand_over_rows import HandOverRow
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
-from store.interface.rows import CallRow, MigrationRow, SessionRow, TurnRow, UserVariableRow
-from store.interface.timer_rows import TimerRow
-from store.interface.webhook_rows import DeliveryRow
+from store.interface.rows import UserVariableRow
+from store.interface.turn_group import Entry
 from store.memory import filters_sql
 from store.memory.memory_repository import Memories
 from store.sql import copies
-from store.sql.repositories import Deletion, SessionReads, TurnReads
+from store.sql.repositories import Deletion, SessionReads, Turns
 from store.sql.repository import Changed, Repository, reads, writes
 from store.sql.variables import set_user_variables
 
 
-class DuckDBTurns(TurnReads[DuckDBConnection]):
+class DuckDBTurns(Turns[DuckDBConnection]):
     """Store and read turns."""
 
     def __init__(self, engine: DuckDBEngine) -> None:
-        super().__init__(engine)
-        self._duckdb = engine
+        async def commit(entry: Entry) -> None:
+            await engine.writer.commit(entry)
 
-    async def commit(
-        self,
-        turn: TurnRow,
-        expected_turn: int,
-        session: SessionRow | None = None,
-        migration: MigrationRow | None = None,
-        calls_used: tuple[str, ...] | None = None,
-        calls_withheld: tuple[str, ...] = (),
-        prompts: Mapping[str, str] = {},
-        deliveries: tuple[DeliveryRow, ...] = (),
-        timers: tuple[TimerRow, ...] | None = None,
-        hand_overs: tuple[HandOverRow, ...] | None = None,
-    ) -> None:
-        """Commit a turn in a group with the other waiting turns."""
-        await self._duckdb.writer.commit(
-            ProposedTurn(
-                turn,
-                expected_turn,
-                session,
-                migration,
-                calls_used,
-                calls_withheld,
-                prompts,
-                deliveries,
-                timers,
-                hand_overs,
-            )
-        )
-
-    async def note_call(self, call: CallRow) -> None:
-        """Write a call of a model to the journal, in a group with the waiting turns."""
-        await self._duckdb.writer.commit(call)
+        super().__init__(engine, commit)
 
     search = reads(with_cursor(search_sql.search))
 

@@ -6,30 +6,19 @@ looked for among the sessions that were active or created shortly before it, the
 
 from collections.abc import Iterator
 from datetime import datetime
-from uuid import UUID
-
-import msgspec
 
 from store.duckdb.fetch import Cursor, from_micros, snapshot
 from store.duckdb.list_texts import Found, describe
 from store.interface.list_rows import Order, SessionFilter, SessionListed
-from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.interface.pages import Page, bounded
 from store.sql.connection import Scalar
+from store.sql.list_pages import ListStart, list_page, list_start
 from store.sql.sessions import LAST_MOVES
 
 REACH_ROWS = 1_024
 """A page is looked for in the time of so many turns, or of so many starts of sessions, first."""
 REACH_FACTOR = 16
 """Then in a time that is so many times as long, then in all."""
-
-
-class _Start(msgspec.Struct, frozen=True):
-    """Where a page starts: after a session, or at the first one."""
-
-    after_time: datetime | None = None
-    after_id: UUID | None = None
-    as_of: datetime | None = None
-    """The time that the list describes; None: now."""
 
 
 def list_sessions(
@@ -48,27 +37,14 @@ def list_sessions(
     """
     which = which or SessionFilter()
     limit = bounded(limit)
-    start = _begin(order, cursor)
+    start = list_start(order, cursor)
     with snapshot(reader):
         as_of = start.as_of or _now(reader, tenant)
         if as_of is None:
             return Page([], None)
         found = _find(reader, tenant, which, order, start, as_of, limit + 1)
         rows = describe(reader, tenant, found[:limit], as_of)
-    if len(found) <= limit:
-        return Page(rows, None)
-    last = rows[-1]
-    if order == "created":
-        return Page(rows, cursor_of((last.created_at, last.session_id)))
-    return Page(rows, cursor_of((last.updated_at, last.session_id, last.as_of)))
-
-
-def _begin(order: Order, page_cursor: str | None) -> _Start:
-    if page_cursor is None:
-        return _Start()
-    if order == "created":
-        return _Start(*position_of(page_cursor, tuple[datetime, UUID]))
-    return _Start(*position_of(page_cursor, tuple[datetime, UUID, datetime]))
+    return list_page(rows, order, has_more=len(found) > limit)
 
 
 def _now(reader: Cursor, tenant: str) -> datetime | None:
@@ -83,7 +59,7 @@ def _now(reader: Cursor, tenant: str) -> datetime | None:
 
 
 def _find(
-    reader: Cursor, tenant: str, which: SessionFilter, order: Order, start: _Start, as_of: datetime, limit: int
+    reader: Cursor, tenant: str, which: SessionFilter, order: Order, start: ListStart, as_of: datetime, limit: int
 ) -> list[Found]:
     """Return the first `limit` sessions after the start that match."""
     until = as_of if start.after_time is None else min(as_of, start.after_time)

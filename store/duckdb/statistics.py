@@ -30,7 +30,7 @@ def statistics(cursor: Cursor, tenant: str, session_id: str, *, without: Gaps = 
         ) AS every WHERE purpose != 'tool'
     )
     SELECT count(*) AS turns, min(started_at) AS started_at, max(finished_at) AS finished_at,
-        avg({_seconds("asked_at", "started_at")}) FILTER (answers) AS answered_in_s,
+        avg({_seconds("asked_at", "started_at")}) FILTER (answers AND asked_at IS NOT NULL) AS answered_in_s,
         avg({_seconds("started_at", "finished_at")}) FILTER (answers) AS turn_took_s,
         (SELECT coalesce(list(by_role ORDER BY role), []) FROM by_role) AS said,
         (SELECT {{

@@ -1,7 +1,7 @@
 """Commit a group of turns and calls of models in one transaction. Runs in the thread of `GroupWriter`.
 
-The heads of the sessions are locked in the order of their ids, so that two groups of two servers cannot wait for each
-other, and read; then the rows of all valid entries are sent in one pipeline with the COMMIT.
+The heads of the sessions are locked and read, without waiting for another server that has locked one; then the rows of
+all valid entries are sent in one pipeline with the COMMIT.
 """
 
 import random
@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 
 from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
-from store.interface.errors import RowRefused, StoreError, TurnClaimed, TurnConflict, describe_error
+from store.interface.errors import RowRefused, StoreBusy, StoreError, TurnClaimed, TurnConflict, describe_error
 from store.interface.global_writes import global_writes
 from store.interface.rows import CallRow, UserVariableRow, is_uuid
 from store.interface.turn_group import Entry, TurnGroup
@@ -24,8 +24,14 @@ from store.postgres.heads import HeadRow, LatestTurn
 from store.sql.calls import settle
 from store.sql.deletion import delete_rows_of
 
+_RACES = (*PREVENTED, psycopg.errors.UniqueViolation)
+"""Errors of a transaction that lost to one of another server; nothing of it is written, and it is checked again."""
 _PAUSE_S = 0.02
 _NUMBERS = 2**63
+
+
+class _SessionLocked(StoreBusy):
+    """Another transaction has locked the session of a turn."""
 
 
 class GroupCommitter:
@@ -38,29 +44,45 @@ class GroupCommitter:
         """Commit the valid entries; return for each entry None, or the error if it was refused.
 
         If another server commits turns of the same sessions or the same keys meanwhile, the group is checked again.
-        If the connection is lost, it is checked whether the group was committed. Raises nothing.
+        Entries of sessions that another transaction has locked are tried again, and delay no others. If the connection
+        is lost, it is checked what was committed. Raises nothing.
         """
         number = random.randrange(_NUMBERS)  # noqa: S311  (no secret; recognises the group after a lost connection)
         until = time.monotonic() + RETRY_S
+        outcomes: list[StoreError | None] = [_SessionLocked("another server has locked the session") for _ in group]
         is_unknown = False
-        while True:
+        while waiting := [place for place, outcome in enumerate(outcomes) if isinstance(outcome, _SessionLocked)]:
+            entries = [group[place] for place in waiting]
+            found: Sequence[StoreError | None] = [outcomes[place] for place in waiting]
             try:
-                outcomes = self._try(group, number, is_unknown=is_unknown)
-            except (*PREVENTED, psycopg.errors.UniqueViolation) as error:
-                problem: psycopg.Error = error
-            except (*BAD_ROW, msgspec.DecodeError) as error:
-                if len(group) == 1:
-                    return [RowRefused(f"the database refused the row: {describe_error(error)}")]
-                return [outcome for entry in group for outcome in self.commit([entry])]
-            except psycopg.Error as error:
-                problem, is_unknown = error, True
-            else:
+                found = self._try(entries, number, is_unknown=is_unknown)
                 self._engine.failure = None
-                return outcomes
-            if time.monotonic() > until:
-                failed = self._engine.failed(problem)
-                return [type(failed)(*failed.args) for _ in group]
-            time.sleep(_PAUSE_S * random.random())  # noqa: S311
+            except _RACES as error:
+                found = self._failed(error, found, until)
+            except (*BAD_ROW, msgspec.DecodeError) as error:
+                found = self._one_by_one(entries, error)
+            except psycopg.Error as error:
+                found, is_unknown = self._failed(error, found, until), True
+            for place, outcome in zip(waiting, found, strict=True):
+                outcomes[place] = outcome
+            if any(isinstance(outcome, _SessionLocked) for outcome in found):
+                if time.monotonic() > until:
+                    break
+                time.sleep(_PAUSE_S * random.random())  # noqa: S311
+        return outcomes
+
+    def _failed(
+        self, error: psycopg.Error, found: Sequence[StoreError | None], until: float
+    ) -> Sequence[StoreError | None]:
+        """Return the outcomes of a failed attempt: those of before, to be tried again, or the error when it is late."""
+        failed = self._engine.failed(error)
+        return [failed] * len(found) if time.monotonic() > until else found
+
+    def _one_by_one(self, group: list[Entry], error: Exception) -> Sequence[StoreError | None]:
+        """Commit the entries of a group of which the database refused one."""
+        if len(group) == 1:
+            return [RowRefused(f"the database refused the row: {describe_error(error)}")]
+        return [outcome for entry in group for outcome in self.commit([entry])]
 
     def _try(self, group: list[Entry], number: int, *, is_unknown: bool) -> Sequence[StoreError | None]:
         with self._engine.pool.connection() as raw:
@@ -80,13 +102,18 @@ class _Attempt:
         self._turns = [entry for entry in group if isinstance(entry, ProposedTurn)]
 
     def run(self, *, is_unknown: bool) -> Sequence[StoreError | None]:
+        """Commit what can be committed; raises what psycopg raises."""
         heads = self._lock_heads()
+        locked = self._locked_by_others(heads)
         committed = self._committed() if is_unknown else set()
         keys = load_keys(self._connection, {key for turn in self._turns for key in keys_of(turn.session)})
         refused = self._claim()
         checked = TurnGroup(dict(heads), keys, self._number)
         outcomes: list[StoreError | None] = []
         for entry in self._group:
+            if isinstance(entry, ProposedTurn) and entry.session_id in locked:
+                outcomes.append(_SessionLocked("another server has locked the session"))
+                continue
             if isinstance(entry, ProposedTurn) and (entry.session_id, entry.turn.turn) in committed:
                 outcomes.append(None)
                 continue
@@ -103,10 +130,22 @@ class _Attempt:
         rows = self._connection.rows(
             """SELECT tenant, session_id::TEXT, turn, message_count, event_count FROM session_heads
             WHERE (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))
-            ORDER BY tenant, session_id FOR UPDATE""",
-            {"tenants": [tenant for tenant, _ in sessions], "sessions": [each for _, each in sessions]},
+            ORDER BY tenant, session_id FOR UPDATE SKIP LOCKED""",
+            _names(sessions),
         )
         return {(tenant, session_id): Head(*numbers) for tenant, session_id, *numbers in rows}
+
+    def _locked_by_others(self, heads: dict[SessionId, Head]) -> set[SessionId]:
+        """Return the sessions that exist and whose heads another transaction has locked."""
+        absent = sorted({turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)} - heads.keys())
+        if not any(turn.session is None for turn in self._turns if turn.session_id in absent):
+            return set()
+        rows = self._connection.rows(
+            """SELECT tenant, session_id::TEXT FROM session_heads
+            WHERE (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
+            _names(absent),
+        )
+        return {(tenant, session_id) for tenant, session_id in rows}
 
     def _committed(self) -> set[tuple[SessionId, int]]:
         """Return the turns of an earlier attempt that was committed although its connection was lost."""
@@ -159,6 +198,10 @@ class _Attempt:
         if group.settlements:
             settle(self._connection, group.settlements)
             claims.end(self._connection, [(each.tenant, each.session_id) for each in group.settlements])
+
+
+def _names(sessions: Sequence[SessionId]) -> dict[str, list[str]]:
+    return {"tenants": [tenant for tenant, _ in sessions], "sessions": [each for _, each in sessions]}
 
 
 def load_keys(connection: PostgresConnection, keys: set[UniqueKey]) -> dict[UniqueKey, str]:

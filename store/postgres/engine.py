@@ -108,7 +108,7 @@ class PostgresEngine:
         Raises StoreBusy, StoreUnavailable, StoreReadOnly.
         """
         self.require_writable()
-        return await self._run(self.run, work)
+        return await self._run(self._write_at_once, work)
 
     def require_writable(self) -> None:
         """Raise StoreReadOnly if the database is open read-only."""
@@ -150,6 +150,14 @@ class PostgresEngine:
             return self._with_connection(work)
         except psycopg.Error as error:
             raise StoreUnavailable(f"the write failed: {describe_error(error)}") from error
+
+    def _write_at_once(self, work: Callable[[PostgresConnection], T]) -> T:
+        try:
+            result = self._with_connection(work)
+        except psycopg.Error as error:
+            raise self.failed(error) from error
+        self.failure = None
+        return result
 
     def run_long(self, work: Callable[[PostgresConnection], T]) -> T:
         """Run a function that reads one snapshot, however long it takes. Raises StoreUnavailable."""

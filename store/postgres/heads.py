@@ -7,8 +7,8 @@ import msgspec
 from store.interface.rows import JsonText
 
 
-class HeadRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The head of a session."""
+class _Latest(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest turn of a session."""
 
     tenant: str
     session_id: str
@@ -18,39 +18,26 @@ class HeadRow(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     execution_status: str
     active_at: datetime
-    """When the latest turn finished or the session was created, the later of both."""
+    """When the turn finished or the session was created, the later of both."""
+
+
+class HeadRow(_Latest, frozen=True, kw_only=True):
+    """The head of a session."""
+
     outcome: str | None
     gaps: JsonText
 
 
-class LatestTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """The latest turn of a session, with what the head takes from it."""
+class LatestTurn(_Latest, frozen=True, kw_only=True):
+    """The latest turn of a session, with the state from which the head takes the rest."""
 
-    tenant: str
-    session_id: str
-    turn: int
-    message_count: int
-    event_count: int
-    status: str
-    execution_status: str
-    active_at: datetime
     state: JsonText
 
     def head(self) -> HeadRow:
         """Return the head after this turn."""
         known = _fields_of(self.state)
-        return HeadRow(
-            tenant=self.tenant,
-            session_id=self.session_id,
-            turn=self.turn,
-            message_count=self.message_count,
-            event_count=self.event_count,
-            status=self.status,
-            execution_status=self.execution_status,
-            active_at=self.active_at,
-            outcome=known.outcome,
-            gaps=msgspec.Raw(msgspec.json.encode(known.gaps)),
-        )
+        of_turn = {name: getattr(self, name) for name in _Latest.__struct_fields__}
+        return HeadRow(**of_turn, outcome=known.outcome, gaps=msgspec.Raw(msgspec.json.encode(known.gaps)))
 
 
 class _StateFields(msgspec.Struct, frozen=True):

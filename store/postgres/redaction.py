@@ -1,21 +1,18 @@
 """Redact the turns and calls of sessions: their rows are read, reduced and written back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
-from store.interface.event_fields import EVENT_FIELDS
+from store.interface.event_fields import EACH, EVENT_FIELDS, FieldTree, field_tree
 from store.postgres.connection import PostgresConnection
 from store.sql.connection import Parameters, rows_select
 from store.sql.deletion import OF_SESSIONS
 from store.sql.redaction import STATE_FIELDS, redact
 
 TURNS_A_READ = 500
-_EACH = "[]"
-_Tree: TypeAlias = dict[str, "_Tree"]
-"""Fields by name, `a[]` being a list of objects; a field with an empty tree is retained unchanged."""
 
 
 class _Turn(msgspec.Struct, frozen=True):
@@ -96,28 +93,19 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
     return {**message, "content": "", "metadata": {}, "characters": length}
 
 
-def _tree(fields: Sequence[str]) -> _Tree:
-    tree: _Tree = {}
-    for field in fields:
-        below = tree
-        for name in field.split("."):
-            below = below.setdefault(name, {})
-    return tree
+_STATE_TREE = field_tree(STATE_FIELDS)
+_EVENT_TREES = {kind: field_tree(fields) for kind, fields in EVENT_FIELDS.items()}
 
 
-_STATE_TREE = _tree(STATE_FIELDS)
-_EVENT_TREES = {kind: _tree(fields) for kind, fields in EVENT_FIELDS.items()}
-
-
-def _remaining(value: Mapping[str, Any], tree: _Tree) -> dict[str, Any]:
+def _remaining(value: Mapping[str, Any], tree: FieldTree) -> dict[str, Any]:
     """Return the fields of an object that are in the tree; fields that are missing or null are left out."""
-    found = {name.removesuffix(_EACH): _field(value.get(name.removesuffix(_EACH)), name, tree[name]) for name in tree}
+    found = {name.removesuffix(EACH): _field(value.get(name.removesuffix(EACH)), name, tree[name]) for name in tree}
     return {name: each for name, each in found.items() if each is not None}
 
 
-def _field(value: Any, name: str, within: _Tree) -> Any:
+def _field(value: Any, name: str, within: FieldTree) -> Any:
     if not within or value is None:
         return value
-    if name.endswith(_EACH):
+    if name.endswith(EACH):
         return [_remaining(each, within) for each in value] if isinstance(value, list) else None
     return (_remaining(value, within) or None) if isinstance(value, Mapping) else None

@@ -1,18 +1,16 @@
 """The repositories of the store over PostgreSQL. What each method does is said in `store.interface.repositories`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
-from store.interface.admission import ProposedTurn
 from store.interface.errors import MemoryMoved, NotWithPostgres
-from store.interface.hand_over_rows import HandOverRow
 from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
 from store.interface.memory_filters import Filter
 from store.interface.memory_rows import MemoryChange, UnitRow
-from store.interface.rows import CallRow, FailureRow, MigrationRow, SessionRow, TurnRow
-from store.interface.timer_rows import DueTimers, TimerRow
-from store.interface.webhook_rows import Ahead, DeliveryRow
+from store.interface.rows import FailureRow
+from store.interface.timer_rows import DueTimers
+from store.interface.webhook_rows import Ahead
 from store.memory import imports, queries
 from store.memory.changes import apply_change
 from store.memory.filters_on_rows import filter_rows
@@ -26,51 +24,17 @@ from store.postgres.group_writer import GroupWriter
 from store.postgres.servers import raise_memory_version
 from store.sql import copies
 from store.sql import failures as failures_sql
-from store.sql.repositories import Deletion, Delivery, SessionReads, Timers, TurnReads
+from store.sql.repositories import Deletion, Delivery, SessionReads, Timers, Turns
 from store.sql.repository import Repository, reads, writes
 from store.sql.variables import set_user_variables
 
 
-class PostgresTurns(TurnReads[PostgresConnection]):
+class PostgresTurns(Turns[PostgresConnection]):
     """Store and read turns."""
 
     def __init__(self, engine: PostgresEngine, writer: GroupWriter) -> None:
-        super().__init__(engine)
+        super().__init__(engine, writer.commit)
         self._owner = engine.owner
-        self._writer = writer
-
-    async def commit(
-        self,
-        turn: TurnRow,
-        expected_turn: int,
-        session: SessionRow | None = None,
-        migration: MigrationRow | None = None,
-        calls_used: tuple[str, ...] | None = None,
-        calls_withheld: tuple[str, ...] = (),
-        prompts: Mapping[str, str] = {},
-        deliveries: tuple[DeliveryRow, ...] = (),
-        timers: tuple[TimerRow, ...] | None = None,
-        hand_overs: tuple[HandOverRow, ...] | None = None,
-    ) -> None:
-        """Commit a turn in a group with the other waiting turns."""
-        await self._writer.commit(
-            ProposedTurn(
-                turn,
-                expected_turn,
-                session,
-                migration,
-                calls_used,
-                calls_withheld,
-                prompts,
-                deliveries,
-                timers,
-                hand_overs,
-            )
-        )
-
-    async def note_call(self, call: CallRow) -> None:
-        """Write a call of a model to the journal; the first one of a turn claims it for this server."""
-        await self._writer.commit(call)
 
     async def save_failure(self, failure: FailureRow) -> None:
         """Record a turn that failed, and give up the claim on it."""

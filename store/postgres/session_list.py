@@ -5,24 +5,16 @@ that had a turn since, the turn before that time is looked up.
 """
 
 from datetime import datetime
-from uuid import UUID
 
 import msgspec
 
 from store.interface.list_rows import Order, SessionFilter, SessionListed
-from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.interface.pages import Page, bounded
 from store.interface.rows import PositionRow, SessionSummary
 from store.postgres.connection import PostgresConnection
 from store.sql.connection import Scalar
+from store.sql.list_pages import ListStart, list_page, list_start
 from store.sql.list_preview import ListTexts
-
-
-class _Start(msgspec.Struct, frozen=True):
-    """Where a page starts: after a session, or at the first one."""
-
-    after_time: datetime | None = None
-    after_id: UUID | None = None
-    as_of: datetime | None = None
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -62,27 +54,14 @@ def list_sessions(
     exactly one page.
     """
     limit = bounded(limit)
-    start = _begin(order, cursor)
+    start = list_start(order, cursor)
     with connection.snapshot():
         as_of = start.as_of or connection.fetch(_Now, _NOW, {"tenant": tenant})[0].as_of
         if as_of is None:
             return Page([], None)
         found = _find(connection, tenant, which or SessionFilter(), order, start, as_of, limit + 1)
         rows = _describe(connection, tenant, found[:limit], as_of)
-    if len(found) <= limit:
-        return Page(rows, None)
-    last = rows[-1]
-    if order == "created":
-        return Page(rows, cursor_of((last.created_at, last.session_id)))
-    return Page(rows, cursor_of((last.updated_at, last.session_id, last.as_of)))
-
-
-def _begin(order: Order, page_cursor: str | None) -> _Start:
-    if page_cursor is None:
-        return _Start()
-    if order == "created":
-        return _Start(*position_of(page_cursor, tuple[datetime, UUID]))
-    return _Start(*position_of(page_cursor, tuple[datetime, UUID, datetime]))
+    return list_page(rows, order, has_more=len(found) > limit)
 
 
 _NOW = "SELECT max(active_at) AS as_of FROM session_heads WHERE tenant = $tenant"
@@ -128,7 +107,7 @@ def _find(
     tenant: str,
     which: SessionFilter,
     order: Order,
-    start: _Start,
+    start: ListStart,
     as_of: datetime,
     limit: int,
 ) -> list[_Found]:

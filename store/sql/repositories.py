@@ -1,6 +1,14 @@
 """The repositories that are the same over every database. What each method does is said in `store.interface`."""
 
+from collections.abc import Awaitable, Callable, Mapping
+
+from store.interface.admission import ProposedTurn
 from store.interface.analyst_rows import DashboardRow, SavedQueryRow
+from store.interface.hand_over_rows import HandOverRow
+from store.interface.rows import CallRow, MigrationRow, SessionRow, TurnRow
+from store.interface.timer_rows import TimerRow
+from store.interface.turn_group import Entry
+from store.interface.webhook_rows import DeliveryRow
 from store.sql import calls as calls_sql
 from store.sql import (
     deletion,
@@ -17,7 +25,7 @@ from store.sql import (
 )
 from store.sql import failures as failures_sql
 from store.sql.connection import Connection
-from store.sql.repository import C, Changed, Repository, reads, reads_durable, writes
+from store.sql.repository import C, Changed, Engine, Repository, reads, reads_durable, writes
 from store.sql.tenant_table import TenantTable
 
 ROWS_MAX = 1_000
@@ -26,8 +34,45 @@ _QUERIES = TenantTable("saved_queries", "query_id", SavedQueryRow, ROWS_MAX)
 _DASHBOARDS = TenantTable("dashboards", "dashboard_id", DashboardRow, ROWS_MAX)
 
 
-class TurnReads(Repository[C]):
-    """Read turns, and record failed ones."""
+class Turns(Repository[C]):
+    """Store and read turns. `commit` commits a turn, or a call for the journal, with the other waiting ones."""
+
+    def __init__(self, engine: Engine[C], commit: Callable[[Entry], Awaitable[None]]) -> None:
+        super().__init__(engine)
+        self._commit = commit
+
+    async def commit(
+        self,
+        turn: TurnRow,
+        expected_turn: int,
+        session: SessionRow | None = None,
+        migration: MigrationRow | None = None,
+        calls_used: tuple[str, ...] | None = None,
+        calls_withheld: tuple[str, ...] = (),
+        prompts: Mapping[str, str] = {},
+        deliveries: tuple[DeliveryRow, ...] = (),
+        timers: tuple[TimerRow, ...] | None = None,
+        hand_overs: tuple[HandOverRow, ...] | None = None,
+    ) -> None:
+        """Commit a turn in a group with the other waiting turns."""
+        await self._commit(
+            ProposedTurn(
+                turn,
+                expected_turn,
+                session,
+                migration,
+                calls_used,
+                calls_withheld,
+                prompts,
+                deliveries,
+                timers,
+                hand_overs,
+            )
+        )
+
+    async def note_call(self, call: CallRow) -> None:
+        """Write a call of a model to the journal, in a group with the waiting turns."""
+        await self._commit(call)
 
     save_failure = writes(failures_sql.save_failure)
     get = reads(turns.turn)

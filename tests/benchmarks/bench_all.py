@@ -8,6 +8,7 @@ import bench_features
 import bench_growth
 import bench_open_loop
 import bench_open_streams
+import bench_servers
 import bench_timers
 import bench_turns
 from figures import Figure, show_table
@@ -20,6 +21,7 @@ BENCHMARKS = (
     bench_open_streams,
     bench_timers,
     bench_growth,
+    bench_servers,
     bench_check,
 )
 

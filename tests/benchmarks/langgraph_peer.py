@@ -1,4 +1,4 @@
-"""The benchmark's script as a graph of LangGraph with its SQLite saver, in process: without HTTP and server.
+"""The benchmark's script as a graph of LangGraph with its SQLite or Postgres saver, in process, without a server.
 
 Prints `{"one": [seconds of each turn], "many_s": seconds}` as JSON. Runs in an environment of its own, with LangGraph
 and without Cuebook. The graph has a node for each of the four actions of a turn, and keeps the messages of the last
@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypedDict
 
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 
 REPLY = "a reply of an ordinary length, such as people give"
@@ -49,13 +48,32 @@ def ask(_: State) -> State:
     return {"question": "What next?"}
 
 
-def compiled(file: Path) -> Any:
-    """Return the graph with a saver that writes to `file`."""
+def sqlite_saver(file: Path) -> Any:
+    """Return a saver that writes to a file."""
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
     connection = sqlite3.connect(file, check_same_thread=False)
     saver = SqliteSaver(connection)
     saver.setup()
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
+    return saver
+
+
+def postgres_saver(url: str) -> Any:
+    """Return a saver that writes to PostgreSQL, with a pool of connections."""
+    from langgraph.checkpoint.postgres import PostgresSaver
+    from psycopg.rows import dict_row
+    from psycopg_pool import ConnectionPool
+
+    pool = ConnectionPool(url, max_size=16, open=True, kwargs={"autocommit": True, "row_factory": dict_row})
+    saver = PostgresSaver(pool)
+    saver.setup()
+    return saver
+
+
+def compiled(saver: Any) -> Any:
+    """Return the graph with a saver."""
     graph = StateGraph(State)
     steps = {"add": add, "say_number": number, "say_echo": echo, "ask": ask}
     for name, step in steps.items():
@@ -78,9 +96,10 @@ def drive(graph: Any, session: str, turns: int) -> list[float]:
 
 
 def main() -> None:
-    """Print the seconds; the arguments are the folder, the turns of one session, and the sessions and turns of many."""
-    folder, turns, sessions, turns_each = Path(sys.argv[1]), *map(int, sys.argv[2:5])
-    graph = compiled(folder / "checkpoints.db")
+    """Print the seconds. Arguments: folder or database, turns of one session, sessions of many and their turns."""
+    place, turns, sessions, turns_each = sys.argv[1], *map(int, sys.argv[2:5])
+    is_postgres = place.startswith("postgresql://")
+    graph = compiled(postgres_saver(place) if is_postgres else sqlite_saver(Path(place) / "checkpoints.db"))
     one = drive(graph, "one", turns)
     start = time.perf_counter()
     with ThreadPoolExecutor(sessions) as threads:

@@ -1,5 +1,6 @@
 """What webhooks are made of: signatures, secrets, permitted addresses, waits, and when one is paused."""
 
+import asyncio
 import ipaddress
 import itertools
 import shutil
@@ -263,4 +264,20 @@ async def test_after_a_day_of_failures_only_a_webhook_is_paused(tmp_path: Path) 
     assert (paused.status, paused.paused_because) == ("paused", "failing")
     assert webhooks.active() == {}
     assert (await note("well", 47)) == paused  # what was under way then
+    await store.close()
+
+
+async def test_webhooks_are_known_while_they_are_read_again(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    ids = (f"00000000-0000-4000-8000-{number:012}" for number in itertools.count())
+    webhooks = WebhookRegistry(store, Settings(data=tmp_path), rules_of(), lambda: NOW, lambda: next(ids))
+    webhook = await webhooks.create("clinic", NewWebhook(url="https://example.org/", events=["*"]))
+    reading = asyncio.create_task(webhooks.reload())
+    looks = 0
+    while not reading.done():
+        assert webhooks.of("clinic") == [webhook]
+        looks += 1
+        await asyncio.sleep(0)
+    await reading
+    assert looks > 1
     await store.close()

@@ -120,7 +120,7 @@ async def test_no_acknowledged_turn_is_lost_when_the_database_is_killed(tmp_path
         talks = [Conversation() for _ in range(4)]
         for talk in talks:
             await talk.create(store)
-        for _ in range(max(2, repeats(10))):
+        for _ in range(max(2, repeats(20))):
             await _kill_during_turns(server, store, talks)
         for talk in talks:
             head = await store.sessions.head("clinic", talk.session_id)
