@@ -2,19 +2,21 @@
 
 The rows of the database decide what is due, so a crash loses no work: at its start a server looks for due memories, and
 afterwards each commit enqueues its memory, with a short delay, so that several commits are handled together. One memory
-is maintained at a time, in small steps, between which it can be searched.
+is maintained at a time, in small steps, between which it can be searched. Of several servers on one database, one
+maintains a memory at a time; the others look now and then for what a server that died has left.
 """
 
 import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 
 from api.background import background
 from api.memory.cache import MemoryCache
+from api.memory.exclusive import Exclusive
 from api.memory.jobs import Jobs
 from api.memory.loaded_memory import OwnerId
 from api.memory.maintenance import ConcurrentChange, Maintenance
@@ -27,6 +29,7 @@ WAITING_MAX = 100_000  # memories in the queue; the next start of the server fin
 GATHER_S = 0.5  # delay between the first commit and the maintenance
 AGAIN_S = 2.0  # delay after a failure; doubles with each failure
 AGAIN_S_MAX = 600.0
+OTHERS_S = 300.0  # between two looks for what other servers have left
 ATTEMPTS_MAX = 8  # at a job, after which it fails
 
 TROUBLE = (StoreError, EmbedderUnavailable, EmbedderMisconfigured, ModelFailed, ConcurrentChange)
@@ -38,8 +41,14 @@ class MaintenanceWorker:
     """The queue of memories to maintain, and the background task that maintains them."""
 
     def __init__(
-        self, store: MemoryRepository, memory_cache: MemoryCache, maintenance: Maintenance, jobs: Jobs
+        self,
+        store: MemoryRepository,
+        memory_cache: MemoryCache,
+        maintenance: Maintenance,
+        jobs: Jobs,
+        exclusive: Exclusive,
     ) -> None:
+        self._exclusive = exclusive
         self._store = store
         self._memory_cache = memory_cache
         self._maintenance = maintenance
@@ -83,7 +92,11 @@ class MaintenanceWorker:
     @asynccontextmanager
     async def running(self, *, looks: bool = True) -> AsyncIterator[None]:
         """Run the worker inside the context; with `looks` it first looks for work that an earlier process left."""
-        async with background(self._work(looks=looks), "memory maintenance stopped until the next start of the server"):
+        stopped = "memory maintenance stopped until the next start of the server"
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(background(self._work(looks=looks), stopped))
+            if looks and self._exclusive.has_others:
+                await stack.enter_async_context(background(self._look_repeatedly(), stopped))
             yield
 
     async def _work(self, *, looks: bool) -> None:
@@ -127,7 +140,24 @@ class MaintenanceWorker:
                 self.enqueue(*owner)
             return
 
+    async def _look_repeatedly(self) -> None:
+        while True:
+            await asyncio.sleep(OTHERS_S)
+            await self._look_for_work()
+
     async def _attempt(self, owner: OwnerId) -> None:
+        """Maintain a memory, or try again later if another server does."""
+        try:
+            async with self._exclusive.claim(owner) as is_claimed:
+                if is_claimed:
+                    await self._maintain(owner)
+                else:
+                    asyncio.get_running_loop().call_later(AGAIN_S, self.enqueue, *owner)
+        except StoreError as error:
+            log.warning("a memory could not be claimed", problem=str(error))
+            self._try_again(owner)
+
+    async def _maintain(self, owner: OwnerId) -> None:
         """Do all maintenance of a memory; embed again at the end, so that new summaries have vectors.
 
         A failed part does not stop the others.

@@ -53,5 +53,8 @@ class SharedDatabase(Protocol):
     async def lead(self, job: str, seconds: int) -> bool:
         """Return whether this server does a job alone for so many seconds from now on."""
 
+    async def stop_leading(self, job: str) -> None:
+        """Let another server do a job that this one did alone."""
+
     async def agree_on_key(self, name: str, digest: str) -> bool:
         """Return whether a key file has the digest of the first server that had one of this name."""

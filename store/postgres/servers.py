@@ -70,12 +70,20 @@ class PostgresServers:
             {"owner": self._engine.owner},
         )
         connection.change(f"DELETE FROM servers WHERE seen_at < clock_timestamp() - INTERVAL '{ALIVE_S} seconds'")  # noqa: S608
+        connection.change("DELETE FROM leaders WHERE expires_at < clock_timestamp() - INTERVAL '1 hour'")
         return int(connection.rows("SELECT count(*) FROM servers")[0][0])
 
     async def lead(self, job: str, seconds: int) -> bool:
         """Return whether this server does a job alone for so many seconds from now on."""
         given: Parameters = {"job": job, "owner": self._engine.owner, "seconds": seconds}
         return bool(await self._engine.write_at_once(lambda connection: connection.rows(_LEAD, given)))
+
+    async def stop_leading(self, job: str) -> None:
+        """Let another server do a job that this one did alone."""
+        given: Parameters = {"job": job, "owner": self._engine.owner}
+        await self._engine.write_at_once(
+            lambda connection: connection.change("DELETE FROM leaders WHERE job = $job AND owner = $owner::UUID", given)
+        )
 
     async def agree_on_key(self, name: str, digest: str) -> bool:
         """Return whether a key file has the digest of the first server that had one of this name."""

@@ -11,6 +11,7 @@ import pytest
 
 from api.app import create_app
 from api.embedded import running
+from api.memory.exclusive import Exclusive
 from api.other_servers import require_same_keys
 from api.settings import EXAMPLES, Settings, SettingsInvalid
 from runtime.models.offline_model import OfflineModel
@@ -182,6 +183,22 @@ async def test_limits_are_divided_among_servers_and_one_leads(tmp_path: Path, po
         assert [await each.lead("retention", 30) for each in shared] == [True, False, False]
         assert await shared[0].lead("retention", 0) is True
         assert [await each.lead("retention", 30) for each in shared[1:]] == [True, False]
+    finally:
+        for store in stores:
+            await store.close()
+
+
+async def test_a_memory_is_maintained_by_one_server_at_a_time(tmp_path: Path, postgres_url: str) -> None:
+    stores = [open_store(tmp_path / name, postgres_url) for name in ("one", "two")]
+    try:
+        one, two = (Exclusive(store.shared) for store in stores)
+        async with one.claim(("clinic", "ana")) as is_claimed:
+            assert is_claimed
+            for owner, is_free in ((("clinic", "ana"), False), (("clinic", "ben"), True)):
+                async with two.claim(owner) as is_claimed:
+                    assert is_claimed is is_free
+        async with two.claim(("clinic", "ana")) as is_claimed:
+            assert is_claimed
     finally:
         for store in stores:
             await store.close()
