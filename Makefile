@@ -86,6 +86,8 @@ run: .venv/base $(PAGES) $(if $(DATABASE),.venv/postgres)
 test: .venv/dev
 	TEST_EFFORT=0.1 $(PYTEST) -m 'not slow and not embeddings and not browser'
 
+test-all soak: export REQUIRE_POSTGRES = 1
+
 test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
 	$(PYTEST) -m 'slow or embeddings or browser'
 
