@@ -6,6 +6,7 @@ import functools
 from collections import OrderedDict
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
+from time import monotonic
 from typing import Any, TypeAlias
 
 import msgspec
@@ -211,11 +212,16 @@ TOTALS_MAX = 10_000
 """Users and tenants whose daily totals are cached; others are read from the database again."""
 
 
+TOTALS_READ_S = 5.0
+"""How often a total is read again where other servers add to it."""
+
+
 class _Total:
     """The usage of one user or tenant in a day."""
 
     def __init__(self, spent: Spent) -> None:
         self.spent = spent
+        self.read_at = monotonic()
 
 
 _Key: TypeAlias = tuple[date, str, str | None]
@@ -276,7 +282,11 @@ class Spending:
             async with self._reading:  # no call is counted before the stored total is loaded
                 if key not in self._totals:
                     self._totals[key] = _Total(await self._recorded(key))
-        return self._totals[key]
+        total = self._totals[key]
+        if self._store.shared is not None and monotonic() - total.read_at > TOTALS_READ_S:
+            total.read_at = monotonic()
+            total.spent = await self._recorded(key)
+        return total
 
     async def _recorded(self, key: _Key) -> Spent:
         day, tenant, user_id = key

@@ -6,7 +6,7 @@ that had a turn on another server.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -16,9 +16,11 @@ from api.analytics.pseudonyms import FILE_NAME as PSEUDONYMS
 from api.analytics.pseudonyms import salt_of
 from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import Authenticator
-from api.background import background
+from api.background import background, cancel_all, start_background
 from api.key_file import SecretKeyFile
+from api.notifications.web_push import Reminders
 from api.participants.access import Participants
+from api.privacy.deletion import Deletion
 from api.sessions.live_turns import LiveTurns
 from api.settings import SettingsInvalid
 from api.webhooks.registry import WebhookRegistry
@@ -34,6 +36,7 @@ MARKS_S = 1.0
 FOLLOW_S = 0.2
 """How often the heads of sessions with open streams are read."""
 TROUBLE_S = 2.0
+_STALE = "files for analytics may contain data of an erased user; restart the server to delete them"
 KEY_FILES = ("webhook-key", "participant-key", "web-push-key")
 
 log = structlog.get_logger()
@@ -49,15 +52,19 @@ class OtherServers:
         keys: ApiKeys,
         webhooks: WebhookRegistry,
         participants: Participants,
+        reminders: Reminders,
+        deletion: Deletion,
         authenticator: Authenticator,
     ) -> None:
+        self._deletion = deletion
+        self._tasks: set[asyncio.Task[None]] = set()
         self._shared = shared
         self._live = live
         self._authenticator = authenticator
-        self._reload: Mapping[str, Callable[[], Awaitable[None]]] = {
-            "keys": keys.reload,
-            "webhooks": webhooks.reload,
-            "participants": participants.reload,
+        self._reload: Mapping[str, Sequence[Callable[[], Awaitable[None]]]] = {
+            "keys": [keys.reload],
+            "webhooks": [webhooks.reload],
+            "participants": [participants.reload, reminders.reload],
         }
         self.leads = False
         """Whether this server does what one server at a time does: retention, snapshots, dashboards."""
@@ -72,7 +79,10 @@ class OtherServers:
                 await stack.enter_async_context(background(_repeat(work, every_s), stopped))
             marks = await self._shared.marks()
             await stack.enter_async_context(background(self._watch(marks), "changes of other servers are not noticed"))
-            yield
+            try:
+                yield
+            finally:
+                await cancel_all(*self._tasks)
 
     async def _beat(self) -> None:
         servers = await self._shared.beat()
@@ -84,13 +94,24 @@ class OtherServers:
             await asyncio.sleep(MARKS_S)
             try:
                 now = await self._shared.marks()
-                for name, reload in self._reload.items():
+                for name, reloads in self._reload.items():
                     if getattr(now, name) != getattr(marks, name):
-                        await reload()
+                        for reload in reloads:
+                            await reload()
+                if now.erasures != marks.erasures:
+                    self._tasks.add(task := start_background(self._drop_copies(marks.erasures, now.erasures), _STALE))
+                    task.add_done_callback(self._tasks.discard)
                 marks = now
             except StoreError as error:
                 log.warning("changes of other servers could not be read", problem=str(error))
                 await asyncio.sleep(TROUBLE_S)
+
+    async def _drop_copies(self, before: Mapping[str, int], now: Mapping[str, int]) -> None:
+        """Delete the files of this server that may contain data of a user who was erased by another one."""
+        await self._shared.drop_copies()
+        for tenant, count in now.items():
+            if count != before.get(tenant):
+                await self._deletion.drop_copies(tenant)
 
     async def _follow(self) -> None:
         """Wake the readers of sessions that had a turn elsewhere."""

@@ -29,7 +29,8 @@ class PostgresStore(Store):
 
     def __init__(self, engine: PostgresEngine, folder: Path) -> None:
         self._engine = engine
-        self.shared = PostgresServers(engine)
+        self._mirror = PostgresMirror(engine, folder)
+        self.shared = PostgresServers(engine, self._mirror.remove)
         self._writer = GroupWriter(engine)
         self.turns = PostgresTurns(engine, self._writer)
         self.sessions = PostgresSessions(engine)
@@ -42,7 +43,6 @@ class PostgresStore(Store):
         self.maintenance = PostgresMaintenance(engine)
         self.reviews = Reviews(engine)
         self.retention = PostgresRetention(engine)
-        self._mirror = PostgresMirror(engine, folder)
         self.analytics = PostgresAnalytics(engine, self._mirror)
         self.verification = PostgresVerification(self._mirror)
 

@@ -124,7 +124,16 @@ class Services:
         shared = self.store.shared
         if shared is None:
             return None
-        return OtherServers(shared, self.live, self.keys, self.webhooks, self.participants, self.authenticator)
+        return OtherServers(
+            shared,
+            self.live,
+            self.keys,
+            self.webhooks,
+            self.participants,
+            self.reminders,
+            self.deletion,
+            self.authenticator,
+        )
 
     def leads(self) -> bool:
         """Return whether this server does what one of the servers on a database does."""

@@ -90,13 +90,17 @@ class Reminders:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Send reminders inside the context."""
-        if self._contact:
-            self._sessions = await self._rows.reminded()
+        await self.reload()
         try:
             yield
         finally:
             await cancel_all(*self._tasks)
             await self._sender.close()
+
+    async def reload(self) -> None:
+        """Read which sessions have a browser that is reminded."""
+        if self._contact:
+            self._sessions = await self._rows.reminded()
 
     @cached_property
     def public_key(self) -> str | None:

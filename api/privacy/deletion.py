@@ -80,9 +80,7 @@ class Deletion:
         if compact:
             await self._store.maintenance.require_compactable()
         receipt = await self._chat.run_shielded(self._erase(tenant, user_id))
-        await self._analytics.drop(tenant)
-        for copies in self._copies:
-            await copies.forget(tenant)
+        await self.drop_copies(tenant)
         if not compact:
             return receipt
         try:
@@ -91,6 +89,12 @@ class Deletion:
             log.warning("not compacted after an erasure", problem=str(error), receipt=receipt.receipt_id)
             return receipt
         return ErasureReceipt(receipt.receipt_id, receipt.erased_at, receipt.counts, compacted=True)
+
+    async def drop_copies(self, tenant: str) -> None:
+        """Delete the files of this server that may contain data of an erased user, made for analytics."""
+        await self._analytics.drop(tenant)
+        for copies in self._copies:
+            await copies.forget(tenant)
 
     async def _erase(self, tenant: str, user_id: str) -> ErasureReceipt:
         locked_ids: set[str] = set()

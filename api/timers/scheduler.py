@@ -26,7 +26,7 @@ from store.interface.timer_rows import TimerRow
 from store.store import Store
 
 READ_MAX = 512  # sessions in one reading of the table; they wait in memory for their turn
-IDLE_S = 60.0  # interval of reading the table without a signal; a change of the system's clock is noticed after it
+IDLE_S = 15.0  # interval of reading the table without a signal: for timers of a server that died, or another clock
 TROUBLE_S = 1.0  # delay after the database could not be read or written
 DELAY_S, DELAY_GROWTH, DELAY_MAX_S = 5.0, 4.0, 21_600.0
 ATTEMPTS_MAX = 8  # about 30 hours

@@ -158,11 +158,14 @@ class Dispatcher:
         self._paces = {webhook_id: pace for webhook_id, pace in self._paces.items() if webhook_id in active}
         busy = Counter(webhook_id for webhook_id, _ in self._running)
         free = {webhook_id: self._free_slots(webhook_id, now) - busy[webhook_id] for webhook_id in active}
-        webhook_ids = [webhook_id for webhook_id, places in free.items() if places > 0]
-        if not webhook_ids or len(self._running) >= self._places:
+        with_places = [webhook_id for webhook_id, places in free.items() if places > 0]
+        if not with_places or len(self._running) >= self._places:
             return self._until_due(now)
         before = set(self._running)  # an outcome recorded during the read may still be pending in its result
-        ahead = await self._store.delivery.ahead(webhook_ids, self._places_each, self._places + len(before), now)
+        still_due = Counter() if self._store.shared is not None else busy  # a delivery that a server has taken is not
+        places = {webhook_id: free[webhook_id] + still_due[webhook_id] for webhook_id in with_places}
+        limit = self._places - len(self._running) + still_due.total()
+        ahead = await self._store.delivery.ahead(places, limit, now)
         active = self._webhooks.active()
         for delivery in ahead.due:
             webhook = active.get(delivery.webhook_id)

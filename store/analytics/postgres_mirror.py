@@ -146,7 +146,7 @@ class PostgresMirror:
         for table in ("session_starts", "turns"):
             cursor.execute(f"DELETE FROM {table} WHERE session_id IN (SELECT unnest(?::UUID[]))", [again])  # noqa: S608
         given = {**range_, "again": again}
-        for documents in read_documents(source, "turns", f"({_NEW}) OR session_id = ANY($again::UUID[])", given):
+        for documents in read_documents(source, "turns", _READ, given):
             insert_documents(cursor, "turns", documents)
         cursor.execute("UPDATE turns SET commit_number = NULL WHERE commit_number IS NOT NULL")
         began = f"""session_id = ANY($again::UUID[])
@@ -157,6 +157,8 @@ class PostgresMirror:
 
 
 _NEW = "changed_in >= $since::TEXT::XID8 AND changed_in < $before::TEXT::XID8"
+_READ = f"({_NEW}) OR (session_id = ANY($again::UUID[]) AND changed_in < $before::TEXT::XID8)"
+"""The turns that a refresh reads: no later ones of sessions that it reads again, which the next refresh will read."""
 _CHANGED = f"SELECT DISTINCT session_id::TEXT FROM changed_sessions WHERE {_NEW}"  # noqa: S608
 
 
@@ -164,9 +166,10 @@ def _take_calls(source: PostgresConnection, cursor: Cursor, window: _Window, giv
     """Read all calls of the sessions that have new turns."""
     which, parameters = "true", {}
     if window.since:
-        select = f"SELECT DISTINCT session_id::TEXT FROM turns WHERE ({_NEW}) OR session_id = ANY($again::UUID[])"  # noqa: S608
+        select = f"SELECT DISTINCT session_id::TEXT FROM turns WHERE {_READ}"  # noqa: S608
         continued = [session_id for (session_id,) in source.rows(select, given)]
-        cursor.execute("DELETE FROM settled_calls WHERE session_id IN (SELECT unnest(?::UUID[]))", [continued])
+        gone = [*continued, *given["again"]]
+        cursor.execute("DELETE FROM settled_calls WHERE session_id IN (SELECT unnest(?::UUID[]))", [gone])
         which, parameters = "session_id = ANY($continued::UUID[])", {"continued": continued}
     for documents in read_documents(source, "settled_calls", which, parameters):
         insert_documents(cursor, "settled_calls", documents)
@@ -178,7 +181,7 @@ def _window(source: PostgresConnection, cursor: Cursor) -> _Window:
     found = cursor.execute(
         f"SELECT xmin FROM mirror_state WHERE refreshed_at > now() - INTERVAL {STORED_DAYS - 1} DAY"  # noqa: S608
     ).fetchall()
-    if found:
+    if found and found[0][0] <= int(before):  # else the database was restored from a copy
         return _Window(int(found[0][0]), int(before))
     for table in (*OF_SESSIONS, "script_texts"):
         cursor.execute(f"DELETE FROM {table}")  # noqa: S608

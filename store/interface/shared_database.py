@@ -13,7 +13,7 @@ class SessionStamp(NamedTuple):
     calls: int
     """The number of journaled calls for the next turn."""
     mark: str
-    """Changes with the key, the metadata and the redaction of the session."""
+    """Changes with the row of the session: with its key, metadata or redaction, or another session in its place."""
 
 
 class Progress(NamedTuple):
@@ -30,6 +30,8 @@ class Marks(NamedTuple):
     keys: str
     webhooks: str
     participants: str
+    erasures: dict[str, int]
+    """The number of erasures, by tenant."""
 
 
 class SharedDatabase(Protocol):
@@ -45,7 +47,7 @@ class SharedDatabase(Protocol):
         """Return the fingerprints of the tables that are cached."""
 
     async def memory_version(self, tenant: str, user_id: str) -> int:
-        """Return the version of a memory, which every change of it raises; 0 for one that was never changed."""
+        """Return the version of a memory, which every change replaces by a greater one; 0 if it was never changed."""
 
     async def beat(self) -> int:
         """Note that this server lives; return the number of servers that live."""
@@ -55,6 +57,9 @@ class SharedDatabase(Protocol):
 
     async def stop_leading(self, job: str) -> None:
         """Let another server do a job that this one did alone."""
+
+    async def drop_copies(self) -> None:
+        """Delete what this server has copied from the database for analytics, since it may contain erased data."""
 
     async def agree_on_key(self, name: str, digest: str) -> bool:
         """Return whether a key file has the digest of the first server that had one of this name."""

@@ -62,10 +62,14 @@ def release(connection: PostgresConnection, owner: str, tenant: str, session_id:
 def claimed_by_others(
     connection: PostgresConnection, owner: str, sessions: Sequence[SessionId]
 ) -> dict[SessionId, int]:
-    """Return those of the sessions whose next turn another server has claimed, with its number."""
+    """Return those of the sessions whose next turn another server has claimed, with its number.
+
+    An expired claim does not count: its server may be gone, and the replies of its calls are in the journal.
+    """
     found = connection.rows(
         """SELECT tenant, session_id::TEXT, turn FROM turn_claims WHERE owner <> $owner::UUID
-        AND (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
+            AND expires_at >= clock_timestamp()
+            AND (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
         {"owner": owner, **_names(sessions)},
     )
     return {(tenant, session_id): turn for tenant, session_id, turn in found}

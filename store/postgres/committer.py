@@ -105,9 +105,9 @@ class _Attempt:
         """Commit what can be committed; raises what psycopg raises."""
         heads = self._lock_heads()
         locked = self._locked_by_others(heads)
-        committed = self._committed() if is_unknown else set()
+        committed, noted = (self._committed(), self._noted()) if is_unknown else (set(), set())
         keys = load_keys(self._connection, {key for turn in self._turns for key in keys_of(turn.session)})
-        refused = self._claim()
+        refused = self._claim() | self._unknown_calls()
         checked = TurnGroup(dict(heads), keys, self._number)
         outcomes: list[StoreError | None] = []
         for entry in self._group:
@@ -115,6 +115,9 @@ class _Attempt:
                 outcomes.append(_SessionLocked("another server has locked the session"))
                 continue
             if isinstance(entry, ProposedTurn) and (entry.session_id, entry.turn.turn) in committed:
+                outcomes.append(None)
+                continue
+            if isinstance(entry, CallRow) and (entry.call_id, entry.ended_at is not None) in noted:
                 outcomes.append(None)
                 continue
             outcomes.append(refused.get(id(entry)) or checked.validate(entry))
@@ -151,13 +154,41 @@ class _Attempt:
         """Return the turns of an earlier attempt that was committed although its connection was lost."""
         rows = self._connection.rows(
             """SELECT tenant, session_id::TEXT, turn FROM turns
-            WHERE commit_number = $number AND session_id IN (SELECT unnest($sessions::UUID[]))""",
+            WHERE commit_number = $number
+                AND (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
             {
                 "number": self._number,
-                "sessions": [turn.turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)],
+                **_names([turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)]),
             },
         )
         return {((tenant, session_id), turn) for tenant, session_id, turn in rows}
+
+    def _calls(self) -> list[CallRow]:
+        return [entry for entry in self._group if isinstance(entry, CallRow) and is_uuid(entry.session_id)]
+
+    def _noted(self) -> set[tuple[str, bool]]:
+        """Return the ids of calls that have a row already, and whether it is that of their end."""
+        rows = self._connection.rows(
+            f"""SELECT call_id, ended_at IS NOT NULL FROM call_journal WHERE {_OF_CALLS}
+            UNION SELECT call_id, is_end FROM settled_calls CROSS JOIN (VALUES (true), (false)) AS ends (is_end)
+                WHERE {_OF_CALLS}""",  # noqa: S608
+            _calls_named(self._calls()),
+        )
+        return {(call_id, is_end) for call_id, is_end in rows}
+
+    def _unknown_calls(self) -> dict[int, StoreError]:
+        """Return the errors of calls that have ended, and whose beginning was deleted with their session or user."""
+        begun = {call.call_id for call in self._calls() if call.ended_at is None}
+        ended = [call for call in self._calls() if call.ended_at is not None and call.call_id not in begun]
+        if not ended:
+            return {}
+        rows = self._connection.rows(
+            f"""SELECT call_id FROM call_journal WHERE {_OF_CALLS}
+            UNION SELECT call_id FROM settled_calls WHERE {_OF_CALLS}""",  # noqa: S608
+            _calls_named(ended),
+        )
+        begun.update(call_id for (call_id,) in rows)
+        return {id(call): TurnClaimed(call.session_id) for call in ended if call.call_id not in begun}
 
     def _claim(self) -> dict[int, StoreError]:
         """Claim the turns that begin a call; return the errors of calls and turns that another server has claimed."""
@@ -198,6 +229,17 @@ class _Attempt:
         if group.settlements:
             settle(self._connection, group.settlements)
             claims.end(self._connection, [(each.tenant, each.session_id) for each in group.settlements])
+
+
+_OF_CALLS = """(tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))
+    AND call_id = ANY($calls::TEXT[])"""
+
+
+def _calls_named(calls: Sequence[CallRow]) -> dict[str, list[str]]:
+    return {
+        "calls": [call.call_id for call in calls],
+        **_names(sorted({(call.tenant, call.session_id) for call in calls})),
+    }
 
 
 def _names(sessions: Sequence[SessionId]) -> dict[str, list[str]]:

@@ -118,11 +118,11 @@ class PostgresConnection:
             yield
 
     def note_memory_change(self, tenant: str, user_ids: Sequence[str]) -> None:
-        """Raise the versions of memories, so that other servers that have loaded them read them again."""
+        """Give memories new versions, so that other servers that have loaded them read them again."""
         self.execute(
             """INSERT INTO memory_versions AS held (tenant, user_id, version)
-            SELECT $tenant, unnest($users::TEXT[]), 1
-            ON CONFLICT (tenant, user_id) DO UPDATE SET version = held.version + 1""",
+            SELECT $tenant, each, nextval('memory_version_numbers') FROM unnest($users::TEXT[]) AS each
+            ON CONFLICT (tenant, user_id) DO UPDATE SET version = excluded.version""",
             {"tenant": tenant, "users": sorted(user_ids)},
         )
 

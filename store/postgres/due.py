@@ -3,6 +3,7 @@
 A row that is taken has its next attempt later by LEASE_S, so that another server takes it over if this one dies.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -49,21 +50,19 @@ def take_timers(connection: PostgresConnection, now: datetime, limit: int) -> Du
     return DueTimers(due, next_due(connection, now))
 
 
-def take_deliveries(
-    connection: PostgresConnection, webhook_ids: list[str], each_max: int, limit: int, now: datetime
-) -> Ahead:
-    """Take due deliveries to these webhooks; return also when the next one is due."""
+def take_deliveries(connection: PostgresConnection, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
+    """Take due deliveries, as many for each webhook as it has places; return also when the next one is due."""
     rows = connection.rows(
         _TAKE_DELIVERIES,
         {
-            "webhook_ids": webhook_ids,
-            "each_max": each_max,
+            "webhook_ids": list(places),
+            "places": list(places.values()),
             "limit": limit,
             "now": now,
             "until": now + timedelta(seconds=DELIVERY_LEASE_S),
         },
     )
-    later = deliveries_ahead(connection, webhook_ids, 0, 1, now)
+    later = deliveries_ahead(connection, dict.fromkeys(places, 0), 1, now)
     return Ahead(sorted(_decoded(rows, DeliveryRow), key=lambda row: (row.created_at, row.number)), later.next_at)
 
 

@@ -35,6 +35,8 @@ CONNECT_TIMEOUT_S = 5.0
 RETRY_S = 10.0
 """For so long, a transaction that another one prevented, or whose connection was lost, is tried again."""
 _RETRY_PAUSE_S = 0.02
+WRITE_TIMEOUT_S = 60
+"""Seconds for a statement of a write: erasures and imports may change many rows."""
 LOCK_TIMEOUT_S = 5.0
 IDLE_TIMEOUT_S = 20.0
 """A server that is stopped in the midst of a transaction, such as by SIGSTOP, loses it and its locks after so long."""
@@ -203,7 +205,9 @@ class PostgresEngine:
 
 def _serializable(connection: PostgresConnection, work: Callable[[PostgresConnection], T]) -> T:
     with connection.connection.transaction():
-        connection.connection.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
+        connection.connection.execute(
+            f"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET LOCAL statement_timeout = '{WRITE_TIMEOUT_S}s'".encode()
+        )
         return work(connection)
 
 
@@ -220,6 +224,7 @@ def _pool(url: str, read_timeout_s: float) -> ConnectionPool[PsycopgConnection]:
         min_size=1,
         max_size=THREADS + 1,
         timeout=CONNECT_TIMEOUT_S,
+        reconnect_timeout=CONNECT_TIMEOUT_S,
         kwargs={
             "autocommit": True,
             "cursor_factory": psycopg.RawCursor,
@@ -228,6 +233,7 @@ def _pool(url: str, read_timeout_s: float) -> ConnectionPool[PsycopgConnection]:
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
+            "tcp_user_timeout": 15_000,
         },
         configure=configure,
         open=True,

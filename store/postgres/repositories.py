@@ -1,6 +1,6 @@
 """The repositories of the store over PostgreSQL. What each method does is said in `store.interface.repositories`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from store.postgres.connection import PostgresConnection
 from store.postgres.due import take_deliveries, take_timers
 from store.postgres.engine import PostgresEngine
 from store.postgres.group_writer import GroupWriter
-from store.postgres.servers import raise_memory_version
+from store.postgres.servers import memory_version, new_memory_version
 from store.sql import copies
 from store.sql import failures as failures_sql
 from store.sql.repositories import Deletion, Delivery, SessionReads, Timers, Turns
@@ -72,11 +72,10 @@ def matching(connection: PostgresConnection, tenant: str, user_id: str, filter_:
 
 
 def _change(connection: PostgresConnection, change: MemoryChange) -> int:
-    version = raise_memory_version(connection, change.tenant, change.user_id)
-    if change.version is not None and change.version != version - 1:
+    if change.version not in {None, memory_version(connection, change.tenant, change.user_id)}:
         raise MemoryMoved("another server changed the memory meanwhile")
     apply_change(connection, change)
-    return version
+    return new_memory_version(connection, change.tenant, change.user_id)
 
 
 class PostgresMemories(Memories[PostgresConnection]):
@@ -97,7 +96,7 @@ class PostgresMemories(Memories[PostgresConnection]):
             if is_begun:
                 raise MemoryMoved("another server changed the memory meanwhile")
             is_begun = True
-            raise_memory_version(connection, tenant, user_id)
+            new_memory_version(connection, tenant, user_id)
             imports.import_units(connection, tenant, user_id, expected, changes)
 
         await self._engine.write(once)
@@ -122,11 +121,9 @@ class PostgresDelivery(Delivery[PostgresConnection]):
         super().__init__(engine)
         self._postgres = engine
 
-    async def ahead(self, webhook_ids: list[str], each_max: int, limit: int, now: datetime) -> Ahead:
+    async def ahead(self, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
         """Take due deliveries that no other server has taken."""
-        return await self._postgres.write_at_once(
-            lambda connection: take_deliveries(connection, webhook_ids, each_max, limit, now)
-        )
+        return await self._postgres.write_at_once(lambda connection: take_deliveries(connection, places, limit, now))
 
 
 class PostgresRetention(Repository[PostgresConnection]):

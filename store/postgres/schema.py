@@ -18,7 +18,11 @@ CREATE TABLE IF NOT EXISTS migrations (
 """
 _LOCK = 0x637565626F6F6B
 """The key of the advisory lock that servers hold while they migrate: the bytes of `cuebook`."""
-VERSION_MIN = 15
+VERSION_MIN = 150_000
+_RESTORED = """
+UPDATE {table} SET changed_in = '0' WHERE changed_in >= pg_snapshot_xmax(pg_current_snapshot())
+"""
+"""Rows of a copy that was restored have transactions of another server, which would be ahead of all that follow."""
 
 
 def migrate(connection: PsycopgConnection, name: str, *, read_only: bool) -> None:
@@ -36,6 +40,9 @@ def migrate(connection: PsycopgConnection, name: str, *, read_only: bool) -> Non
                 connection.execute("SELECT pg_advisory_xact_lock($1)", [_LOCK])
                 connection.execute(_LEDGER)
             _migrate(connection, name, read_only=read_only)
+            if not read_only:
+                for table in ("turns", "changed_sessions"):
+                    connection.execute(_RESTORED.format(table=table).encode())
     except psycopg.errors.UndefinedTable as error:
         raise DatabaseUnreadable(f"{name} has no tables of this program; start a server on it first") from error
     except psycopg.Error as error:

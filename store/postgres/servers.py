@@ -1,6 +1,7 @@
 """The other servers on the same database."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 
 from store.interface.admission import SessionId
 from store.interface.shared_database import Marks, Progress, SessionStamp
@@ -12,7 +13,7 @@ ALIVE_S = 15
 """A server that was not seen for so many seconds does not live any more."""
 _STAMP = f"""
 SELECT h.turn, (SELECT count(DISTINCT call_id) FROM call_journal WHERE {OF_SESSION}),
-    md5(coalesce(s.key, '') || ' ' || s.metadata::text || ' ' || coalesce(s.redacted_at::text, ''))
+    s.xmin::text
 FROM (SELECT * FROM session_heads WHERE {OF_SESSION}) AS h
 JOIN session_starts AS s ON s.tenant = h.tenant AND s.session_id = h.session_id
 """  # noqa: S608
@@ -24,7 +25,9 @@ _MARKS = """
 SELECT (SELECT count(*) || ' ' || count(revoked_at) FROM api_keys),
     (SELECT count(*) || ' ' || coalesce(max(updated_at)::text, '') FROM webhooks),
     (SELECT count(*) || ' ' || count(revoked_at) || ' ' || count(push) FROM participants)
-        || (SELECT ' ' || count(*) || ' ' || count(revoked_at) FROM links)
+        || (SELECT ' ' || count(*) || ' ' || count(revoked_at) FROM links),
+    (SELECT coalesce(json_object_agg(tenant, erased), '{}') FROM
+        (SELECT tenant, count(*) AS erased FROM erasures GROUP BY tenant) AS by_tenant)
 """
 _LEAD = """
 INSERT INTO leaders AS held (job, owner, expires_at)
@@ -37,8 +40,9 @@ WHERE held.owner = excluded.owner OR held.expires_at < clock_timestamp() RETURNI
 class PostgresServers:
     """Asks the rows that servers write for each other."""
 
-    def __init__(self, engine: PostgresEngine) -> None:
+    def __init__(self, engine: PostgresEngine, drop_copies: Callable[[], None]) -> None:
         self._engine = engine
+        self._drop_copies = drop_copies
 
     async def stamp(self, tenant: str, session_id: str) -> SessionStamp | None:
         """Return the stamp of a session, or None if there is no such session."""
@@ -85,6 +89,10 @@ class PostgresServers:
             lambda connection: connection.change("DELETE FROM leaders WHERE job = $job AND owner = $owner::UUID", given)
         )
 
+    async def drop_copies(self) -> None:
+        """Delete what this server has copied from the database for analytics, since it may contain erased data."""
+        await asyncio.to_thread(self._drop_copies)
+
     async def agree_on_key(self, name: str, digest: str) -> bool:
         """Return whether a key file has the digest of the first server that had one of this name."""
 
@@ -107,7 +115,7 @@ def memory_version(connection: PostgresConnection, tenant: str, user_id: str) ->
     return int(found[0][0]) if found else 0
 
 
-def raise_memory_version(connection: PostgresConnection, tenant: str, user_id: str) -> int:
-    """Raise the version of a memory, and return it. Within the transaction that changes the memory."""
+def new_memory_version(connection: PostgresConnection, tenant: str, user_id: str) -> int:
+    """Give a memory a new version, and return it. Within the transaction that changes the memory."""
     connection.note_memory_change(tenant, [user_id])
     return memory_version(connection, tenant, user_id)

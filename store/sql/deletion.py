@@ -10,7 +10,7 @@ from store.interface.admission import SessionId
 from store.interface.encoding import encode
 from store.interface.maintenance_rows import ErasureResult
 from store.interface.rows import ErasureRow
-from store.sql.connection import OF_SESSION, Connection, Scalar, exists, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, exists, of_session
 
 _ROWS = "count(*)"
 OF_SESSIONS = "tenant = $tenant AND session_id IN (SELECT unnest($sessions::UUID[]))"
@@ -214,24 +214,20 @@ def _remove(
 ) -> dict[str, int]:
     """Delete the rows of these sessions, and of the user if `user_id` is set; return the counts by kind."""
     counts = {kind: 0 for owned in tables for kind in owned.counted}
-    of_sessions = {"tenant": tenant, "sessions": sessions}
+    of_sessions: Parameters = {"tenant": tenant, "sessions": sessions}
+    of_user: Parameters = {"tenant": tenant, "user_id": user_id}
     for owned in tables:
-        which = _condition(owned)
-        values: tuple[tuple[str, list[str] | Scalar], ...] = (("sessions", sessions), ("user_id", user_id))
-        parameters = {"tenant": tenant} | {name: value for name, value in values if f"${name}" in which}
-        counting = ", ".join(f"coalesce({counted}, 0)::BIGINT" for counted in owned.counted.values())
-        (found,) = connection.rows(f"SELECT {counting} FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
-        for kind, count in zip(owned.counted, found, strict=True):
-            counts[kind] += count
-        connection.change(f"DELETE FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
+        # one after the other: with OR, PostgreSQL would read the whole table
+        conditions = [(OF_SESSIONS, of_sessions)] * owned.by_session
+        conditions += [(_OF_USER, of_user)] * (owned.by_user and user_id is not None)
+        for which, parameters in conditions:
+            counting = ", ".join(f"coalesce({counted}, 0)::BIGINT" for counted in owned.counted.values())
+            (found,) = connection.rows(f"SELECT {counting} FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
+            for kind, count in zip(owned.counted, found, strict=True):
+                counts[kind] += count
+            connection.change(f"DELETE FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
     for table in connection.derived_of_users if user_id is not None else ():
         connection.change(f"DELETE FROM {table} WHERE {_OF_USER}", {"tenant": tenant, "user_id": user_id})  # noqa: S608
     for table in connection.derived_tables:
         connection.change(f"DELETE FROM {table} WHERE {OF_SESSIONS}", of_sessions)  # noqa: S608
     return counts
-
-
-def _condition(owned: Owned) -> str:
-    either = ["session_id IN (SELECT unnest($sessions::UUID[]))"] * owned.by_session
-    either += ["user_id = $user_id"] * owned.by_user
-    return f"tenant = $tenant AND ({' OR '.join(either)})"

@@ -1,5 +1,6 @@
 """Webhooks and their deliveries: which are due, the results of attempts, and how long they are stored."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -14,7 +15,7 @@ from store.interface.webhook_rows import (
     DeliverySummary,
     WebhookRow,
 )
-from store.sql.connection import Connection, Scalar, as_uuid, fetch_one, fetch_page, rows_select
+from store.sql.connection import Connection, Parameters, Scalar, as_uuid, fetch_one, fetch_page, rows_select
 
 WEBHOOKS_MAX = 100_000
 """Maximum number of webhooks of all tenants together; nothing is sent to those beyond it."""
@@ -48,13 +49,13 @@ def remove_webhook(connection: Connection, tenant: str, webhook_id: str) -> None
     _delete(connection, "webhook_deliveries", tenant, webhook_id)
 
 
-def deliveries_ahead(connection: Connection, webhook_ids: list[str], each_max: int, limit: int, now: datetime) -> Ahead:
-    """Return at most `limit` due deliveries to these webhooks, `each_max` to each, and when the next one is due.
+def deliveries_ahead(connection: Connection, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
+    """Return at most `limit` due deliveries, to each webhook as many as it has `places`, and when the next one is due.
 
     The earliest are first. Of a session only its first pending delivery to a webhook is due; the others wait for it.
     """
-    parameters = {"webhook_ids": webhook_ids, "now": now.isoformat()}
-    due = connection.fetch(DeliveryRow, DUE, {**parameters, "each_max": each_max, "limit": limit})
+    parameters: Parameters = {"webhook_ids": list(places), "now": now.isoformat()}
+    due = connection.fetch(DeliveryRow, DUE, {**parameters, "places": list(places.values()), "limit": limit})
     (later,) = connection.fetch(_Later, _LATER, parameters)
     return Ahead(due, later.next_at)
 
@@ -143,13 +144,16 @@ ORDER BY tenant, webhook_id, session_id, turn, number
 DUE = f"""
 SELECT * FROM webhook_deliveries WHERE delivery_id IN (
     SELECT delivery_id FROM (
-        SELECT delivery_id, row_number() OVER (PARTITION BY webhook_id ORDER BY next_attempt_at) AS place
+        SELECT delivery_id, webhook_id, row_number() OVER (PARTITION BY webhook_id ORDER BY next_attempt_at) AS place
         FROM ({_FIRSTS}) AS firsts WHERE next_attempt_at <= $now::TIMESTAMPTZ
-    ) AS placed WHERE place <= $each_max
+    ) AS placed
+    JOIN (SELECT unnest($webhook_ids::UUID[]) AS webhook_id, unnest($places::INTEGER[]) AS places) AS free
+        USING (webhook_id)
+    WHERE place <= places
 )
 ORDER BY next_attempt_at LIMIT $limit
 """  # noqa: S608
-"""SELECT of the due deliveries to the webhooks `$webhook_ids`."""
+"""SELECT of the due deliveries to the webhooks `$webhook_ids`, as many to each as `$places`."""
 _LATER = f"SELECT min(next_attempt_at) AS next_at FROM ({_FIRSTS}) AS firsts WHERE next_attempt_at > $now::TIMESTAMPTZ"  # noqa: S608
 _ATTEMPT = {
     "tenant": "VARCHAR",

@@ -118,11 +118,14 @@ def _start(bin_folder: Path, folder: Path, options: tuple[str, ...]) -> "subproc
             **_as_user(),
         )
     ready: list[str | Path] = [bin_folder / "pg_isready", "-h", folder, "-U", USER, "-t", "1", "-q"]
-    for _ in range(120):
+    for _ in range(300):
         if subprocess.run(ready, check=False).returncode == 0:
             return process
         if process.poll() is not None:
             break
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
     raise RuntimeError(f"PostgreSQL did not start: {(folder / 'log').read_text(errors='replace')[-2_000:]}")
 
 

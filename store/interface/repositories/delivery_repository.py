@@ -1,5 +1,6 @@
 """Webhooks and the deliveries to them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -44,11 +45,11 @@ class DeliveryRepository(Protocol):
     async def webhooks_of_all(self) -> list[WebhookRow]:
         """Return the webhooks of all tenants, for the server itself."""
 
-    async def ahead(self, webhook_ids: list[str], each_max: int, limit: int, now: datetime) -> Ahead:
-        """Return the due deliveries to these webhooks of all tenants, and when the next one is due, for the server.
+    async def ahead(self, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
+        """Return due deliveries to webhooks of all tenants, and when the next one is due, for the server.
 
-        Returns at most `limit`, and `each_max` to each webhook, the earliest first; of a session only its first pending
-        delivery to a webhook.
+        Returns at most `limit`, and to each webhook as many as it has places, the earliest first; of a session only its
+        first pending delivery to a webhook. Where several servers send, they are then taken: not due for a while.
         """
 
     async def page(

@@ -162,6 +162,7 @@ CREATE TABLE settled_calls (
     prompt TEXT COLLATE "C"
 );
 CREATE INDEX settled_calls_of_session ON settled_calls (tenant, session_id);
+CREATE INDEX settled_calls_by_user ON settled_calls (tenant, user_id);
 CREATE INDEX settled_calls_by_time ON settled_calls (tenant, started_at);
 
 CREATE TABLE call_journal (LIKE settled_calls);
@@ -322,6 +323,7 @@ CREATE TABLE webhook_deliveries (
 CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (webhook_id, tenant, session_id, turn, number)
     WHERE status = 'pending';
 CREATE INDEX webhook_deliveries_of_webhook ON webhook_deliveries (tenant, webhook_id, created_at DESC);
+CREATE INDEX webhook_deliveries_by_user ON webhook_deliveries (tenant, user_id);
 CREATE INDEX webhook_deliveries_of_session ON webhook_deliveries (tenant, session_id);
 
 CREATE TABLE timers (
@@ -389,6 +391,7 @@ CREATE TABLE participants (
     push JSON
 );
 CREATE INDEX participants_of_link ON participants (tenant, link_id, created_at DESC);
+CREATE INDEX participants_by_user ON participants (tenant, user_id);
 CREATE INDEX participants_of_session ON participants (tenant, session_id);
 
 CREATE TABLE reviews (
@@ -530,13 +533,15 @@ CREATE TABLE memory_jobs (
 );
 CREATE INDEX memory_jobs_of_user ON memory_jobs (tenant, user_id, created_at);
 
+CREATE SEQUENCE memory_version_numbers;
+
 CREATE TABLE memory_versions (
     tenant TEXT COLLATE "C" NOT NULL,
     user_id TEXT COLLATE "C" NOT NULL,
     version BIGINT NOT NULL,
     PRIMARY KEY (tenant, user_id)
 );
-COMMENT ON TABLE memory_versions IS 'One row per memory that was ever changed; a server that has loaded another version reads it again';
+COMMENT ON TABLE memory_versions IS 'One row per memory that was changed; a server that has loaded another version reads it again. No number is used twice, so that a memory that was erased and begun again has another one';
 
 CREATE TABLE changed_sessions (
     tenant TEXT COLLATE "C" NOT NULL,

@@ -19,7 +19,7 @@ OTHER = "33333333-0000-4000-8000-000000000000"
 async def ahead(store, *webhooks: str, each_max: int = 10, after_s: float = 3_600) -> list:
     """Return the turns and numbers of what is due."""
     found = await store.delivery.ahead(
-        list(webhooks or [webhook_of().webhook_id]), each_max, 100, MOMENT + timedelta(seconds=after_s)
+        dict.fromkeys(webhooks or [webhook_of().webhook_id], each_max), 100, MOMENT + timedelta(seconds=after_s)
     )
     return [(delivery.turn, delivery.number) for delivery in found.due]
 
@@ -116,7 +116,7 @@ async def test_of_a_session_only_the_first_that_waits_is_ahead(store: Store, con
     assert sorted(await ahead(store)) == [(1, 1), (1, 2)]
     await store.delivery.note_attempts([attempt(both[1], "pending", later_s=100)])
     assert (2, 1) not in await ahead(store, after_s=50)  # it waits for that one
-    found = await store.delivery.ahead([third.webhook_id], 10, 100, MOMENT + timedelta(seconds=50))
+    found = await store.delivery.ahead({third.webhook_id: 10}, 100, MOMENT + timedelta(seconds=50))
     assert found.next_at == MOMENT + timedelta(seconds=100)
     await store.delivery.note_attempts([attempt(both[1], "dead")])
     assert (2, 1) in await ahead(store, after_s=50)

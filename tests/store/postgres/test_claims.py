@@ -86,3 +86,32 @@ async def test_a_claim_is_prolonged_while_its_call_is_in_progress(
     await asyncio.sleep(0.3)
     with pytest.raises(TurnClaimed):
         await two.turns.note_call(conversation.call("b"))
+
+
+async def test_replies_of_a_server_that_died_are_used_by_another_without_a_call(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    call = conversation.call("a")
+    await one.turns.note_call(call)
+    await one.turns.note_call(replace(call, ended_at=MOMENT, outcome="done"))
+    late = conversation.next_turn()
+    with pytest.raises(TurnConflict):
+        await two.turns.commit(late, 0, calls_used=("a",))
+    expire_claims(one)
+    await two.turns.commit(late, 0, calls_used=("a",))
+    assert [row.used for row in (await two.turns.calls("clinic", conversation.session_id)).rows] == [True]
+
+
+async def test_a_call_that_ends_after_an_erasure_leaves_nothing(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    call = conversation.call("a")
+    await two.turns.note_call(call)
+    await one.maintenance.erase_user("clinic", call.user_id, "99999999-0000-4000-8000-000000000000", MOMENT)
+    with pytest.raises(TurnClaimed):
+        await two.turns.note_call(replace(call, ended_at=MOMENT, outcome="done"))
+    assert (await two.turns.calls("clinic", conversation.session_id)).rows == []

@@ -72,7 +72,7 @@ async def test_due_rows_are_taken_by_one_server_and_again_after_their_lease(stor
     taken = [row.session_id for found in timers for row in found.due]
     assert len(taken) == len(set(taken)) == len(talks)
     assert timers[0].next_due is not None
-    sent = await asyncio.gather(*(store.delivery.ahead([WEBHOOK], 12, 12, now) for store in stores for _ in range(2)))
+    sent = await asyncio.gather(*(store.delivery.ahead({WEBHOOK: 12}, 12, now) for store in stores for _ in range(2)))
     taken = [row.delivery_id for found in sent for row in found.due]
     assert len(taken) == len(set(taken))
     for store in stores:
