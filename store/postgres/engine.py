@@ -35,6 +35,8 @@ CONNECT_TIMEOUT_S = 5.0
 RETRY_S = 10.0
 """For so long, a transaction that another one prevented, or whose connection was lost, is tried again."""
 _RETRY_PAUSE_S = 0.02
+CLASHES_MAX = 5
+"""How often a write may add a row that is there, before it is refused."""
 WRITE_TIMEOUT_S = 60
 """Seconds for a statement of a write: erasures and imports may change many rows."""
 LOCK_TIMEOUT_S = 5.0
@@ -177,10 +179,15 @@ class PostgresEngine:
             return work(PostgresConnection(connection, self.tables))
 
     def _write(self, work: Callable[[PostgresConnection], T]) -> T:
-        until = time.monotonic() + RETRY_S
+        until, clashes = time.monotonic() + RETRY_S, 0
         while True:
             try:
                 result = self._with_connection(lambda connection: _serializable(connection, work))
+            except psycopg.errors.UniqueViolation as error:  # usually another server has just added the same row
+                clashes += 1
+                if clashes == CLASHES_MAX:
+                    raise RowRefused(f"the database refused the row: {describe_error(error)}") from error
+                time.sleep(_RETRY_PAUSE_S * random.random())  # noqa: S311
             except PREVENTED as error:
                 if time.monotonic() > until:
                     raise StoreBusy("other transactions prevented the write") from error

@@ -77,6 +77,7 @@ class Tables:
 class SimulatedStore:
     """A store over a disk, from its opening to a crash. The parts of `store.store.Store` that sessions use."""
 
+    shared = None
     writer_lag_s = 0.0
     writes_waiting = 0
     is_crashed = False
