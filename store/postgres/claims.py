@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from store.interface.admission import SessionId
-from store.postgres.connection import PostgresConnection
+from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.sql.connection import Parameters
 
 CLAIM_S = 30
@@ -44,9 +44,8 @@ def prolong(connection: PostgresConnection, owner: str, sessions: Sequence[Sessi
     """Prolong claims of a server, unless another one has taken them over."""
     connection.change(
         f"""UPDATE turn_claims SET expires_at = clock_timestamp() + INTERVAL '{CLAIM_S} seconds'
-        WHERE owner = $owner::UUID AND (tenant, session_id) IN
-            (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",  # noqa: S608
-        {"owner": owner, **_names(sessions)},
+        WHERE owner = $owner::UUID AND {OF_SESSION_IDS}""",  # noqa: S608
+        {"owner": owner, **names_of(sessions)},
     )
 
 
@@ -67,30 +66,23 @@ def claimed_by_others(
     An expired claim does not count: its server may be gone, and the replies of its calls are in the journal.
     """
     found = connection.rows(
-        """SELECT tenant, session_id::TEXT, turn FROM turn_claims WHERE owner <> $owner::UUID
-            AND expires_at >= clock_timestamp()
-            AND (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
-        {"owner": owner, **_names(sessions)},
+        f"""SELECT tenant, session_id::TEXT, turn FROM turn_claims WHERE owner <> $owner::UUID
+            AND expires_at >= clock_timestamp() AND {OF_SESSION_IDS}""",  # noqa: S608
+        {"owner": owner, **names_of(sessions)},
     )
     return {(tenant, session_id): turn for tenant, session_id, turn in found}
 
 
 def end(connection: PostgresConnection, sessions: Sequence[SessionId]) -> None:
     """Delete the claims of sessions whose turns are committed. Within the transaction that commits them."""
-    connection.change(
-        """DELETE FROM turn_claims
-        WHERE (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
-        _names(sessions),
-    )
+    connection.change(f"DELETE FROM turn_claims WHERE {OF_SESSION_IDS}", names_of(sessions))  # noqa: S608
 
 
 _CLAIM = f"""
-INSERT INTO turn_claims AS held (tenant, session_id, turn, owner, attempt, expires_at)
-SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]), unnest($turns::INTEGER[]), $owner::UUID, 1,
+INSERT INTO turn_claims AS held (tenant, session_id, turn, owner, expires_at)
+SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]), unnest($turns::INTEGER[]), $owner::UUID,
     clock_timestamp() + INTERVAL '{CLAIM_S} seconds'
 ON CONFLICT (tenant, session_id) DO UPDATE SET turn = excluded.turn, owner = excluded.owner,
-    attempt = CASE WHEN held.turn < excluded.turn THEN 1 WHEN held.owner = excluded.owner THEN held.attempt
-        ELSE held.attempt + 1 END,
     expires_at = excluded.expires_at
 WHERE held.owner = excluded.owner OR held.turn < excluded.turn OR held.expires_at < clock_timestamp()
 RETURNING tenant, session_id::TEXT
@@ -98,8 +90,4 @@ RETURNING tenant, session_id::TEXT
 
 
 def _parameters(owner: str, claims: Sequence[Claim]) -> Parameters:
-    return {"owner": owner, "turns": [each.turn for each in claims], **_names([each.session for each in claims])}
-
-
-def _names(sessions: Sequence[SessionId]) -> dict[str, list[str]]:
-    return {"tenants": [tenant for tenant, _ in sessions], "sessions": [session_id for _, session_id in sessions]}
+    return {"owner": owner, "turns": [each.turn for each in claims], **names_of([each.session for each in claims])}

@@ -18,7 +18,7 @@ from store.interface.global_writes import global_writes
 from store.interface.rows import CallRow, UserVariableRow, is_uuid
 from store.interface.turn_group import Entry, TurnGroup
 from store.postgres import claims
-from store.postgres.connection import PostgresConnection
+from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import BAD_ROW, PREVENTED, RETRY_S, PostgresEngine
 from store.postgres.heads import HeadRow, LatestTurn
 from store.sql.calls import settle
@@ -131,10 +131,9 @@ class _Attempt:
         if not sessions:
             return {}
         rows = self._connection.rows(
-            """SELECT tenant, session_id::TEXT, turn, message_count, event_count FROM session_heads
-            WHERE (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))
-            ORDER BY tenant, session_id FOR UPDATE SKIP LOCKED""",
-            _names(sessions),
+            f"""SELECT tenant, session_id::TEXT, turn, message_count, event_count FROM session_heads
+            WHERE {OF_SESSION_IDS} ORDER BY tenant, session_id FOR UPDATE SKIP LOCKED""",  # noqa: S608
+            names_of(sessions),
         )
         return {(tenant, session_id): Head(*numbers) for tenant, session_id, *numbers in rows}
 
@@ -144,21 +143,19 @@ class _Attempt:
         if not any(turn.session is None for turn in self._turns if turn.session_id in absent):
             return set()
         rows = self._connection.rows(
-            """SELECT tenant, session_id::TEXT FROM session_heads
-            WHERE (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
-            _names(absent),
+            f"SELECT tenant, session_id::TEXT FROM session_heads WHERE {OF_SESSION_IDS}",  # noqa: S608
+            names_of(absent),
         )
         return {(tenant, session_id) for tenant, session_id in rows}
 
     def _committed(self) -> set[tuple[SessionId, int]]:
         """Return the turns of an earlier attempt that was committed although its connection was lost."""
         rows = self._connection.rows(
-            """SELECT tenant, session_id::TEXT, turn FROM turns
-            WHERE commit_number = $number
-                AND (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))""",
+            f"""SELECT tenant, session_id::TEXT, turn FROM turns
+            WHERE commit_number = $number AND {OF_SESSION_IDS}""",  # noqa: S608
             {
                 "number": self._number,
-                **_names([turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)]),
+                **names_of([turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)]),
             },
         )
         return {((tenant, session_id), turn) for tenant, session_id, turn in rows}
@@ -231,19 +228,14 @@ class _Attempt:
             claims.end(self._connection, [(each.tenant, each.session_id) for each in group.settlements])
 
 
-_OF_CALLS = """(tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))
-    AND call_id = ANY($calls::TEXT[])"""
+_OF_CALLS = f"{OF_SESSION_IDS} AND call_id = ANY($calls::TEXT[])"
 
 
 def _calls_named(calls: Sequence[CallRow]) -> dict[str, list[str]]:
     return {
         "calls": [call.call_id for call in calls],
-        **_names(sorted({(call.tenant, call.session_id) for call in calls})),
+        **names_of(sorted({(call.tenant, call.session_id) for call in calls})),
     }
-
-
-def _names(sessions: Sequence[SessionId]) -> dict[str, list[str]]:
-    return {"tenants": [tenant for tenant, _ in sessions], "sessions": [each for _, each in sessions]}
 
 
 def load_keys(connection: PostgresConnection, keys: set[UniqueKey]) -> dict[UniqueKey, str]:

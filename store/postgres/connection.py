@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import msgspec
 import psycopg
 
+from store.interface.admission import SessionId
 from store.interface.encoding import encode
 from store.interface.rows import UserVariableRow
 from store.postgres.heads import LATEST_TURNS, HeadRow, LatestTurn
@@ -22,10 +23,17 @@ PsycopgConnection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Tables: TypeAlias = Mapping[str, Mapping[str, str]]
 """The types of the columns of each table."""
 R = TypeVar("R", bound=msgspec.Struct)
+OF_SESSION_IDS = "(tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))"
+"""Condition on rows of the sessions that `names_of` names, of any tenants."""
 _PARAMETER = re.compile(r"\$([a-z]\w*)")
 _ESCAPED_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _VERBATIM = frozenset({"turns", "call_journal", "settled_calls", "user_variable_values", "user_variable_writes"})
 """Tables with JSON that no statement looks into, so that it may contain U+0000."""
+
+
+def names_of(sessions: Sequence[SessionId]) -> dict[str, list[str]]:
+    """Return the parameters of OF_SESSION_IDS."""
+    return {"tenants": [tenant for tenant, _ in sessions], "sessions": [session_id for _, session_id in sessions]}
 
 
 class PostgresConnection:

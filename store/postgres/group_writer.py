@@ -4,12 +4,13 @@ import asyncio
 import queue
 import threading
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import structlog
 
 from store.interface.admission import SessionId
-from store.interface.errors import StoreBusy, StoreUnavailable
+from store.interface.errors import StoreBusy, StoreError, StoreUnavailable
 from store.interface.rows import CallRow
 from store.interface.turn_group import Entry
 from store.postgres import claims
@@ -101,7 +102,6 @@ class GroupWriter:
 
     def _commit(self, jobs: list[_Job]) -> None:
         self._working_since = time.monotonic()
-        self._note_calls(jobs)
         try:
             outcomes = self._committer.commit([job.entry for job in jobs])
         except BaseException:  # a defect; without answers, its callers would wait for ever
@@ -109,6 +109,7 @@ class GroupWriter:
             raise
         finally:
             self._working_since = None
+        self._note_calls(jobs, outcomes)
         answer((job.done, outcome) for job, outcome in zip(jobs, outcomes, strict=True))
 
     def _next_jobs(self) -> tuple[list[_Job], bool]:
@@ -125,13 +126,13 @@ class GroupWriter:
             return jobs, False
         return jobs, True
 
-    def _note_calls(self, jobs: list[_Job]) -> None:
-        for job in jobs:
+    def _note_calls(self, jobs: list[_Job], outcomes: Sequence[StoreError | None]) -> None:
+        for job, outcome in zip(jobs, outcomes, strict=True):
             if isinstance(job.entry, CallRow):
-                if job.entry.ended_at is None:
-                    self._calling[job.entry.call_id] = (job.entry.tenant, job.entry.session_id)
-                else:
+                if job.entry.ended_at is not None:
                     self._calling.pop(job.entry.call_id, None)
+                elif outcome is None:
+                    self._calling[job.entry.call_id] = (job.entry.tenant, job.entry.session_id)
 
     def _prolong_claims(self) -> None:
         if not self._calling or time.monotonic() - self._prolonged_at < claims.PROLONG_S:

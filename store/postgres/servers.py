@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from store.interface.admission import SessionId
 from store.interface.shared_database import Marks, Progress, SessionStamp
-from store.postgres.connection import PostgresConnection
+from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import PostgresEngine
 from store.sql.connection import OF_SESSION, Parameters, of_session
 
@@ -17,10 +17,10 @@ SELECT h.turn, (SELECT count(DISTINCT call_id) FROM call_journal WHERE {OF_SESSI
 FROM (SELECT * FROM session_heads WHERE {OF_SESSION}) AS h
 JOIN session_starts AS s ON s.tenant = h.tenant AND s.session_id = h.session_id
 """  # noqa: S608
-_PROGRESS = """
+_PROGRESS = f"""
 SELECT tenant, session_id::TEXT, event_count, status = 'completed' FROM session_heads
-WHERE (tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))
-"""
+WHERE {OF_SESSION_IDS}
+"""  # noqa: S608
 _MARKS = """
 SELECT (SELECT count(*) || ' ' || count(revoked_at) FROM api_keys),
     (SELECT count(*) || ' ' || coalesce(max(updated_at)::text, '') FROM webhooks),
@@ -51,8 +51,7 @@ class PostgresServers:
 
     async def progress(self, sessions: Sequence[SessionId]) -> list[Progress]:
         """Return how far sessions have come; those that do not exist are left out."""
-        names = {"tenants": [tenant for tenant, _ in sessions], "sessions": [each for _, each in sessions]}
-        found = await self._engine.read(lambda connection: connection.rows(_PROGRESS, names))
+        found = await self._engine.read(lambda connection: connection.rows(_PROGRESS, names_of(sessions)))
         return [Progress((tenant, session_id), *rest) for tenant, session_id, *rest in found]
 
     async def marks(self) -> Marks:

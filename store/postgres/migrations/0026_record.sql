@@ -84,13 +84,11 @@ CREATE TABLE turn_claims (
     session_id UUID NOT NULL,
     turn INTEGER NOT NULL,
     owner UUID NOT NULL,
-    attempt INTEGER NOT NULL,
     expires_at TIMESTAMPTZ NOT NULL,
     PRIMARY KEY (tenant, session_id)
 );
 COMMENT ON TABLE turn_claims IS 'One row per session whose next turn has called a model or a tool: no other server may run it';
 COMMENT ON COLUMN turn_claims.owner IS 'The server that runs the turn';
-COMMENT ON COLUMN turn_claims.attempt IS 'Grows when another server takes the turn over';
 
 CREATE TABLE session_migrations (
     tenant TEXT COLLATE "C" NOT NULL,
