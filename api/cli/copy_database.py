@@ -7,6 +7,7 @@ from api.cli.output import errors, failing
 from api.cli.progress import progress_bar
 from store.interface.addresses import without_password
 from store.interface.errors import StoreError
+from store.open_store import postgres_driver
 
 
 @click.command("copy", epilog="Example: cuebook copy --from cuebook-data --to postgresql://me@db.example.com/cuebook")
@@ -19,7 +20,8 @@ def copy_database(source: str, target: str) -> None:
     again; at the end all rows of both are compared. The key files of the data folder are not copied: give them to the
     servers on the new database.
     """
-    from store.copying import copy_database as copy_rows  # needs the driver of PostgreSQL
+    with failing(StoreError), postgres_driver():
+        from store.copying import copy_database as copy_rows
 
     with failing(StoreError), progress_bar("copying", MofNCompleteColumn(), TimeElapsedColumn()) as bar:
         counts = copy_rows(
