@@ -194,7 +194,8 @@ class _Worker:
         with suppress(ProcessLookupError):
             self._process.kill()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), GRACE_S)
+            async with asyncio.timeout(GRACE_S):
+                await self._process.wait()
 
 
 def _why(code: int) -> QueryStopped:

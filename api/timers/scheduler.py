@@ -80,7 +80,8 @@ class Scheduler:
                 log.warning("timers cannot be read", error=str(error))
                 wait_s = TROUBLE_S
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
 
     async def _fire_due(self) -> float:
         """Start the turns of timers that are due, as far as there is room; return how long to wait."""

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from api.catalog.catalog import Catalog
+from api.http.services import Services
 from api.ids import TENANT
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
+from api.settings import Settings
 from runtime.models.offline_model import OfflineModel
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
@@ -302,3 +304,26 @@ async def test_turns_of_timers_are_replayed_with_the_same_result(
         assert [turn.outcome async for turn in replay(recorded)] == ["same"] * 4
     finally:
         await store.close()
+
+
+async def test_a_scheduler_that_is_woken_in_the_moment_of_its_stop_ends(tmp_path: Path) -> None:
+    services = Services(
+        Settings(data=tmp_path),
+        open_store(tmp_path, None),
+        OfflineModel(),
+        clock=lambda: datetime.now(UTC),
+        ids=lambda: "an id",
+        lifespan=lambda _: pytest.fail("only the scheduler runs"),
+        serves=False,
+        live=None,
+        requests=None,
+        operator_key="",
+        keys_needed=False,
+        context_handlers=None,
+    )
+    try:
+        async with asyncio.timeout(10), services.scheduler.running():
+            await asyncio.sleep(0.5)  # it has read the timers, and waits
+            services.chat.timers_changed.set()
+    finally:
+        await services.store.close()
