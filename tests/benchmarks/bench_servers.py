@@ -2,7 +2,8 @@
 LangGraph with its Postgres saver in process. Run by `make bench`; prints, asserts nothing.
 
 All run on this machine, PostgreSQL as well: with few cores, more servers share the same processors. The price of a turn
-is the CPU of the servers and of PostgreSQL, so that the plan for more machines is arithmetic.
+is the CPU of the servers and of PostgreSQL, and the bytes that it writes, so that the plan for more machines is
+arithmetic (docs/explanation/capacity.md).
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
+import psycopg
 from figures import Figure
 from measured_server import SESSIONS, MeasuredServer, drive, server
 
@@ -64,20 +66,33 @@ def cpu_of(postgres: PostgresServer) -> float:
     return total / _TICKS
 
 
+def bytes_of(url: str) -> tuple[int, int]:
+    """Return the bytes of a database with its indexes, and of all that PostgreSQL has written to its log."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT pg_database_size(current_database()), pg_current_wal_lsn() - '0/0'").fetchone()
+        assert row is not None
+        return int(row[0]), int(row[1])
+
+
 def measure_servers(postgres: PostgresServer, number: int) -> float:
     """Print what turns of so many servers cost; return their rate."""
-    with tempfile.TemporaryDirectory() as name, servers(Path(name), postgres.new_database(), number) as running:
+    url = postgres.new_database()
+    with tempfile.TemporaryDirectory() as name, servers(Path(name), url, number) as running:
         ports = [each.port for each in running]
         asyncio.run(many(ports, 5))
-        before, before_database = sum(each.cpu_s for each in running), cpu_of(postgres)
+        before, before_database, before_bytes = sum(each.cpu_s for each in running), cpu_of(postgres), bytes_of(url)
         times, seconds = asyncio.run(many(ports))
         own = (sum(each.cpu_s for each in running) - before) / len(times)
         database = (cpu_of(postgres) - before_database) / len(times)
+        at_rest, logged = (
+            (after - before) / len(times) for after, before in zip(bytes_of(url), before_bytes, strict=True)
+        )
     rate = len(times) / seconds
     p50, p95 = statistics.median(times), statistics.quantiles(times, n=20)[-1]
     print(
         f"{number} servers: {rate:,.0f} turns/s, p50 {p50 * 1e3:.1f} ms, p95 {p95 * 1e3:.1f} ms; CPU a turn: servers "
-        f"{own * 1e3:.2f} ms, PostgreSQL {database * 1e3:.2f} ms",
+        f"{own * 1e3:.2f} ms, PostgreSQL {database * 1e3:.2f} ms; bytes a turn: {at_rest:,.0f}, in the log of "
+        f"PostgreSQL {logged:,.0f}",
         flush=True,
     )
     return rate
