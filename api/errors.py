@@ -18,6 +18,7 @@ from store.interface.errors import (
     CompactionRunning,
     CursorInvalid,
     DatabaseFileLost,
+    DatabaseUnreachable,
     DiskTooSmall,
     FilterInvalid,
     MemoryMoved,
@@ -204,6 +205,7 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
     ),
     RestartNeeded: ("DATABASE_STOPPED", "the disk failed, so nothing is written until the server is restarted"),
     WriteFailed: ("DATABASE_UNAVAILABLE", "the database could not be written"),
+    DatabaseUnreachable: ("DATABASE_UNAVAILABLE", "the database cannot be read or written now"),
     StoreError: ("DATABASE_ERROR", "the database could not be read or written"),
     Exception: ("INTERNAL_ERROR", "internal error; see the log for this request id"),
 }

@@ -128,10 +128,14 @@ async def open_app(
     *,
     scripts: Path = CONVERSATIONS,
     clock: Clock = utc_now,
+    database: str | None = None,
     **settings: Any,
 ) -> AsyncIterator[ApiClient]:
-    """Open the application on the store of a folder, in the event loop of the test, so that requests can overlap."""
-    record = open_store(folder, url_of(folder))
+    """Open the application on the store of a folder, in the event loop of the test, so that requests can overlap.
+
+    `database` is the address of a PostgreSQL database instead.
+    """
+    record = open_store(folder, database or url_of(folder))
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     app = create_app(all_settings, record, model or OfflineModel(), clock=clock, operator_key=OPERATOR_KEY)
     transport = httpx.ASGITransport(app=app)

@@ -53,6 +53,10 @@ class StoreUnavailable(StoreError):
     """The disk or the database failed, or the store is closed. A write in progress may or may not be committed."""
 
 
+class DatabaseUnreachable(StoreUnavailable):
+    """The server of the database cannot be reached, or cannot answer now; the caller can retry later."""
+
+
 class DatabaseFileLost(StoreUnavailable):
     """The open database file was deleted, moved or replaced, so it is no longer at its path. Nothing is written."""
 

@@ -48,9 +48,12 @@ class GroupCommitter:
         is lost, it is checked what was committed. Raises nothing.
         """
         number = random.randrange(_NUMBERS)  # noqa: S311  (no secret; recognises the group after a lost connection)
+        return self._commit(group, number, is_unknown=False)
+
+    def _commit(self, group: list[Entry], number: int, *, is_unknown: bool) -> Sequence[StoreError | None]:
+        """Commit the valid entries; `is_unknown` says whether some may be committed with this number."""
         until = time.monotonic() + RETRY_S
         outcomes: list[StoreError | None] = [_SessionLocked("another server has locked the session") for _ in group]
-        is_unknown = False
         while waiting := [place for place, outcome in enumerate(outcomes) if isinstance(outcome, _SessionLocked)]:
             entries = [group[place] for place in waiting]
             found: Sequence[StoreError | None] = [outcomes[place] for place in waiting]
@@ -60,7 +63,7 @@ class GroupCommitter:
             except _RACES as error:
                 found = self._failed(error, found, until)
             except (*BAD_ROW, msgspec.DecodeError) as error:
-                found = self._one_by_one(entries, error)
+                found = self._one_by_one(entries, number, error, is_unknown=is_unknown)
             except psycopg.Error as error:
                 found, is_unknown = self._failed(error, found, until), True
             for place, outcome in zip(waiting, found, strict=True):
@@ -78,11 +81,13 @@ class GroupCommitter:
         failed = self._engine.failed(error)
         return [failed] * len(found) if time.monotonic() > until else found
 
-    def _one_by_one(self, group: list[Entry], error: Exception) -> Sequence[StoreError | None]:
+    def _one_by_one(
+        self, group: list[Entry], number: int, error: Exception, *, is_unknown: bool
+    ) -> Sequence[StoreError | None]:
         """Commit the entries of a group of which the database refused one."""
         if len(group) == 1:
             return [RowRefused(f"the database refused the row: {describe_error(error)}")]
-        return [outcome for entry in group for outcome in self.commit([entry])]
+        return [outcome for entry in group for outcome in self._commit([entry], number, is_unknown=is_unknown)]
 
     def _try(self, group: list[Entry], number: int, *, is_unknown: bool) -> Sequence[StoreError | None]:
         with self._engine.pool.connection() as raw:

@@ -13,6 +13,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from store.interface.addresses import without_password
 from store.interface.errors import (
+    DatabaseUnreachable,
     DatabaseUnreadable,
     ReadTimedOut,
     RowRefused,
@@ -20,7 +21,6 @@ from store.interface.errors import (
     StoreError,
     StoreReadOnly,
     StoreUnavailable,
-    WriteFailed,
     describe_error,
 )
 from store.postgres.connection import PostgresConnection, PsycopgConnection, Tables
@@ -48,6 +48,8 @@ PREVENTED = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetecte
 """Errors of a transaction that another one prevented; nothing of it is written."""
 BAD_ROW = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
 """Errors that the rows cause."""
+_PASSING = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)
+"""Errors of a connection or of the server, which may be a standby that is not promoted yet."""
 
 
 class PostgresEngine:
@@ -146,14 +148,14 @@ class PostgresEngine:
         except StoreError:
             raise
         except psycopg.Error as error:
-            raise StoreUnavailable(f"the read failed: {describe_error(error)}") from error
+            raise _unavailable("read", error) from error
 
     def run(self, work: Callable[[PostgresConnection], T]) -> T:
         """Run a function in this thread, each of its statements in a transaction. Raises StoreUnavailable."""
         try:
             return self._with_connection(work)
         except psycopg.Error as error:
-            raise StoreUnavailable(f"the write failed: {describe_error(error)}") from error
+            raise _unavailable("write", error) from error
 
     def _write_at_once(self, work: Callable[[PostgresConnection], T]) -> T:
         try:
@@ -202,12 +204,15 @@ class PostgresEngine:
                 self.failure = None
                 return result
 
-    def failed(self, error: psycopg.Error) -> WriteFailed | StoreUnavailable:
+    def failed(self, error: psycopg.Error) -> StoreUnavailable:
         """Remember why a write failed, and return its error."""
         self.failure = describe_error(error).strip()
-        if isinstance(error, PoolTimeout):
-            return WriteFailed(f"the write failed: {self.name} cannot be reached")
-        return StoreUnavailable(f"the write failed: {self.failure}")
+        return _unavailable("write", error)
+
+
+def _unavailable(what: str, error: psycopg.Error) -> StoreUnavailable:
+    kind = DatabaseUnreachable if isinstance(error, _PASSING) else StoreUnavailable
+    return kind(f"the {what} failed: {describe_error(error).strip()}")
 
 
 def _serializable(connection: PostgresConnection, work: Callable[[PostgresConnection], T]) -> T:

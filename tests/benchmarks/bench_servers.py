@@ -156,7 +156,7 @@ def measure() -> list[Figure]:
     if found is None:
         print("PostgreSQL is not installed: its figures are left out")
         return []
-    with running_server(found, durable=True) as postgres:
+    with running_server(found, options=()) as postgres:
         rates = {number: measure_servers(postgres, number) for number in SERVERS}
         of_file = measure_file()
         peer = measure_peer(postgres)

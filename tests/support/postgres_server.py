@@ -22,6 +22,8 @@ from store.postgres.engine import PostgresEngine
 USER = "postgres"
 _SYSTEM = Path("/usr/lib/postgresql")
 _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+_LOCAL = ("fsync=off",)
+"""Options of a server whose commits survive its end, but not that of the machine."""
 
 
 def programs() -> Path | None:
@@ -66,6 +68,11 @@ class PostgresServer:
         )
         self.process.wait(30)
 
+    def kill(self) -> None:
+        """Kill the server with SIGKILL."""
+        self.process.kill()
+        self.process.wait(30)
+
     def restart(self) -> None:
         """Start a killed server again."""
         for _ in range(100):  # its child processes end a little later
@@ -78,13 +85,77 @@ class PostgresServer:
         raise RuntimeError("PostgreSQL did not start again")
 
 
+class StandbyPair:
+    """A server, and a synchronous standby that can take its place, each on the socket in a folder of its own."""
+
+    def __init__(self, primary: PostgresServer, folder: Path) -> None:
+        self.primary = primary
+        self._bin = primary._bin
+        self._free = folder
+        self.standby = self._start_standby()
+
+    def url(self, name: str) -> str:
+        """Return the address of a database on whichever of both takes writes."""
+        hosts = f"{self.primary.folder},{self._free}"
+        return f"postgresql://{USER}@/{name}?host={hosts}&target_session_attrs=read-write"
+
+    def fail_over(self) -> None:
+        """Kill the primary server, and promote the standby."""
+        self.primary.kill()
+        subprocess.run(
+            [self._bin / "pg_ctl", "-D", self.standby.folder / "data", "-w", "promote"],
+            check=True,
+            capture_output=True,
+            **_as_user(),
+        )
+        self._free, self.primary = self.primary.folder, self.standby
+
+    def add_standby(self) -> None:
+        """Start a standby of the promoted server in the folder of the killed one."""
+        shutil.rmtree(self._free / "data")
+        self.standby = self._start_standby()
+
+    def _start_standby(self) -> PostgresServer:
+        subprocess.run(
+            [
+                self._bin / "pg_basebackup", "-h", self.primary.folder, "-U", USER, "-D", self._free / "data",
+                "-R", "-X", "stream", "-c", "fast", "--no-sync",
+            ],
+            check=True,
+            capture_output=True,
+            **_as_user(),
+        )  # fmt: skip
+        standby = PostgresServer(self._free, _start(self._bin, self._free, _LOCAL), self._bin)
+        # from now on each commit waits for the standby, which has copied the settings of before
+        self.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self.primary.execute("SELECT pg_reload_conf()")
+        return standby
+
+
 @contextmanager
-def running_server(bin_folder: Path, *, durable: bool = False) -> Iterator[PostgresServer]:
-    """Run a server; unless `durable`, it may lose commits when the machine fails, and is fast."""
+def running_pair(bin_folder: Path) -> Iterator[StandbyPair]:
+    """Run a server and its synchronous standby."""
     folder = Path(tempfile.mkdtemp(prefix="cuebook-postgres-"))
     if os.getuid() == 0:
         shutil.chown(folder, USER, USER)
-    options = () if durable else _FAST
+    try:
+        with running_server(bin_folder, options=_LOCAL) as first:
+            pair = StandbyPair(first, folder)
+            try:
+                yield pair
+            finally:
+                for server in (pair.standby, pair.primary):
+                    server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def running_server(bin_folder: Path, options: tuple[str, ...] = _FAST) -> Iterator[PostgresServer]:
+    """Run a server; by default it may lose commits when it or the machine fails, and is fast."""
+    folder = Path(tempfile.mkdtemp(prefix="cuebook-postgres-"))
+    if os.getuid() == 0:
+        shutil.chown(folder, USER, USER)
     try:
         subprocess.run(
             [

@@ -10,11 +10,13 @@ import msgspec
 import psycopg
 import pytest
 
-from store.interface.errors import KeyTaken, StoreError, StoreUnavailable, TurnConflict
+from store.interface.admission import ProposedTurn
+from store.interface.errors import KeyTaken, RowRefused, StoreError, StoreUnavailable, TurnConflict
 from store.interface.rows import NO_TURN
 from store.open_store import open_store
 from store.postgres.committer import GroupCommitter
 from store.postgres.due import DELIVERY_LEASE_S, TIMER_LEASE_S
+from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats
 from tests.support.postgres_server import PostgresServer, programs, running_server
@@ -109,12 +111,41 @@ async def test_a_turn_whose_commit_is_not_known_is_looked_up(
         await conversation.say(one)
 
 
+async def test_a_committed_turn_is_not_refused_with_a_bad_row_of_its_group(
+    stores: tuple[Store, Store], conversation: Conversation, monkeypatch: pytest.MonkeyPatch, postgres_url: str
+) -> None:
+    """One turn is committed as the connection breaks; the other one waits for a lock, and then is refused."""
+    one, other = stores[0], Conversation()
+    assert isinstance(one, PostgresStore)
+    for talk in (conversation, other):
+        await talk.create(one)
+    bad = other.delivery(delivery_id="no UUID")
+    group = [
+        ProposedTurn(conversation.next_turn(), 0, None),
+        ProposedTurn(other.next_turn(), 0, None, deliveries=(bad,)),
+    ]
+    attempt = GroupCommitter._try
+    with psycopg.connect(postgres_url) as locking:
+        locking.execute("SELECT 1 FROM session_heads WHERE session_id = %s FOR UPDATE", [other.session_id])
+
+        def lose(self: GroupCommitter, group: list, number: int, *, is_unknown: bool) -> object:
+            outcomes = attempt(self, group, number, is_unknown=is_unknown)
+            if not locking.closed:
+                locking.close()
+                raise psycopg.OperationalError("the connection was lost")
+            return outcomes
+
+        monkeypatch.setattr(GroupCommitter, "_try", lose)
+        outcomes = await asyncio.to_thread(GroupCommitter(one._engine).commit, group)
+    assert [type(outcome) for outcome in outcomes] == [type(None), RowRefused]
+
+
 @pytest.mark.timeout(200)
 async def test_no_acknowledged_turn_is_lost_when_the_database_is_killed(tmp_path: Path) -> None:
     found = programs()
     if found is None:
         pytest.skip("PostgreSQL is not installed")
-    with running_server(found, durable=True) as server:
+    with running_server(found, options=()) as server:
         url = server.new_database()
         store = open_store(tmp_path, url)
         talks = [Conversation() for _ in range(4)]
