@@ -55,6 +55,6 @@ class SessionTimers:
         """
         async with self._chat.exclusive(tenant, session_id) as cached:
             rows = timer_rows(cached.session, cached.program, cached.state, self._settings.timezone)
-            await self._store.timers.replace(tenant, session_id, rows)
+            await self._store.timers.replace(tenant, session_id, rows, cached.state.turn)
         self._chat.timers_changed.set()
         return rows

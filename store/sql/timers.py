@@ -7,7 +7,7 @@ import msgspec
 
 from store.interface.pages import Page
 from store.interface.timer_rows import DueTimers, TimerRow, TimerStatus
-from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_page, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, exists, fetch_page, of_session
 from store.sql.deletion import delete_rows_of
 
 FIRSTS = """
@@ -65,8 +65,14 @@ def page(
     )
 
 
-def replace(connection: Connection, tenant: str, session_id: str, timers: Sequence[TimerRow]) -> None:
-    """Replace the timers of a session. Within a transaction."""
+def replace(
+    connection: Connection, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None = None
+) -> None:
+    """Replace the timers of a session, unless it has had a turn since `turn`. Within a transaction."""
+    connection.prepare_change(tenant, [session_id])
+    later = {**of_session(tenant, session_id), "turn": turn}
+    if turn is not None and exists(connection, "turns", f"{OF_SESSION} AND turn > $turn", later):
+        return
     delete_rows_of(connection, "timers", [(tenant, session_id)])
     if timers:
         connection.insert("timers", timers)

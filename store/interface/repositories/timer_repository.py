@@ -26,8 +26,10 @@ class TimerRepository(Protocol):
     ) -> Page[TimerRow]:
         """Return a page of timers, the earliest first. Raises CursorInvalid."""
 
-    async def replace(self, tenant: str, session_id: str, timers: Sequence[TimerRow]) -> None:
-        """Replace the timers of a session by those of its current state."""
+    async def replace(self, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None = None) -> None:
+        """Replace the timers of a session by those of its state at `turn`, unless it has had a turn since, on another
+        server. Without `turn`, they are replaced in any case.
+        """
 
     async def hold_due(self, now: datetime) -> int:
         """Hold the pending timers of all tenants that are due; return how many. Each stays until its session has a
