@@ -7,7 +7,7 @@ that had a turn on another server.
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import structlog
@@ -83,6 +83,8 @@ class OtherServers:
                 yield
             finally:
                 await cancel_all(*self._tasks)
+        with suppress(StoreError):  # what it notes ends by itself soon after
+            await self._shared.leave()
 
     async def _beat(self) -> None:
         servers = await self._shared.beat()

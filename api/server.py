@@ -114,7 +114,7 @@ async def _serve(
     addresses = Addresses(settings.trusted_proxies)
     watch = Watch(Sockets(settings.port), requests, addresses, bounds, settings.stream_write_s)
     with _address_files(settings.data, address, key), _tuned_garbage_collection():
-        await _until_stopped(app, server, watch, live, settings.turn_s)
+        await _until_stopped(app, server, watch, live, settings)
 
 
 def _create_server(app: Application, settings: Settings, connections: int) -> Server:
@@ -137,7 +137,8 @@ def _create_server(app: Application, settings: Settings, connections: int) -> Se
     )
 
 
-async def _until_stopped(app: Application, server: Server, watch: Watch, live: LiveTurns, turn_s: float) -> None:
+async def _until_stopped(app: Application, server: Server, watch: Watch, live: LiveTurns, settings: Settings) -> None:
+    """Serve until a signal; then refuse to be ready for a while, finish the turns that are running, and end."""
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stopping.set)
@@ -147,10 +148,12 @@ async def _until_stopped(app: Application, server: Server, watch: Watch, live: L
         stop = asyncio.create_task(stopping.wait())
         await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
+        live.is_stopping = True
+        await asyncio.wait({serving}, timeout=settings.stop_delay_s)
         watching.cancel()
         live.close()
         server.stop()  # type: ignore[no-untyped-call]
-        await live.drain(turn_s)
+        await live.drain(settings.turn_s)
         # the server waits until the last response is read, and some clients never read it
         await asyncio.wait({serving}, timeout=GOODBYE_S)
         if serving.done():

@@ -33,6 +33,7 @@ from store.analytics.storage import OWN, StorageVersion
 from store.embedders.names import WORDLLAMA, parse_name
 from store.interface.retention_rows import Policy, check_policies
 
+Delay: TypeAlias = Annotated[float, Meta(ge=0, le=3_600)]
 Span: TypeAlias = Literal["turn", "session", "user_day", "day"]
 
 
@@ -312,6 +313,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """Characters of output of one turn."""
     turn_s: Amount = 120.0
     """Seconds of one turn."""
+    stop_delay_s: Delay = 0.0
+    """Seconds for which a server still takes requests after SIGTERM, while `/ready` answers 503 and connections end
+    with their next response, so that a proxy notices in time."""
 
     timezone: str = "UTC"
     """The time zone of sessions, users and scripts without one, as a name of the IANA database."""

@@ -57,10 +57,12 @@ from api.http.routes import (
 )
 from api.http.services import Services, current
 from api.metrics import Metrics
+from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
 from runtime.state.ports import Ids
 
 REQUEST_ID = "x-request-id"
+_CLOSE = (b"connection", b"close")
 DRAINED_BYTES_MAX = 10_000_000
 DRAIN_S = 5.0
 _WAITING = {b"accept", b"prefer"}  # headers that make a GET a stream or let it wait
@@ -102,7 +104,7 @@ class Application:
         settings = services.settings
         self._services = services
         self._routes = _routes(settings.body_bytes_max, settings.import_bytes_max, tuple(settings.cors_origins))
-        self._handle = _with_request_id(self._routes, services.ids, services.metrics)
+        self._handle = _with_headers(self._routes, services.ids, services.metrics, services.live)
 
     def lifespan(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Return the context manager within which the application can be used."""
@@ -163,8 +165,11 @@ async def _lifespan(_: Litestar) -> AsyncIterator[None]:
         yield
 
 
-def _with_request_id(app: ASGIApp, ids: Ids, metrics: Metrics) -> ASGIApp:
-    """Give every request an id, which its response and log lines contain, and count the request."""
+def _with_headers(app: ASGIApp, ids: Ids, metrics: Metrics, live: LiveTurns) -> ASGIApp:
+    """Give every request an id, which its response and log lines contain, and count the request.
+
+    A server that is about to stop ends each connection with its response, before a client sends another request on it.
+    """
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         request_id = ids()
@@ -172,7 +177,8 @@ def _with_request_id(app: ASGIApp, ids: Ids, metrics: Metrics) -> ASGIApp:
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (REQUEST_ID.encode(), request_id.encode())]
+                own = [(REQUEST_ID.encode(), request_id.encode()), *([_CLOSE] if live.is_stopping else [])]
+                message["headers"] = [*message["headers"], *own]
                 _count(metrics, scope, message["status"])
             await send(message)
 

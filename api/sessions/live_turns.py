@@ -226,6 +226,8 @@ class LiveTurns:
     """The sessions with a running turn or with readers."""
 
     def __init__(self, settings: Settings) -> None:
+        self.is_stopping = False
+        """Whether the server ends soon, and takes requests only until a proxy has noticed it."""
         self.closing = asyncio.Event()  # set when the server stops
         self._settings = settings
         self._channels: OrderedDict[Key, Channel] = OrderedDict()

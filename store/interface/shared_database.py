@@ -58,6 +58,9 @@ class SharedDatabase(Protocol):
     async def stop_leading(self, job: str) -> None:
         """Let another server do a job that this one did alone."""
 
+    async def leave(self) -> None:
+        """Note that this server ends, so that another one does at once what it did alone."""
+
     async def drop_copies(self) -> None:
         """Delete what this server has copied from the database for analytics, since it may contain erased data."""
 

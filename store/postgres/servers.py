@@ -88,6 +88,15 @@ class PostgresServers:
             lambda connection: connection.change("DELETE FROM leaders WHERE job = $job AND owner = $owner::UUID", given)
         )
 
+    async def leave(self) -> None:
+        """Note that this server ends, so that another one does at once what it did alone."""
+
+        def leave(connection: PostgresConnection) -> None:
+            for table in ("servers", "leaders"):
+                connection.change(f"DELETE FROM {table} WHERE owner = $owner::UUID", {"owner": self._engine.owner})  # noqa: S608
+
+        await self._engine.write_at_once(leave)
+
     async def drop_copies(self) -> None:
         """Delete what this server has copied from the database for analytics, since it may contain erased data."""
         await asyncio.to_thread(self._drop_copies)

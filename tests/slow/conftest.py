@@ -3,12 +3,15 @@
 import asyncio
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.api_client import ApiClient
+from tests.support.fixture_types import Serve
+from tests.support.server_process import ServerProcess
 
 CLIENTS = 8
 ANSWERS_S = 60.0
@@ -143,3 +146,18 @@ class DiaryClients:
 def diary_clients() -> Callable[[int], DiaryClients]:
     """Create the clients of a seed."""
     return DiaryClients
+
+
+@pytest.fixture
+def serve_on_postgres(serve: Serve, postgres_url: str, tmp_path: Path) -> Callable[..., ServerProcess]:
+    """Start a server on one database, with the same key files as the others: ``serve_on_postgres("one")``."""
+    keys = tmp_path / "keys"
+
+    def start(name: str, *flags: str, database: str = postgres_url, **environment: str) -> ServerProcess:
+        folder = tmp_path / name
+        for each in (keys, folder):
+            each.mkdir(exist_ok=True)
+        places = {"CUEBOOK_DATABASE": database, "CUEBOOK_KEY_FOLDER": str(keys)}
+        return serve(*flags, folder=folder, **places, **environment)
+
+    return start

@@ -95,6 +95,20 @@ async def test_a_stop_finishes_the_turn_under_way(serve: Serve, how: signal.Sign
         assert again.content == answer.content
 
 
+async def test_a_server_says_that_it_is_about_to_stop(serve: Serve) -> None:
+    """It takes requests for a while, so that a proxy notices before a request is lost."""
+    server = serve(CUEBOOK_STOP_DELAY_S="2")
+    await server.ready()
+    async with server.client() as api:
+        session = await api.create_session("diary")
+        assert (await api.get("/ready")).status_code == 200
+        stopping = asyncio.create_task(server.stop())
+        await server.unready()
+        answer = await api.send_message(session, {"content": "a last entry"})
+        assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+        assert await stopping == 0
+
+
 async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve: Serve) -> None:
     server = serve(CUEBOOK_ACTIONS_MAX="1000000")
     await server.ready()

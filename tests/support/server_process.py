@@ -68,6 +68,12 @@ class ServerProcess:
                 else:
                     return
 
+    async def unready(self) -> None:
+        """Wait until the server says that it takes no more turns."""
+        async with asyncio.timeout(START_S), self.client() as client:
+            while (await client.get("/ready")).status_code != 503:  # noqa: ASYNC110  (the server acts)
+                await asyncio.sleep(0.01)
+
     def client(self, **options: Any) -> ApiClient:
         """Return a client of this server."""
         return ApiClient(base_url=self.url, timeout=START_S, verify=False, **options)

@@ -23,14 +23,15 @@ async def health() -> Health:
     responses={503: ResponseSpec(Readiness, generate_examples=False, description="Turns cannot be taken.")},
 )
 async def ready(request: ApiRequest) -> Response[Readiness]:
-    """Return whether turns can be taken; 503 while the database cannot be written. A model or an embedder that pauses
-    after failures does not make the server unready, because many requests need neither. The details are shown only to
-    callers with a key, if keys are required.
+    """Return whether turns can be taken; 503 while the database cannot be written, or the server is about to stop. A
+    model or an embedder that pauses after failures does not make the server unready, because many requests need
+    neither. The details are shown only to callers with a key, if keys are required.
     """
     services = request.services
     store, memory_system = services.store, services.memory_system
-    trouble = store.ready()
+    trouble, is_stopping = store.ready(), services.live.is_stopping
     checks = {
+        "server": "stopping" if is_stopping else "ok",
         "database": trouble or "ok",
         "writerLag": f"{store.writer_lag_s:.3f} s",
         "model": state_of(services.model),
@@ -38,7 +39,8 @@ async def ready(request: ApiRequest) -> Response[Readiness]:
         "memory": f"{memory_system.worker.waiting} waiting",
     }
     details = checks if request.principal.roles else {}
-    return Response(Readiness(ready=trouble is None, checks=details), status_code=200 if trouble is None else 503)
+    is_ready = trouble is None and not is_stopping
+    return Response(Readiness(ready=is_ready, checks=details), status_code=200 if is_ready else 503)
 
 
 @get("/metrics", summary="Read the metrics", media_type="text/plain")

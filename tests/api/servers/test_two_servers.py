@@ -188,6 +188,18 @@ async def test_limits_are_divided_among_servers_and_one_leads(tmp_path: Path, po
             await store.close()
 
 
+async def test_a_server_that_ends_leaves_its_jobs_to_others(tmp_path: Path, postgres_url: str) -> None:
+    async with server(tmp_path / "one", postgres_url):
+        pass
+    store = open_store(tmp_path / "two", postgres_url)
+    assert store.shared is not None
+    try:
+        assert await store.shared.beat() == 1
+        assert await store.shared.lead("housekeeping", 30)
+    finally:
+        await store.close()
+
+
 async def test_a_memory_is_maintained_by_one_server_at_a_time(tmp_path: Path, postgres_url: str) -> None:
     stores = [open_store(tmp_path / name, postgres_url) for name in ("one", "two")]
     try:
