@@ -1,6 +1,7 @@
 """Servers on PostgreSQL are killed and stopped: no acknowledged turn is lost, torn or doubled, and another goes on."""
 
 import asyncio
+import json
 import random
 import signal
 from collections.abc import Callable
@@ -11,11 +12,14 @@ import psycopg
 import pytest
 
 from tests.support.effort import repeats
-from tests.support.fixture_types import Serve
+from tests.support.kill_points import POSTGRES_POINTS
+from tests.support.load_balancer import LoadBalancer
 from tests.support.openai_server import Endpoint
-from tests.support.server_process import ServerProcess
+from tests.support.server_process import START_S, ServerProcess
+from tests.support.whole_database import assert_verified, assert_whole
 
 KILLS = max(5, repeats(20))
+DURING_S = 0.01
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -32,21 +36,9 @@ actions:
 
 
 @pytest.fixture
-def serve_both(serve: Serve, postgres_url: str, tmp_path: Path) -> Callable[..., list[ServerProcess]]:
-    """Start two servers on one database, with the same key files."""
-    keys = tmp_path / "keys"
-
-    def start(*flags: str, **environment: str) -> list[ServerProcess]:
-        keys.mkdir(exist_ok=True)
-        servers = []
-        for name in ("one", "two"):
-            folder = tmp_path / name
-            folder.mkdir(exist_ok=True)
-            places = {"CUEBOOK_DATABASE": postgres_url, "CUEBOOK_KEY_FOLDER": str(keys)}
-            servers.append(serve(*flags, folder=folder, **places, **environment))
-        return servers
-
-    return start
+def serve_both(serve_on_postgres: Callable[..., ServerProcess]) -> Callable[..., list[ServerProcess]]:
+    """Start two servers on one database."""
+    return lambda *flags, **environment: [serve_on_postgres(name, *flags, **environment) for name in ("one", "two")]
 
 
 async def test_killed_while_eight_people_write(
@@ -71,6 +63,36 @@ async def test_killed_while_eight_people_write(
         await people.check(client)
     assert people.acknowledged > 2 * KILLS
     assert_whole(postgres_url)
+
+
+@pytest.mark.parametrize("point", POSTGRES_POINTS)
+async def test_killed_at_a_point_of_a_commit(
+    serve_on_postgres: Callable[..., ServerProcess],
+    diary_clients: Callable[[int], Any],
+    postgres_url: str,
+    point: str,
+) -> None:
+    """A server kills itself at a commit; requests without an answer are sent again to another server."""
+    people, chance = diary_clients(sum(map(ord, point))), random.Random(point)
+    survivor = serve_on_postgres("two")
+    await survivor.ready()
+    servers = LoadBalancer([survivor.url])
+    async with servers.client() as client:
+        writing = asyncio.create_task(people.write(client))
+        for _ in range(repeats(20)):
+            kill = {"name": point, "passes": chance.randint(1, 20), "after_s": chance.uniform(0, DURING_S)}
+            dying = serve_on_postgres("one", KILL_AT=json.dumps(kill))
+            await dying.ready()
+            servers.urls = [survivor.url, dying.url]
+            assert await asyncio.to_thread(dying.process.wait, START_S) == -signal.SIGKILL
+            await people.answered(10)
+        servers.is_closed = True
+        await writing
+    assert servers.moved.total() > 0
+    async with survivor.client() as client:
+        await people.finish(client)
+        await people.check(client)
+        await assert_verified(client, postgres_url)
 
 
 async def test_a_server_that_was_stopped_too_long_loses_its_turn(
@@ -110,19 +132,3 @@ async def test_a_server_that_was_stopped_too_long_loses_its_turn(
             assert "The second answer." in said
             assert "The first answer." not in said
     assert_whole(postgres_url)
-
-
-def assert_whole(url: str) -> None:
-    """Turns of every session are numbered without gaps, agree with their head, and no key made two turns."""
-    with psycopg.connect(url) as connection:
-        gaps = connection.execute(
-            """SELECT t.session_id FROM turns AS t LEFT JOIN session_heads AS h USING (tenant, session_id)
-            GROUP BY t.session_id HAVING min(t.turn) <> 0 OR max(t.turn) <> count(*) - 1
-                OR max(t.turn) <> max(h.turn) OR max(t.message_count) <> max(h.message_count)"""
-        ).fetchall()
-        assert gaps == []
-        doubled = connection.execute(
-            """SELECT session_id, idempotency_key FROM turns WHERE idempotency_key IS NOT NULL
-            GROUP BY session_id, idempotency_key HAVING count(*) > 1"""
-        ).fetchall()
-        assert doubled == []

@@ -40,12 +40,19 @@ POINTS = {
     "during a compaction": Point(_MAINTENANCE, "DuckDBMaintenance.compact", "during"),
 }
 
+_POSTGRES_COMMIT = ("store.postgres.committer", "GroupCommitter.commit")
+POSTGRES_POINTS = {
+    "before a commit to PostgreSQL": Point(*_POSTGRES_COMMIT, "before"),
+    "during a commit to PostgreSQL": Point(*_POSTGRES_COMMIT, "during"),
+    "between the commit and the answer": Point(*_POSTGRES_COMMIT, "after"),
+}
+
 
 def kill_at(name: str, passes: int, after_s: float) -> None:
     """Kill this process at the nth call of a point; `after_s` is the time since the call began, for "during"."""
     if name == "during a checkpoint":
         import_module("store.duckdb.database_file").CHECKPOINT_THRESHOLD = SMALL_LOG  # type: ignore[attr-defined]
-    point = POINTS[name]
+    point = (POINTS | POSTGRES_POINTS)[name]
     owner: Any = import_module(point.module)
     *path, attribute = point.name.split(".")
     for part in path:
