@@ -36,6 +36,11 @@ def settle(connection: Connection, settlements: list[Settlement]) -> None:
     logged = connection.fetch(CallRow, f"SELECT * FROM call_journal WHERE {sessions}", values)  # noqa: S608
     if not logged:
         return
+    begun = {row.call_id for row in logged if row.ended_at is None}
+    late: Parameters = {**values, "late": [row.call_id for row in logged if row.call_id not in begun]}
+    if late["late"]:  # they ended after another server had taken over their turn, and settled them without an end
+        of_late = f"({sessions}) AND call_id IN (SELECT unnest($late::VARCHAR[]))"
+        connection.change(f"DELETE FROM settled_calls WHERE {of_late}", late)  # noqa: S608
     connection.insert("settled_calls", list(settled_calls(logged, settlements)))
     connection.change(f"DELETE FROM call_journal WHERE {sessions}", values)  # noqa: S608
 

@@ -104,6 +104,28 @@ async def test_replies_of_a_server_that_died_are_used_by_another_without_a_call(
     assert [row.used for row in (await two.turns.calls("clinic", conversation.session_id)).rows] == [True]
 
 
+async def test_a_call_that_ends_after_its_turn_was_taken_over_is_listed_once(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    late = conversation.call("a")
+    await one.turns.note_call(late)
+    expire_claims(one)
+    for call_id in ("b", "c"):
+        await two.turns.note_call(conversation.call(call_id))
+        await two.turns.note_call(replace(conversation.call(call_id), ended_at=MOMENT, outcome="done"))
+        await conversation.say(two, calls_used=(call_id,))
+        if call_id == "b":
+            await one.turns.note_call(replace(late, ended_at=MOMENT, outcome="done"))
+    calls = (await two.turns.calls("clinic", conversation.session_id)).rows
+    assert sorted((row.call_id, row.used, row.outcome) for row in calls) == [
+        ("a", False, "done"),
+        ("b", True, "done"),
+        ("c", True, "done"),
+    ]
+
+
 async def test_a_call_that_ends_after_an_erasure_leaves_nothing(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
