@@ -1,7 +1,8 @@
 """Delivers events to webhooks while the server runs: in order within a session, with retries and pauses.
 
-Outcomes are recorded for many deliveries in one write. A server that stops between sending and recording sends again:
-every delivery arrives at least once, and its id identifies duplicates.
+Reading what is due, and recording outcomes, each costs more than a turn: while turns go on, both happen at most every
+PAUSE_S, for all deliveries since. A server that stops between sending and recording sends again: every delivery arrives
+at least once, and its id identifies duplicates.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from api.webhooks.sender import DeliveryOutcome, Sender
 from api.webhooks.signing import sign
 from runtime.state.ports import Clock, Ids
 from store.interface.errors import StoreError
-from store.interface.webhook_rows import AttemptRow, DeliveryBounds, DeliveryRow, WebhookRow
+from store.interface.webhook_rows import SERIES_MAX, AttemptRow, DeliveryBounds, DeliveryRow, WebhookRow
 from store.store import Store
 
 DELAY_MAX_S = 21_600.0
@@ -34,6 +35,8 @@ FAILURES_MAX = 5  # consecutive failures before a pause
 REST_MAX_S = 300.0
 RESTS_OF_DELAY = 3.0  # length of the first pause in first delays
 NOTED_MAX = 256  # outcomes in one write
+PAUSE_S = 0.2  # after a read of the database, and after a write of outcomes; the first ones are not delayed
+SERIES_S = 1.0  # for deliveries of a session that were read together; the others are read again
 IDLE_S = 60.0  # interval of reading the database without a signal
 TROUBLE_S = 1.0  # delay of a retry after the database could not be read or written
 GOODBYE_S = 3.0  # for running deliveries when the server stops
@@ -86,6 +89,8 @@ class _Sent(NamedTuple):
     webhook: WebhookRow
     delivery: DeliveryRow
     attempt: AttemptRow
+    is_last: bool
+    """Whether the next delivery of the session is not sent before the database is read again."""
 
 
 class Dispatcher:
@@ -103,7 +108,9 @@ class Dispatcher:
         self._chance = Random()  # noqa: S311  (spreads retries, not a secret)
         self._places = settings.webhook_concurrency
         self._places_each = max(1, self._places // 2)
-        self._running: set[tuple[str, str]] = set()  # webhook and session, until the outcome is recorded
+        self._running: set[tuple[str, str]] = set()  # webhook and session, until the outcomes are recorded
+        self._has_backlog = False  # whether the last read may have left due deliveries
+        self._is_stopping = False
         self._sending: set[asyncio.Task[None]] = set()
         self._outcomes: asyncio.Queue[_Sent] = asyncio.Queue()
         self._paces: dict[str, Backoff] = {}
@@ -130,6 +137,7 @@ class Dispatcher:
         try:
             yield
         finally:
+            self._is_stopping = True
             await cancel_all(sending, cleaning)
             if self._sending:
                 await asyncio.wait(self._sending, timeout=GOODBYE_S)
@@ -148,8 +156,10 @@ class Dispatcher:
             except StoreError as error:
                 log.warning("deliveries could not be read", problem=type(error).__name__)
                 wait_s = TROUBLE_S
+            pause_s = self._pause_s()
+            await asyncio.sleep(pause_s)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
+                async with asyncio.timeout(max(wait_s - pause_s, 0)):
                     await self._webhooks.news.wait()
 
     async def _send_due(self) -> float:
@@ -167,18 +177,24 @@ class Dispatcher:
         limit = self._places - len(self._running) + still_due.total()
         ahead = await self._store.delivery.ahead(places, limit, now)
         active = self._webhooks.active()
-        for delivery in ahead.due:
-            webhook = active.get(delivery.webhook_id)
-            place = (delivery.webhook_id, delivery.session_id)
+        self._has_backlog = False
+        for place, deliveries in _by_session(ahead.due).items():
+            webhook_id, _ = place
             if len(self._running) >= self._places:
                 break
-            if webhook is None or place in before or free[delivery.webhook_id] <= 0:
+            if webhook_id not in active or place in before or free[webhook_id] <= 0:
                 continue
-            free[delivery.webhook_id] -= 1
+            free[webhook_id] -= 1
             self._running.add(place)
-            self._task(self._send(webhook, delivery))
+            self._task(self._send_series(active[webhook_id], deliveries))
+            self._has_backlog |= free[webhook_id] == 0 or len(deliveries) == SERIES_MAX
+        self._has_backlog |= len(self._running) >= self._places
         later_s = (ahead.next_at - now).total_seconds() if ahead.next_at is not None else IDLE_S
         return min(later_s, self._until_due(now))
+
+    def _pause_s(self) -> float:
+        """Return for how long more is collected before the next read or write; not at all while deliveries wait."""
+        return 0.0 if self._has_backlog else PAUSE_S
 
     def _free_slots(self, webhook_id: str, now: datetime) -> int:
         pace = self._paces.get(webhook_id)
@@ -193,7 +209,20 @@ class Dispatcher:
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
-    async def _send(self, webhook: WebhookRow, delivery: DeliveryRow) -> None:
+    async def _send_series(self, webhook: WebhookRow, deliveries: list[DeliveryRow]) -> None:
+        """Send deliveries of a session to a webhook in order, until one fails or they may have changed meanwhile."""
+        until = asyncio.get_running_loop().time() + SERIES_S
+        for delivery in deliveries:
+            attempt = await self._send(webhook, delivery)
+            current = self._webhooks.active_one(webhook.tenant, webhook.webhook_id)
+            is_over = self._is_stopping or asyncio.get_running_loop().time() > until
+            is_last = is_over or current is None or attempt.status != "delivered" or delivery is deliveries[-1]
+            self._outcomes.put_nowait(_Sent(webhook, delivery, attempt, is_last))
+            if is_last or current is None:
+                return
+            webhook = current
+
+    async def _send(self, webhook: WebhookRow, delivery: DeliveryRow) -> AttemptRow:
         try:
             outcome = await self._post(webhook, delivery.delivery_id, bytes(delivery.payload))
         except Exception:  # the outermost handler of a background task
@@ -201,7 +230,7 @@ class Dispatcher:
             outcome = DeliveryOutcome(None, "internal")
         pace = self._paces.setdefault(webhook.webhook_id, Backoff(self._settings.webhook_retry_s))
         pace.note(outcome, self._clock())
-        self._outcomes.put_nowait(_Sent(webhook, delivery, self._attempt(delivery, outcome)))
+        return self._attempt(delivery, outcome)
 
     async def _post(self, webhook: WebhookRow, delivery_id: str, body: bytes) -> DeliveryOutcome:
         now = self._clock()
@@ -233,8 +262,10 @@ class Dispatcher:
             while len(sent) < NOTED_MAX and not self._outcomes.empty():
                 sent.append(self._outcomes.get_nowait())
             await self._record(sent)
-            self._running.difference_update((each.delivery.webhook_id, each.delivery.session_id) for each in sent)
+            ended = [each.delivery for each in sent if each.is_last]
+            self._running.difference_update((delivery.webhook_id, delivery.session_id) for delivery in ended)
             self._webhooks.news.set()
+            await asyncio.sleep(self._pause_s())
 
     async def _record(self, sent: list[_Sent]) -> None:
         """Record outcomes; retry until the database accepts them."""
@@ -269,6 +300,14 @@ class Dispatcher:
         retention_s = timedelta(seconds=self._settings.webhook_keep_s)
         bounds = DeliveryBounds(self._settings.webhook_pending_max, SETTLED_MAX, now - retention_s)
         await self._store.delivery.tidy(bounds, now)
+
+
+def _by_session(deliveries: list[DeliveryRow]) -> dict[tuple[str, str], list[DeliveryRow]]:
+    """Return deliveries by webhook and session, in their order."""
+    series: dict[tuple[str, str], list[DeliveryRow]] = {}
+    for delivery in deliveries:
+        series.setdefault((delivery.webhook_id, delivery.session_id), []).append(delivery)
+    return series
 
 
 def _health(attempts: list[AttemptRow]) -> Health:

@@ -126,6 +126,11 @@ class WebhookRegistry:
             raise ApiError("WEBHOOK_NOT_FOUND", "Webhook not found", context={"webhookId": webhook_id})
         return entry[0]
 
+    def active_one(self, tenant: str, webhook_id: str) -> WebhookRow | None:
+        """Return a webhook if it is active."""
+        webhook, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
+        return webhook if webhook is not None and webhook.status == "active" else None
+
     def active(self) -> dict[str, WebhookRow]:
         """Return the active webhooks of all tenants by id."""
         return {

@@ -80,23 +80,26 @@ class TurnCommitter:
 
     def _insert(self, group: TurnGroup) -> None:
         documents = group.all_documents()
-        # one statement is a transaction by itself, and costs less
-        if len(documents) == 1 and not group.settlements and not group.replacements:
-            ((table, rows),) = documents.items()
-            self._inserting.execute(self._statements[table], [as_list(rows)])
+        only_inserts = not group.settlements and not group.replacements
+        cursor = self._inserting if only_inserts else self._cursor
+        if only_inserts and len(documents) == 1:  # one statement is a transaction by itself, and costs less
+            self._insert_rows(cursor, documents)
             return
-        self._cursor.execute("BEGIN")
+        cursor.execute("BEGIN")
         try:
             for table, sessions in group.replacements.items():
                 delete_rows_of(self._connection, table, sessions)
-            for table, rows in documents.items():
-                self._cursor.execute(self._statements[table], [as_list(rows)])
+            self._insert_rows(cursor, documents)
             if group.settlements:
                 settle(self._connection, group.settlements)
-            self._cursor.execute("COMMIT")
+            cursor.execute("COMMIT")
         except duckdb.Error:
-            roll_back(self._cursor)
+            roll_back(cursor)
             raise
+
+    def _insert_rows(self, cursor: duckdb.DuckDBPyConnection, documents: dict[str, list[bytes]]) -> None:
+        for table, rows in documents.items():
+            cursor.execute(self._statements[table], [as_list(rows)])
 
 
 def load_heads(cursor: duckdb.DuckDBPyConnection, session_ids: list[str]) -> dict[SessionId, Head]:

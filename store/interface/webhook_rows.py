@@ -11,6 +11,9 @@ WebhookStatus: TypeAlias = Literal["active", "paused"]
 PausedBecause: TypeAlias = Literal["asked", "gone", "failing"]
 DeliveryStatus: TypeAlias = Literal["pending", "delivered", "dead"]
 
+SERIES_MAX = 16
+"""Deliveries of a session to a webhook that are read together, to be sent one after the other."""
+
 
 class WebhookRow(msgspec.Struct, frozen=True, kw_only=True):
     """A URL that receives events."""

@@ -14,7 +14,8 @@ from store.interface.webhook_rows import Ahead, DeliveryRow
 from store.postgres.connection import PostgresConnection
 from store.sql.connection import decode
 from store.sql.timers import FIRSTS, next_due
-from store.sql.webhooks import DUE, deliveries_ahead
+from store.sql.webhooks import DUE
+from store.sql.webhooks import next_due as next_due_delivery
 
 R = TypeVar("R", bound=msgspec.Struct)
 TIMER_LEASE_S = 15
@@ -51,19 +52,23 @@ def take_timers(connection: PostgresConnection, now: datetime, limit: int) -> Du
 
 
 def take_deliveries(connection: PostgresConnection, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
-    """Take due deliveries, as many for each webhook as it has places; return also when the next one is due."""
+    """Take due deliveries, as many for each webhook as it has places; return also when the next one is due.
+
+    Of a session only the first one: those after it would be taken for as long, but sent only after it.
+    """
     rows = connection.rows(
         _TAKE_DELIVERIES,
         {
             "webhook_ids": list(places),
             "places": list(places.values()),
+            "each": 1,
             "limit": limit,
             "now": now,
             "until": now + timedelta(seconds=DELIVERY_LEASE_S),
         },
     )
-    later = deliveries_ahead(connection, dict.fromkeys(places, 0), 1, now)
-    return Ahead(sorted(_decoded(rows, DeliveryRow), key=lambda row: (row.created_at, row.number)), later.next_at)
+    due = sorted(_decoded(rows, DeliveryRow), key=lambda row: (row.created_at, row.number))
+    return Ahead(due, next_due_delivery(connection, {"webhook_ids": list(places), "now": now}))
 
 
 def _decoded(rows: list[tuple[Any, ...]], kind: type[R]) -> list[R]:

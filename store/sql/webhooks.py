@@ -7,6 +7,7 @@ import msgspec
 
 from store.interface.pages import Page
 from store.interface.webhook_rows import (
+    SERIES_MAX,
     Ahead,
     AttemptRow,
     DeliveryBounds,
@@ -15,7 +16,7 @@ from store.interface.webhook_rows import (
     DeliverySummary,
     WebhookRow,
 )
-from store.sql.connection import Connection, Parameters, Scalar, as_uuid, fetch_one, fetch_page, rows_select
+from store.sql.connection import Connection, Parameters, Scalar, as_uuid, exists, fetch_one, fetch_page, rows_select
 
 WEBHOOKS_MAX = 100_000
 """Maximum number of webhooks of all tenants together; nothing is sent to those beyond it."""
@@ -50,14 +51,23 @@ def remove_webhook(connection: Connection, tenant: str, webhook_id: str) -> None
 
 
 def deliveries_ahead(connection: Connection, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
-    """Return at most `limit` due deliveries, to each webhook as many as it has `places`, and when the next one is due.
+    """Return the due deliveries of at most `limit` sessions, to each webhook of as many as it has `places`, and when
+    the next one is due.
 
-    The earliest are first. Of a session only its first pending delivery to a webhook is due; the others wait for it.
+    A session is due when its first pending delivery to a webhook is. At most SERIES_MAX of each are returned, in order.
     """
+    if not exists(connection, "webhook_deliveries", _PENDING, {"webhook_ids": list(places)}):
+        return Ahead([], None)
     parameters: Parameters = {"webhook_ids": list(places), "now": now.isoformat()}
-    due = connection.fetch(DeliveryRow, DUE, {**parameters, "places": list(places.values()), "limit": limit})
+    bounds: Parameters = {"places": list(places.values()), "each": SERIES_MAX, "limit": limit * SERIES_MAX}
+    due = connection.fetch(DeliveryRow, DUE, {**parameters, **bounds})
+    return Ahead(due, next_due(connection, parameters))
+
+
+def next_due(connection: Connection, parameters: Parameters) -> datetime | None:
+    """Return when the next delivery to the webhooks `$webhook_ids` is due after `$now`."""
     (later,) = connection.fetch(_Later, _LATER, parameters)
-    return Ahead(due, later.next_at)
+    return later.next_at
 
 
 def note_attempts(connection: Connection, attempts: list[AttemptRow]) -> None:
@@ -136,25 +146,28 @@ def _delete(connection: Connection, table: str, tenant: str, webhook_id: str) ->
     connection.change(f"DELETE FROM {table} WHERE {_OF_WEBHOOK}", which)  # noqa: S608
 
 
-_FIRSTS = """
-SELECT DISTINCT ON (tenant, webhook_id, session_id) delivery_id, webhook_id, next_attempt_at FROM webhook_deliveries
-WHERE status = 'pending' AND webhook_id IN (SELECT unnest($webhook_ids::UUID[]))
-ORDER BY tenant, webhook_id, session_id, turn, number
-"""
-DUE = f"""
-SELECT * FROM webhook_deliveries WHERE delivery_id IN (
-    SELECT delivery_id FROM (
-        SELECT delivery_id, webhook_id, row_number() OVER (PARTITION BY webhook_id ORDER BY next_attempt_at) AS place
-        FROM ({_FIRSTS}) AS firsts WHERE next_attempt_at <= $now::TIMESTAMPTZ
-    ) AS placed
-    JOIN (SELECT unnest($webhook_ids::UUID[]) AS webhook_id, unnest($places::INTEGER[]) AS places) AS free
-        USING (webhook_id)
-    WHERE place <= places
-)
-ORDER BY next_attempt_at LIMIT $limit
+_PENDING = "status = 'pending' AND webhook_id IN (SELECT unnest($webhook_ids::UUID[]))"
+_SERIES = f"""
+SELECT delivery_id, webhook_id, session_id, row_number() OVER of_session AS place,
+    first_value(next_attempt_at) OVER of_session AS due
+FROM webhook_deliveries WHERE {_PENDING}
+WINDOW of_session AS (PARTITION BY tenant, webhook_id, session_id ORDER BY turn, number)
 """  # noqa: S608
-"""SELECT of the due deliveries to the webhooks `$webhook_ids`, as many to each as `$places`."""
-_LATER = f"SELECT min(next_attempt_at) AS next_at FROM ({_FIRSTS}) AS firsts WHERE next_attempt_at > $now::TIMESTAMPTZ"  # noqa: S608
+DUE = f"""
+SELECT webhook_deliveries.* FROM webhook_deliveries
+JOIN (
+    SELECT delivery_id, webhook_id, due, dense_rank() OVER (PARTITION BY webhook_id ORDER BY due, session_id) AS rank
+    FROM ({_SERIES}) AS series WHERE due <= $now::TIMESTAMPTZ AND place <= $each
+) AS ranked ON ranked.delivery_id = webhook_deliveries.delivery_id
+JOIN (SELECT unnest($webhook_ids::UUID[]) AS webhook_id, unnest($places::INTEGER[]) AS places) AS free
+    ON free.webhook_id = ranked.webhook_id AND ranked.rank <= free.places
+ORDER BY ranked.due, webhook_deliveries.session_id, turn, number LIMIT $limit
+"""  # noqa: S608
+"""SELECT of the due deliveries to the webhooks `$webhook_ids`: of as many sessions to each as `$places`, the first
+`$each` of each session."""
+_LATER = f"""
+SELECT min(next_attempt_at) AS next_at FROM webhook_deliveries
+WHERE {_PENDING} AND next_attempt_at > $now::TIMESTAMPTZ"""  # noqa: S608
 _ATTEMPT = {
     "tenant": "VARCHAR",
     "delivery_id": "UUID",

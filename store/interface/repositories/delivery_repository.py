@@ -48,8 +48,9 @@ class DeliveryRepository(Protocol):
     async def ahead(self, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
         """Return due deliveries to webhooks of all tenants, and when the next one is due, for the server.
 
-        Returns at most `limit`, and to each webhook as many as it has places, the earliest first; of a session only its
-        first pending delivery to a webhook. Where several servers send, they are then taken: not due for a while.
+        Returns those of at most `limit` sessions, and to each webhook of as many as it has places, the earliest first;
+        of a session its first pending deliveries to a webhook, in order. Where several servers send, only the first one
+        is returned, and is then taken: not due for a while.
         """
 
     async def page(
