@@ -5,7 +5,7 @@ from runtime.context.selection import HEAD_MAX
 from runtime.context.windows import head_of, opener_of
 from runtime.state.events import Message
 from runtime.state.state import ContextMemory, Opener
-from store.interface.rows import Gaps
+from store.interface.rows import Gaps, LoadedSession
 from store.store import Store
 
 PAGE = 1_000
@@ -21,6 +21,16 @@ async def recent_messages(
         return recent
     first = messages_of(await store.turns.messages(tenant, session_id, limit=HEAD_MAX, without=gaps))
     return (*(each for each in head_of(first) if each.number < recent[0].number), *recent)
+
+
+async def messages_of_load(store: Store, loaded: LoadedSession, messages_max: int, gaps: Gaps) -> tuple[Message, ...]:
+    """Return what `recent_messages` returns, without a read unless more is needed than was loaded."""
+    rows, head = loaded.recent_messages, loaded.head
+    is_whole = len(rows) == head.message_count < messages_max
+    begins_with_others = bool(loaded.first_messages) and loaded.first_messages[0].role != "system"
+    if gaps or not (is_whole or (begins_with_others and len(rows) >= messages_max)):
+        return await recent_messages(store, head.tenant, head.session_id, messages_max, gaps)
+    return messages_of(rows[-messages_max:])
 
 
 async def first_message(store: Store, tenant: str, session_id: str, gaps: Gaps) -> Opener:

@@ -17,7 +17,7 @@ from api.catalog.catalog import Catalog
 from api.errors import ApiError
 from api.model_calls import RecordedCalls
 from api.sessions import row_mapping
-from api.sessions.history import recent_messages
+from api.sessions.history import messages_of_load, recent_messages
 from api.sessions.live_turns import Signal
 from api.timestamps import utc_text
 from runtime.context.selection import Contexts, newest
@@ -26,7 +26,7 @@ from runtime.state.events import HISTORY_MAX, Message
 from runtime.state.program import Program
 from runtime.state.state import ExecutionStatus, State, StateUnreadable, decode
 from store.interface.errors import StoreError
-from store.interface.rows import FailureRow, SessionHead, SessionRow, TurnRow, is_uuid
+from store.interface.rows import KEYED_TURNS, FailureRow, LoadedSession, SessionRow, TurnRow, is_uuid
 from store.interface.shared_database import SessionStamp
 from store.store import Store
 
@@ -115,7 +115,7 @@ class CreationGuard:
                 raise ApiError("SESSION_BUSY", f"the user's sessions were busy for {self._wait_s:g} s")
 
 
-KEYS_MAX = 200  # idempotency keys of a cached session; older ones are looked up in the database
+KEYS_MAX = KEYED_TURNS  # idempotency keys of a cached session; older ones are looked up in the database
 
 
 class Failure(Struct, frozen=True):
@@ -235,10 +235,10 @@ class SessionCache:
             if cached is not None:
                 self.remove(*key)
             with self._loading(key) as load:
-                head = await self._store.sessions.head(tenant, session_id) if is_uuid(session_id) else None
-                if head is None:
+                loaded = await self._store.sessions.load(tenant, session_id) if is_uuid(session_id) else None
+                if loaded is None:
                     raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
-                cached = await self._load(head)
+                cached = await self._cached(loaded)
                 cached.mark = None if stamp is None else stamp.mark
             if load.is_current:  # else it was deleted, renamed or changed by a turn during the load
                 return self._remember(cached)
@@ -265,7 +265,8 @@ class SessionCache:
         for load in self._loads.get(key, ()):
             load.is_current = False
 
-    async def _load(self, head: SessionHead) -> CachedSession:
+    async def _cached(self, loaded: LoadedSession) -> CachedSession:
+        head = loaded.head
         try:
             state = decode(bytes(head.state))
         except StateUnreadable as error:
@@ -273,13 +274,14 @@ class SessionCache:
             raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context) from error
         program = await self._catalog.program_in(state.locale, head.tenant, head.digest)
         history_max = self._contexts.messages_max(program.script, state)
-        history = await recent_messages(self._store, head.tenant, head.session_id, history_max, state.gaps)
+        history = await messages_of_load(self._store, loaded, history_max, state.gaps)
         cached = CachedSession(row_mapping.session_of(head), program, state, history, history_max)
         cached.updated_at = head.updated_at
-        cached.attempts = RecordedCalls(await self._store.turns.unsettled_calls(head.tenant, head.session_id))
-        failures = await self._store.turns.failures(head.tenant, head.session_id)
-        if failures and failures[0].turn_attempted == head.turn + 1:
-            cached.failure = _failure(failures[0])
+        cached.keys = OrderedDict.fromkeys(loaded.keys)
+        cached.knows_all_keys = head.turn < KEYED_TURNS
+        cached.attempts = RecordedCalls(loaded.calls)
+        if loaded.failures and loaded.failures[0].turn_attempted == head.turn + 1:
+            cached.failure = _failure(loaded.failures[0])
         return cached
 
     def add(self, cached: CachedSession) -> None:

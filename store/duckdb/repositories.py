@@ -15,11 +15,12 @@ from store.duckdb.engine import DuckDBEngine
 from store.duckdb.writer import Writer
 from store.interface.errors import BackupRunning, CompactionRunning
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
-from store.interface.rows import UserVariableRow
+from store.interface.rows import LoadedSession, UserVariableRow
 from store.interface.turn_group import Entry
 from store.memory import filters_sql
 from store.memory.memory_repository import Memories
 from store.sql import copies
+from store.sql.loads import load_session
 from store.sql.repositories import Deletion, SessionReads, Turns
 from store.sql.repository import Changed, Repository, reads, writes
 from store.sql.variables import set_user_variables
@@ -37,6 +38,10 @@ class DuckDBTurns(Turns[DuckDBConnection]):
     search = reads(with_cursor(search_sql.search))
 
 
+def _load(connection: DuckDBConnection, tenant: str, session_id: str) -> LoadedSession | None:
+    return load_session(connection, sessions.session_head(connection.cursor, tenant, session_id))
+
+
 class DuckDBSessions(SessionReads[DuckDBConnection]):
     """Store and read sessions and the variables of users."""
 
@@ -45,6 +50,7 @@ class DuckDBSessions(SessionReads[DuckDBConnection]):
         self._duckdb = engine
 
     head = reads(with_cursor(sessions.session_head))
+    load = reads(_load)
     page = reads(with_cursor(session_list.list_sessions))
     statistics = reads(with_cursor(statistics_sql.statistics))
     fork = writes(copies.fork)

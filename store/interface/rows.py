@@ -350,6 +350,28 @@ class CallRow(ModelCallRow, frozen=True, kw_only=True):
     """Whether the reply is stored without its text, because the text was not sent to the user."""
 
 
+RECENT_TURNS = 26
+"""Turns whose messages are loaded with a session: the last 50 messages of most."""
+KEYED_TURNS = 200
+"""Turns whose idempotency keys are loaded with a session."""
+
+
+class LoadedSession(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server needs to continue a session."""
+
+    head: SessionHead
+    first_messages: list[MessageRow]
+    """The messages of turn 0."""
+    recent_messages: list[MessageRow]
+    """The messages of the last RECENT_TURNS turns, in order."""
+    keys: list[str]
+    """The idempotency keys of the last KEYED_TURNS turns and of turn 0, in order."""
+    calls: list[CallRow]
+    """The last calls that attempts at the next turn have made, in order."""
+    failures: list[FailureRow]
+    """The last failures, the newest first."""
+
+
 class SettledCallRow(CallRow, frozen=True, kw_only=True):
     """A call of a turn that is committed."""
 

@@ -8,7 +8,7 @@ from store.interface.errors import MemoryMoved, NotWithPostgres
 from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
 from store.interface.memory_filters import Filter
 from store.interface.memory_rows import MemoryChange, UnitRow
-from store.interface.rows import FailureRow
+from store.interface.rows import FailureRow, LoadedSession
 from store.interface.timer_rows import DueTimers
 from store.interface.webhook_rows import Ahead
 from store.memory import imports, queries
@@ -24,6 +24,7 @@ from store.postgres.group_writer import GroupWriter
 from store.postgres.servers import memory_version, new_memory_version
 from store.sql import copies
 from store.sql import failures as failures_sql
+from store.sql.loads import load_session
 from store.sql.repositories import Deletion, Delivery, SessionReads, Timers, Turns
 from store.sql.repository import Repository, reads, writes
 from store.sql.variables import set_user_variables
@@ -48,10 +49,15 @@ class PostgresTurns(Turns[PostgresConnection]):
     search = reads(search_sql.search)
 
 
+def _load(connection: PostgresConnection, tenant: str, session_id: str) -> LoadedSession | None:
+    return load_session(connection, sessions.session_head(connection, tenant, session_id))
+
+
 class PostgresSessions(SessionReads[PostgresConnection]):
     """Store and read sessions and the variables of users."""
 
     head = reads(sessions.session_head)
+    load = reads(_load)
     page = reads(session_list.list_sessions)
     statistics = reads(sessions.statistics)
     fork = writes(copies.fork)

@@ -9,6 +9,7 @@ from store.interface.rows import (
     ForkRow,
     Gaps,
     JsonObject,
+    LoadedSession,
     MigrationRow,
     SessionDocument,
     SessionHead,
@@ -24,6 +25,9 @@ class SessionRepository(Protocol):
 
     async def head(self, tenant: str, session_id: str) -> SessionHead | None:
         """Return a session with the state after its latest turn."""
+
+    async def load(self, tenant: str, session_id: str) -> LoadedSession | None:
+        """Return a session with all that is needed to continue it."""
 
     async def start(self, tenant: str, session_id: str) -> SessionRow | None:
         """Return a session as it was created, but with its current key and metadata."""

@@ -143,6 +143,7 @@ class Work:
             of = (TENANT, talk.session_id)
             for read in (
                 lambda store, of=of: store.sessions.head(*of),
+                lambda store, of=of: store.sessions.load(*of),
                 lambda store, of=of: store.turns.messages(*of),
                 lambda store, of=of: store.turns.recent_messages(*of, 3),
                 lambda store, of=of: store.turns.range(*of),

@@ -262,6 +262,7 @@ async def test_failures_are_stored(store: Store, conversation: Conversation) -> 
 
 READS = {
     "sessions.head": ("session_id",),
+    "sessions.load": ("session_id",),
     "sessions.by_key": ("key",),
     "sessions.by_creation_key": ("key",),
     "sessions.page": (),
