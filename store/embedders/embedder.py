@@ -1,7 +1,8 @@
-"""The interface of embedders, their errors, and the normalisation that all embedders share."""
+"""What all embedders share: their methods, their errors and the normalisation."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ class EmbedderMisconfigured(Exception):
     """The embedder fails until a setting is changed. The message names the setting, but no address, path or key."""
 
 
-class Embedder(Protocol):
+class Embedder(ABC):
     """A loaded model, or an endpoint that has responded. The methods block; they are safe for any thread."""
 
     id: str
@@ -39,15 +40,21 @@ class Embedder(Protocol):
 
         Raises EmbedderUnavailable, EmbedderMisconfigured.
         """
+        return embedded(texts, self.dimension, self._compute)
 
     def embed_question(self, text: str) -> Vectors | None:
         """Return the vector of length 1 of a search query; None if it has nothing to embed.
 
         Raises EmbedderUnavailable, EmbedderMisconfigured.
         """
+        return question_of(self.embed([text]))
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  (most embedders hold nothing)
         """Release all resources and end waiting calls."""
+
+    @abstractmethod
+    def _compute(self, texts: list[str]) -> Vectors:
+        """Return a row for each text, not normalised; every text has something to embed."""
 
 
 def embedded(texts: Sequence[str], dimension: int, compute: Callable[[list[str]], Vectors]) -> Vectors:

@@ -2,32 +2,20 @@
 
 import re
 import zlib
-from collections.abc import Sequence
 
 import numpy as np
 
-from store.embedders.embedder import Vectors, embedded, question_of
+from store.embedders.embedder import Embedder, Vectors
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]|[^\W_]+")
 
 
-class HashedEmbedder:
+class HashedEmbedder(Embedder):
     """A deterministic embedder: a text has the same vector on every machine; texts with common words are similar."""
 
     def __init__(self, dimension: int) -> None:
         self.id = f"hashed:{dimension}"
         self.dimension = dimension
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each text."""
-        return embedded(texts, self.dimension, self._compute)
-
-    def embed_question(self, text: str) -> Vectors | None:
-        """Return the vector of a search query."""
-        return question_of(self.embed([text]))
-
-    def close(self) -> None:
-        """Do nothing; there are no resources to release."""
 
     def _compute(self, texts: list[str]) -> Vectors:
         rows = np.zeros((len(texts), self.dimension), np.float32)

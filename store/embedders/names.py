@@ -5,7 +5,6 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 WORDLLAMA = "wordllama"
-NONE = "none"
 
 Kind: TypeAlias = Literal["wordllama", "sentence-transformers", "openai", "hashed", "none"]
 

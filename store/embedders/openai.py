@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import httpx2
@@ -24,6 +24,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_e
 from tenacity.wait import wait_random_exponential
 
 from store.embedders.embedder import (
+    Embedder,
     EmbedderMisconfigured,
     EmbedderUnavailable,
     Vectors,
@@ -63,8 +64,8 @@ class _Refused(EmbedderMisconfigured):
     """The endpoint refuses these texts."""
 
 
-class OpenAIEmbedder:
-    """A model at an endpoint that has responded at least once."""
+class OpenAIEmbedder(Embedder):
+    """A model at an endpoint that has responded at least once. A text that the endpoint refuses has a row of zeros."""
 
     def __init__(self, client: OpenAI, model: str, *, timeout_s: float, batch: int) -> None:
         self.id = f"openai:{model}"
@@ -85,10 +86,6 @@ class OpenAIEmbedder:
             embedder.close()
             raise
         return embedder
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each text; a row of zeros for a text that the endpoint refuses."""
-        return embedded(texts, self.dimension, self._compute)
 
     def embed_question(self, text: str) -> Vectors | None:
         """Return the vector of a search query, with a single call and a short time limit."""

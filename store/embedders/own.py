@@ -1,18 +1,18 @@
 """An application's own embedder: any function from texts to rows of numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from store.embedders.embedder import Embedder, EmbedderMisconfigured, Vectors, embedded, question_of
+from store.embedders.embedder import Embedder, EmbedderMisconfigured, Vectors
 from store.embedders.names import DIMENSION_MAX
 
 Embed: TypeAlias = Callable[[list[str]], Any]
 """Returns a row of numbers for each text: an array, or a list of lists. It must be safe for calls from any thread."""
 
 
-class OwnEmbedder:
+class OwnEmbedder(Embedder):
     """An embedder that calls a function. Its id contains the function's name and the dimension.
 
     Rename the function when its vectors change, so that they are not compared with the old ones.
@@ -33,17 +33,6 @@ class OwnEmbedder:
             )
         name = getattr(call, "__qualname__", None) or type(call).__qualname__
         return cls(call, name, rows.shape[1])
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row of length 1 for each text. Raises EmbedderMisconfigured."""
-        return embedded(texts, self.dimension, self._compute)
-
-    def embed_question(self, text: str) -> Vectors | None:
-        """Return the vector of a search query. Raises EmbedderMisconfigured."""
-        return question_of(self.embed([text]))
-
-    def close(self) -> None:
-        """Do nothing; there are no resources to release."""
 
     def _compute(self, texts: list[str]) -> Vectors:
         rows = _rows(self._call, texts)

@@ -7,19 +7,26 @@ import hashlib
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from store.embedders.embedder import EmbedderMisconfigured, EmbedderUnavailable, Vectors, embedded, question_of
+from store.embedders.embedder import (
+    Embedder,
+    EmbedderMisconfigured,
+    EmbedderUnavailable,
+    Vectors,
+    embedded,
+    question_of,
+)
 
 _E5 = re.compile(r"(^|[-_/])e5-(?!.*instruct)", re.IGNORECASE)
 _E5_PROMPTS: Mapping[str, str] = {"query": "query: ", "document": "passage: "}
 
 
-class SentenceTransformersEmbedder:
+class SentenceTransformersEmbedder(Embedder):
     """A loaded model of sentence-transformers. It embeds one batch at a time: its tokenizer is not thread-safe."""
 
     def __init__(self, model: Any, name: str, batch: int) -> None:
@@ -61,19 +68,16 @@ class SentenceTransformersEmbedder:
             ) from None
         return cls(loaded, name, batch)
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each text, with the model's prompt for documents."""
-        return embedded(texts, self.dimension, lambda cleaned: self._compute(cleaned, self._model.encode_document))
-
     def embed_question(self, text: str) -> Vectors | None:
         """Return the vector of a search query, with the model's prompt for queries."""
-        rows = embedded([text], self.dimension, lambda cleaned: self._compute(cleaned, self._model.encode_query))
+        rows = embedded([text], self.dimension, lambda cleaned: self._encoded(cleaned, self._model.encode_query))
         return question_of(rows)
 
-    def close(self) -> None:
-        """Do nothing; the memory is released with the embedder."""
+    def _compute(self, texts: list[str]) -> Vectors:
+        """Return a row for each text, with the model's prompt for documents."""
+        return self._encoded(texts, self._model.encode_document)
 
-    def _compute(self, texts: list[str], encode: Any) -> Vectors:
+    def _encoded(self, texts: list[str], encode: Any) -> Vectors:
         with self._one_at_a_time:
             try:
                 rows = encode(texts, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True)

@@ -5,14 +5,14 @@ The vector of a text is the mean of the vectors of its tokens (Miller 2024, http
 
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from store.embedders.embedder import EmbedderMisconfigured, Vectors, batches, embedded, question_of
+from store.embedders.embedder import Embedder, EmbedderMisconfigured, Vectors, batches
 
 CONFIG = "l2_supercat"
 DIMENSION = 256
@@ -24,7 +24,7 @@ class _Model(Protocol):
         """Return a row for each text, not normalised."""
 
 
-class WordLlamaEmbedder:
+class WordLlamaEmbedder(Embedder):
     """A loaded WordLlama model."""
 
     def __init__(self, model: _Model, digest: str, batch: int) -> None:
@@ -47,17 +47,6 @@ class WordLlamaEmbedder:
                 "the model of the package wordllama is missing; install the package again"
             ) from None
         return cls(model, digest, batch)
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each text."""
-        return embedded(texts, DIMENSION, self._compute)
-
-    def embed_question(self, text: str) -> Vectors | None:
-        """Return the vector of a search query."""
-        return question_of(self.embed([text]))
-
-    def close(self) -> None:
-        """Do nothing; there are no resources to release."""
 
     def _compute(self, texts: list[str]) -> Vectors:
         rows = np.empty((len(texts), DIMENSION), np.float32)
