@@ -18,7 +18,6 @@ from api.errors import ApiError
 from api.schemas.keys import NewKey, Role
 from runtime.state.ports import Clock
 from store.interface.errors import RowRefused, StoreError
-from store.interface.pages import Page
 from store.interface.rows import KeyRow
 from store.store import Store
 
@@ -175,10 +174,6 @@ class ApiKeys:
             if (known.row.tenant, known.row.user_id) == (tenant, user_id):
                 del self._cache[digest]
                 known.revoked.set()
-
-    async def page(self, tenant: str, limit: int, cursor: str | None) -> Page[KeyRow]:
-        """Return a page of a tenant's keys, the newest first, including revoked ones. Raises StoreError."""
-        return await self._store.keys.page(tenant, limit=limit, cursor=cursor)
 
     def _by_id(self, tenant: str) -> Mapping[str, KnownKey]:
         return {known.row.key_id: known for known in self._cache.values() if known.row.tenant == tenant}

@@ -5,9 +5,8 @@ from api.schemas.scripts import DraftText
 from runtime.state.ports import Clock
 from scripts.checks.check import is_id
 from store.interface.errors import DraftConflict, RowRefused
-from store.interface.pages import Page
 from store.interface.repositories.script_repository import ScriptRepository
-from store.interface.rows import DraftEntryRow, DraftRow
+from store.interface.rows import DraftRow
 
 
 class Drafts:
@@ -16,10 +15,6 @@ class Drafts:
     def __init__(self, rows: ScriptRepository, clock: Clock) -> None:
         self._rows = rows
         self._clock = clock
-
-    async def page(self, tenant: str, limit: int, cursor: str | None) -> Page[DraftEntryRow]:
-        """Return a page of drafts without their texts, the last saved first. Raises StoreError."""
-        return await self._rows.drafts(tenant, limit=limit, cursor=cursor)
 
     async def get(self, tenant: str, draft_id: str) -> DraftRow:
         """Return the draft of a script. Raises ApiError DRAFT_NOT_FOUND."""

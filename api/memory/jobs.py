@@ -12,7 +12,6 @@ from api.memory_errors import TooManyJobs
 from runtime.memory.forgetting import ForgetOptions, Policy
 from runtime.state.ports import Clock, Ids
 from store.interface.memory_rows import JobKind, JobRow, JobStatus, MemoryChange
-from store.interface.pages import Page
 from store.interface.repositories.memory_repository import MemoryRepository
 from store.interface.rows import JsonObject
 
@@ -52,7 +51,7 @@ class Jobs(Struct, frozen=True):
 
     async def submit(self, tenant: str, user_id: str, kind: JobKind, options: JobOptions) -> JobRow:
         """Store a job to be done soon, or return the same job if it is queued already. Raises TooManyJobs."""
-        unfinished = await self.unfinished(tenant, user_id)
+        unfinished = await self.store.unfinished_jobs(tenant, user_id, JOBS_MAX)
         fields: JsonObject = msgspec.to_builtins(options)
         for job in unfinished:
             if (job.status, job.kind, job.options) == ("queued", kind, fields):
@@ -73,14 +72,6 @@ class Jobs(Struct, frozen=True):
         await self._store_job(job)
         return job
 
-    async def unfinished(self, tenant: str, user_id: str) -> list[JobRow]:
-        """Return the unfinished jobs of a user, oldest first."""
-        return await self.store.unfinished_jobs(tenant, user_id, JOBS_MAX)
-
-    async def get(self, tenant: str, job_id: str) -> JobRow | None:
-        """Return a job, or None if there is none with this id."""
-        return await self.store.job(tenant, job_id)
-
     async def wait(self, job: JobRow, wait_s: float) -> JobRow:
         """Wait until a job is over, at most `wait_s`, and return its current state.
 
@@ -91,12 +82,8 @@ class Jobs(Struct, frozen=True):
         while not is_over(job) and loop.time() < ends:
             await asyncio.sleep(look_s)
             look_s = min(2 * look_s, LOOK_S_MAX)
-            job = await self.get(job.tenant, job.job_id) or job
+            job = await self.store.job(job.tenant, job.job_id) or job
         return job
-
-    async def page(self, tenant: str, user_id: str | None, limit: int, cursor: str | None) -> Page[JobRow]:
-        """Return a page of jobs, newest first. Raises CursorInvalid."""
-        return await self.store.jobs(tenant, user_id=user_id, limit=limit, cursor=cursor)
 
     async def run(self, job: JobRow) -> None:
         """Run a job to its end and store its progress. Raises the work's exceptions; the job then stays unfinished."""

@@ -17,7 +17,7 @@ import structlog
 from api.background import background
 from api.memory.cache import MemoryCache
 from api.memory.exclusive import Exclusive
-from api.memory.jobs import Jobs
+from api.memory.jobs import JOBS_MAX, Jobs
 from api.memory.loaded_memory import OwnerId
 from api.memory.maintenance import ConcurrentChange, Maintenance
 from runtime.state.ports import ModelFailed
@@ -193,7 +193,7 @@ class MaintenanceWorker:
 
     async def _do_jobs(self, owner: OwnerId) -> None:
         failed: Exception | None = None
-        for job in await self._jobs.unfinished(*owner):
+        for job in await self._store.unfinished_jobs(*owner, JOBS_MAX):
             try:
                 await self._jobs.run(job)
             except Exception as error:  # noqa: BLE001  # also a programming error: the job would be tried for ever

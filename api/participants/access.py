@@ -24,7 +24,6 @@ from api.sessions.session_cache import CachedSession
 from api.sessions.session_creation import SessionCreation, timezone_of
 from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner
 from store.interface.errors import IdTaken, RowRefused
-from store.interface.pages import Page
 from store.interface.participant_rows import ParticipantRow
 
 KNOWN_MAX = 10_000
@@ -230,12 +229,6 @@ class Participants:
         for revocation in list(self._revocations.values()):
             if revocation.link_id == link_id:
                 revocation.set()
-
-    async def page(
-        self, tenant: str, *, link_id: str | None, user_id: str | None, limit: int, cursor: str | None
-    ) -> Page[ParticipantRow]:
-        """Return a page of participants, the newest first. Raises StoreError."""
-        return await self._rows.page(tenant, link_id=link_id, user_id=user_id, limit=limit, cursor=cursor)
 
 
 def _creation_key(participant_id: str) -> str:

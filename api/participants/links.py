@@ -20,7 +20,6 @@ from runtime.state.program import Program
 from scripts.model.script import Locale
 from scripts.translations.localisation import table_for
 from store.interface.errors import IdTaken, RowRefused
-from store.interface.pages import Page
 from store.interface.participant_rows import LinkRow, ParticipantRow
 
 
@@ -82,10 +81,6 @@ class Links:
         except RowRefused as error:
             raise ApiError("LINKS_FULL", str(error)) from error
         return row
-
-    async def page(self, tenant: str, limit: int, cursor: str | None) -> Page[LinkRow]:
-        """Return a page of a tenant's links, the newest first, including revoked links. Raises StoreError."""
-        return await self._rows.links(tenant, limit=limit, cursor=cursor)
 
     async def get(self, tenant: str, link_id: str) -> LinkRow:
         """Return a link of a tenant. Raises ApiError LINK_NOT_FOUND."""

@@ -72,10 +72,6 @@ class Reviews:
             raise ApiError("REVIEW_NOT_FOUND", f"there is no review {review_id}")
         return row
 
-    async def page(self, tenant: str, limit: int, cursor: str | None) -> Page[ReviewRow]:
-        """Return a page of reviews, the newest first."""
-        return await self._rows.page(tenant, limit=limit, cursor=cursor)
-
     async def close(self, tenant: str, review_id: str) -> ReviewRow:
         """Close a review; without effect if it is closed. Raises ApiError REVIEW_NOT_FOUND."""
         await self._rows.close(tenant, review_id, self._clock())

@@ -13,7 +13,6 @@ from runtime.state.ports import Clock, Ids
 from store.analytics.reporting import report_named, statement
 from store.interface.analyst_rows import DashboardRow, SavedQueryRow, ScheduleRow, TileRow
 from store.interface.errors import QueryRefused, QueryStopped, ReportRefused, RowRefused
-from store.interface.pages import Page
 from store.store import Store
 
 ROWS_SHOWN_MAX = 200
@@ -30,10 +29,6 @@ class Dashboards:
         self._queries = queries
         self._clock = clock
         self._ids = ids
-
-    async def page(self, tenant: str, limit: int, cursor: str | None) -> Page[DashboardRow]:
-        """Return a page of dashboards, the last changed first."""
-        return await self._rows.dashboards(tenant, limit=limit, cursor=cursor)
 
     async def get(self, tenant: str, dashboard_id: str) -> DashboardRow:
         """Return a dashboard. Raises ApiError DASHBOARD_NOT_FOUND."""

@@ -19,7 +19,7 @@ _CREATED = [location("The URL of the dashboard.")]
 @get("/dashboards", summary="List dashboards")
 async def list_dashboards(request: ApiRequest, limit: Limit = 50, cursor: Cursor = None) -> DashboardList:
     """Return a page of dashboards, the last changed first."""
-    page = await request.services.dashboards.page(request.tenant, limit, cursor)
+    page = await request.services.store.analytics.dashboards(request.tenant, limit=limit, cursor=cursor)
     return DashboardList(data=list(map(dashboard_view, page.rows)), next_cursor=page.next)
 
 

@@ -15,7 +15,7 @@ _ETAG = ResponseHeader(
 @get("/drafts", summary="List drafts")
 async def list_drafts(request: ApiRequest, limit: Limit = 50, cursor: Cursor = None) -> DraftList:
     """Return a page of drafts without their texts, the last saved first."""
-    page = await request.services.drafts.page(request.tenant, limit, cursor)
+    page = await request.services.store.scripts.drafts(request.tenant, limit=limit, cursor=cursor)
     return DraftList(data=[DraftEntry.of(row) for row in page.rows], next_cursor=page.next)
 
 

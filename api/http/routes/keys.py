@@ -18,7 +18,7 @@ async def make_key(data: JSONBody[NewKey], request: ApiRequest) -> Response[KeyW
 @get("/keys", summary="List keys")
 async def list_keys(request: ApiRequest, limit: Limit = 50, cursor: Cursor = None) -> KeyList:
     """Return a page of keys, including revoked ones, the newest first."""
-    page = await request.services.keys.page(request.tenant, limit, cursor)
+    page = await request.services.store.keys.page(request.tenant, limit=limit, cursor=cursor)
     return KeyList(data=[KeyView.of(row) for row in page.rows], next_cursor=page.next)
 
 

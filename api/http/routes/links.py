@@ -26,7 +26,7 @@ async def create_link(data: JSONBody[NewLink], request: ApiRequest) -> Response[
 @get("/links", summary="List links")
 async def list_links(request: ApiRequest, limit: Limit = 50, cursor: Cursor = None) -> LinkList:
     """Return a page of links, including revoked ones, the newest first."""
-    page = await request.services.links.page(request.tenant, limit, cursor)
+    page = await request.services.store.participants.links(request.tenant, limit=limit, cursor=cursor)
     return LinkList(data=[LinkView.of(row) for row in page.rows], next_cursor=page.next)
 
 

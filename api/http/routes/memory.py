@@ -115,7 +115,8 @@ async def list_jobs(
     cursor: Cursor = None,
 ) -> JobList:
     """Return a page of jobs, the newest first."""
-    page = await request.services.memory_system.jobs.page(request.tenant, user_for(request, user_id), limit, cursor)
+    whose = user_for(request, user_id)
+    page = await request.services.store.memory.jobs(request.tenant, user_id=whose, limit=limit, cursor=cursor)
     return JobList(data=[job_view(job) for job in page.rows], next_cursor=page.next)
 
 
@@ -123,7 +124,7 @@ async def list_jobs(
 async def get_job(job_id: JobId, request: ApiRequest, prefer: Prefer = None) -> JobAnswer:
     """Return one job."""
     jobs = request.services.memory_system.jobs
-    job = await jobs.get(request.tenant, job_id)
+    job = await jobs.store.job(request.tenant, job_id)
     if job is None or request.principal.user_id not in {None, job.user_id}:
         raise ApiError("MEMORY_JOB_NOT_FOUND", "there is no such job", context={"jobId": job_id})
     return JobAnswer(job=job_view(await _wait_for(jobs, job, prefer)))

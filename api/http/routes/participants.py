@@ -66,7 +66,7 @@ async def list_participants(
     cursor: Cursor = None,
 ) -> ParticipantList:
     """Return a page of participants with their sessions, including revoked ones, the newest first."""
-    participants = request.services.participants
+    participants = request.services.store.participants
     page = await participants.page(request.tenant, link_id=link, user_id=user_id, limit=limit, cursor=cursor)
     return ParticipantList(data=[ParticipantView.of(row) for row in page.rows], next_cursor=page.next)
 

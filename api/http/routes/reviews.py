@@ -25,7 +25,7 @@ _CSV = "text/csv"
 @get("/reviews", summary="List reviews")
 async def list_reviews(request: ApiRequest, limit: Limit = 50, cursor: Cursor = None) -> ReviewList:
     """Return a page of reviews, the newest first."""
-    page = await request.services.reviews.page(request.tenant, limit, cursor)
+    page = await request.services.store.reviews.page(request.tenant, limit=limit, cursor=cursor)
     return ReviewList(data=[review_view(row) for row in page.rows], next_cursor=page.next)
 
 
