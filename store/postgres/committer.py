@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 import psycopg
 
-from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
+from store.interface.admission import NO_HEAD, Head, ProposedTurn, SessionId, UniqueKey, keys_of
 from store.interface.errors import RowRefused, StoreBusy, StoreError, TurnClaimed, TurnConflict, describe_error
 from store.interface.global_writes import global_writes
 from store.interface.rows import CallRow, UserVariableRow, is_uuid
@@ -105,6 +105,10 @@ class _Attempt:
         self._group = group
         self._number = number
         self._turns = [entry for entry in group if isinstance(entry, ProposedTurn)]
+        self._begun = [call for call in self._calls() if call.ended_at is None]
+        self._sessions = {turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)}
+        self._sessions.update((call.tenant, call.session_id) for call in self._begun)
+        """Those whose heads must not change meanwhile."""
 
     def run(self, *, is_unknown: bool) -> Sequence[StoreError | None]:
         """Commit what can be committed; raises what psycopg raises."""
@@ -112,11 +116,11 @@ class _Attempt:
         locked = self._locked_by_others(heads)
         committed, noted = (self._committed(), self._noted()) if is_unknown else (set(), set())
         keys = load_keys(self._connection, {key for turn in self._turns for key in keys_of(turn.session)})
-        refused = self._claim() | self._unknown_calls()
+        refused = self._claim(heads, locked) | self._unknown_calls()
         checked = TurnGroup(dict(heads), keys, self._number)
         outcomes: list[StoreError | None] = []
         for entry in self._group:
-            if isinstance(entry, ProposedTurn) and entry.session_id in locked:
+            if _session_of(entry) in locked:
                 outcomes.append(_SessionLocked("another server has locked the session"))
                 continue
             if isinstance(entry, ProposedTurn) and (entry.session_id, entry.turn.turn) in committed:
@@ -132,20 +136,20 @@ class _Attempt:
         return outcomes
 
     def _lock_heads(self) -> dict[SessionId, Head]:
-        sessions = sorted({turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)})
-        if not sessions:
+        if not self._sessions:
             return {}
         rows = self._connection.rows(
             f"""SELECT tenant, session_id::TEXT, turn, message_count, event_count FROM session_heads
             WHERE {OF_SESSION_IDS} ORDER BY tenant, session_id FOR UPDATE SKIP LOCKED""",  # noqa: S608
-            names_of(sessions),
+            names_of(sorted(self._sessions)),
         )
         return {(tenant, session_id): Head(*numbers) for tenant, session_id, *numbers in rows}
 
     def _locked_by_others(self, heads: dict[SessionId, Head]) -> set[SessionId]:
         """Return the sessions that exist and whose heads another transaction has locked."""
-        absent = sorted({turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)} - heads.keys())
-        if not any(turn.session is None for turn in self._turns if turn.session_id in absent):
+        absent = sorted(self._sessions - heads.keys())
+        is_new = all(turn.session is not None for turn in self._turns if turn.session_id in absent)
+        if is_new and all(call.turn == 0 for call in self._begun if _session_of(call) in absent):
             return set()
         rows = self._connection.rows(
             f"SELECT tenant, session_id::TEXT FROM session_heads WHERE {OF_SESSION_IDS}",  # noqa: S608
@@ -180,7 +184,7 @@ class _Attempt:
 
     def _unknown_calls(self) -> dict[int, StoreError]:
         """Return the errors of calls that have ended, and whose beginning was deleted with their session or user."""
-        begun = {call.call_id for call in self._calls() if call.ended_at is None}
+        begun = {call.call_id for call in self._begun}
         ended = [call for call in self._calls() if call.ended_at is not None and call.call_id not in begun]
         if not ended:
             return {}
@@ -192,20 +196,20 @@ class _Attempt:
         begun.update(call_id for (call_id,) in rows)
         return {id(call): TurnClaimed(call.session_id) for call in ended if call.call_id not in begun}
 
-    def _claim(self) -> dict[int, StoreError]:
-        """Claim the turns that begin a call; return the errors of calls and turns that another server has claimed."""
-        begun = [
-            entry
-            for entry in self._group
-            if isinstance(entry, CallRow) and entry.ended_at is None and is_uuid(entry.session_id)
+    def _claim(self, heads: dict[SessionId, Head], locked: set[SessionId]) -> dict[int, StoreError]:
+        """Claim the turns that begin a call; return the errors of calls and turns that another server has claimed.
+
+        A turn that another server has committed is not claimed: it would call a model in vain.
+        """
+        wanted = [
+            claims.Claim(call.tenant, call.session_id, call.turn)
+            for call in self._begun
+            if _session_of(call) not in locked and heads.get(_session_of(call), NO_HEAD).turn < call.turn
         ]
-        refused: dict[int, StoreError] = {}
-        if begun:
-            wanted = [claims.Claim(call.tenant, call.session_id, call.turn) for call in begun]
-            owned = claims.claim(self._connection, self._owner, wanted)
-            refused = {
-                id(call): TurnClaimed(call.session_id) for call in begun if (call.tenant, call.session_id) not in owned
-            }
+        owned = claims.claim(self._connection, self._owner, wanted) if wanted else set()
+        refused: dict[int, StoreError] = {
+            id(call): TurnClaimed(call.session_id) for call in self._begun if _session_of(call) not in owned
+        }
         settling = [turn for turn in self._turns if turn.calls_used is not None and is_uuid(turn.turn.session_id)]
         if settling:
             others = claims.claimed_by_others(self._connection, self._owner, [turn.session_id for turn in settling])
@@ -231,6 +235,10 @@ class _Attempt:
         if group.settlements:
             settle(self._connection, group.settlements)
             claims.end(self._connection, [(each.tenant, each.session_id) for each in group.settlements])
+
+
+def _session_of(entry: Entry) -> SessionId:
+    return entry.session_id if isinstance(entry, ProposedTurn) else (entry.tenant, entry.session_id)
 
 
 _OF_CALLS = f"{OF_SESSION_IDS} AND call_id = ANY($calls::TEXT[])"

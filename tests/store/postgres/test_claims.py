@@ -51,6 +51,18 @@ async def test_a_server_takes_over_an_expired_claim_and_the_first_cannot_commit(
     assert calls == {"a": False, "b": True}
 
 
+async def test_a_turn_that_was_committed_meanwhile_is_not_claimed(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    call = conversation.call("a")
+    await conversation.say(two)
+    with pytest.raises(TurnClaimed):
+        await one.turns.note_call(call)
+    await one.turns.note_call(conversation.call("b"))
+
+
 async def test_a_failed_turn_gives_up_its_claim(stores: tuple[Store, Store], conversation: Conversation) -> None:
     one, two = stores
     await conversation.create(one)
