@@ -95,7 +95,8 @@ test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
 # that only show what the routes answer
 GATE := tests/console --ignore tests/console/test_analytics.py --ignore tests/console/test_memory.py \
 	--ignore tests/console/test_operate.py tests/slow/test_kill_points.py tests/slow/test_server_kills.py \
-	tests/slow/test_simulated_crashes.py
+	tests/slow/test_simulated_crashes.py tests/slow/test_cut_connections.py tests/slow/test_calls_of_two_servers.py \
+	tests/slow/test_failover.py
 
 test-gate: test .venv/console console
 	TEST_EFFORT=0.1 $(PYTEST) -m 'slow or browser' $(GATE)
