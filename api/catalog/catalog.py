@@ -1,6 +1,9 @@
 """The script catalog of a server: stored by digest, found by id, prepared for running once."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid5
 
@@ -21,6 +24,7 @@ from scripts.model.script import Locale, Script
 from scripts.parse.folder import read_folder
 from scripts.parse.read_script import Mode, Reading, Source, read_script
 from scripts.translations.localisation import table_for
+from store.interface.errors import IdTaken, StoreBusy
 from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.rows import ScriptRow, ScriptStatus, ScriptTextRow
 from store.store import Store
@@ -28,6 +32,7 @@ from store.store import Store
 log = structlog.get_logger()
 
 PROGRAMS_MAX = 500
+ATTEMPTS_MAX = 20  # to add a version; each fails only if another server has added one
 NAMES_MAX = 200  # scripts whose ids are compared with one that does not exist
 NAMESPACE = UUID("6f1c2a52-6c55-4b7e-9d6e-0c1f7f3f7a11")
 PARSE_CODES = frozenset(
@@ -59,7 +64,7 @@ class Catalog:
         self._programs: LRUCache[tuple[str, str, str], _PreparedScript] = LRUCache(
             PROGRAMS_MAX
         )  # by tenant, digest and string table
-        self._saving = asyncio.Lock()  # two imports of one script must not both become version n
+        self._saving = asyncio.Lock()  # saves several attempts when two requests add a version of one script
 
     async def save(self, tenant: str, new: NewScript, mode: Mode) -> SavedScript:
         """Store a script, and publish it unless it is a draft. Raises ApiError if it cannot be run."""
@@ -68,14 +73,17 @@ class Catalog:
         if reading.script is None:
             raise unusable(reading.errors)
         async with self._saving:
-            versions = await self._store.scripts.versions(tenant, reading.script.id)
-            published = _published(versions)
-            if new.publish and published is not None and published.digest == reading.source.digest:
-                return SavedScript(published, reading, new=False)
-            if versions and versions[0].digest == reading.source.digest:
-                latest = await self._publish(versions, versions[0]) if new.publish else versions[0]
-                return SavedScript(latest, reading, new=False)
-            return await self._add_version(tenant, reading, reading.script, new, versions)
+            return await _until_added(partial(self._save, tenant, reading, reading.script, new))
+
+    async def _save(self, tenant: str, reading: Reading, script: Script, new: NewScript) -> SavedScript:
+        versions = await self._store.scripts.versions(tenant, script.id)
+        published = _published(versions)
+        if new.publish and published is not None and published.digest == reading.source.digest:
+            return SavedScript(published, reading, new=False)
+        if versions and versions[0].digest == reading.source.digest:
+            latest = await self._publish(versions, versions[0]) if new.publish else versions[0]
+            return SavedScript(latest, reading, new=False)
+        return await self._add_version(tenant, reading, script, new, versions)
 
     async def load_folder(self, tenant: str, folder: Path) -> list[SavedScript | Reading]:
         """Store every script of a folder; return the reading of one that cannot be run."""
@@ -99,21 +107,22 @@ class Catalog:
         not revert a later decision.
         """
         async with self._saving:
-            versions = await self._store.scripts.versions(tenant, script.id)
-            same = [row for row in versions if row.digest == reading.source.digest]
-            published = _published(versions)
-            if published is not None and published in same:
-                return SavedScript(published, reading, new=False)
-            if same and (same[0] is versions[0] or any(row.status == "archived" for row in same)):
-                return SavedScript(same[0], reading, new=False)
-            return await self._add_version(
-                tenant, reading, script, NewScript(yaml_content=reading.source.text), versions
-            )
+            return await _until_added(partial(self._publish_file, tenant, reading, script))
+
+    async def _publish_file(self, tenant: str, reading: Reading, script: Script) -> SavedScript:
+        versions = await self._store.scripts.versions(tenant, script.id)
+        same = [row for row in versions if row.digest == reading.source.digest]
+        published = _published(versions)
+        if published is not None and published in same:
+            return SavedScript(published, reading, new=False)
+        if same and (same[0] is versions[0] or any(row.status == "archived" for row in same)):
+            return SavedScript(same[0], reading, new=False)
+        return await self._add_version(tenant, reading, script, NewScript(yaml_content=reading.source.text), versions)
 
     async def _add_version(
         self, tenant: str, reading: Reading, script: Script, new: NewScript, versions: list[ScriptRow]
     ) -> SavedScript:
-        """Add a version; description fields that it lacks are those of the latest of the `versions`."""
+        """Add a version; description fields that it lacks are those of the latest of the `versions`. Raises IdTaken."""
         latest = versions[0] if versions else None
         now, digest = self._clock(), reading.source.digest
         row = ScriptRow(
@@ -291,6 +300,14 @@ class Catalog:
         if text is None:
             raise ApiError("SCRIPT_NOT_FOUND", "the script's text is not in the database")
         return await asyncio.to_thread(read_script, Source(text.text, "", text.files), "compat")
+
+
+async def _until_added(save: Callable[[], Awaitable[SavedScript]]) -> SavedScript:
+    """Save a script; again if another server has meanwhile added the version of the same number. Raises StoreBusy."""
+    for _ in range(ATTEMPTS_MAX):
+        with suppress(IdTaken):
+            return await save()
+    raise StoreBusy("other servers add versions of the script at the same time")
 
 
 def _published(versions: list[ScriptRow]) -> ScriptRow | None:

@@ -2,9 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
+from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET
@@ -123,7 +124,7 @@ class WebhookRegistry:
         """Return a webhook. Raises ApiError WEBHOOK_NOT_FOUND."""
         entry = self.by_tenant.get(tenant, {}).get(webhook_id)
         if entry is None:
-            raise ApiError("WEBHOOK_NOT_FOUND", "Webhook not found", context={"webhookId": webhook_id})
+            raise _not_found(webhook_id)
         return entry[0]
 
     def active_one(self, tenant: str, webhook_id: str) -> WebhookRow | None:
@@ -153,53 +154,58 @@ class WebhookRegistry:
         async with self._changing:
             if len(self.by_tenant.get(tenant, {})) >= self._max:
                 raise ApiError("WEBHOOKS_FULL", f"there are {self._max} webhooks already")
-            return await self._save(
-                WebhookRow(
-                    tenant=tenant,
-                    webhook_id=self._ids(),
-                    url=new.url,
-                    events=new.events,
-                    description=new.description,
-                    status="active",
-                    secret_id=self._ids(),
-                    created_at=now,
-                    updated_at=now,
-                )
+            webhook = WebhookRow(
+                tenant=tenant,
+                webhook_id=self._ids(),
+                url=new.url,
+                events=new.events,
+                description=new.description,
+                status="active",
+                secret_id=self._ids(),
+                created_at=now,
+                updated_at=now,
             )
+            await self._store.delivery.add_webhook(webhook)
+            return self._cache_webhook(webhook)
 
     async def change(self, tenant: str, webhook_id: str, changed: WebhookPatch) -> WebhookRow:
         """Change the URL, events or status of a webhook. Raises ApiError."""
         fields = {name: value for name, value in msgspec.structs.asdict(changed).items() if value is not UNSET}
+        now = self._clock()
+
+        def apply(webhook: WebhookRow) -> WebhookRow:
+            reason: dict[str, Any] = {}
+            if fields.get("status", webhook.status) != webhook.status:
+                reason = {"paused_because": "asked" if fields["status"] == "paused" else None, "failing_since": None}
+            return msgspec.structs.replace(webhook, updated_at=now, **fields, **reason)
+
         async with self._changing:
-            known = self.find(tenant, webhook_id)
-            if fields.get("status", known.status) != known.status:
-                fields |= {"paused_because": "asked" if fields["status"] == "paused" else None, "failing_since": None}
-            webhook = msgspec.structs.replace(known, updated_at=self._clock(), **fields)
-            self._check(webhook.url, webhook.events)
-            return await self._save(webhook)
+            wanted = apply(self.find(tenant, webhook_id))
+            self._check(wanted.url, wanted.events)
+            return await self._change(tenant, webhook_id, apply)
 
     async def rotate(self, tenant: str, webhook_id: str) -> WebhookRow:
         """Give a webhook a new secret; the previous one still signs for a day. Raises ApiError."""
-        async with self._changing:
-            known, now = self.find(tenant, webhook_id), self._clock()
-            return await self._save(
-                msgspec.structs.replace(
-                    known,
-                    secret_id=self._ids(),
-                    old_secret_id=known.secret_id,
-                    old_secret_until=now + timedelta(seconds=OVERLAP_S),
-                    updated_at=now,
-                )
+        now, secret_id = self._clock(), self._ids()
+
+        def renew(webhook: WebhookRow) -> WebhookRow:
+            return msgspec.structs.replace(
+                webhook,
+                secret_id=secret_id,
+                old_secret_id=webhook.secret_id,
+                old_secret_until=now + timedelta(seconds=OVERLAP_S),
+                updated_at=now,
             )
+
+        async with self._changing:
+            return await self._change(tenant, webhook_id, renew)
 
     async def remove(self, tenant: str, webhook_id: str) -> None:
         """Delete a webhook and its deliveries. Raises ApiError."""
         async with self._changing:
             self.find(tenant, webhook_id)
             await self._store.delivery.remove_webhook(tenant, webhook_id)
-            del self.by_tenant[tenant][webhook_id]
-            if not self.by_tenant[tenant]:
-                del self.by_tenant[tenant]
+            self._drop(tenant, webhook_id)
 
     async def note_health(self, tenant: str, webhook_id: str, health: Health) -> None:
         """Record the health of a webhook. Pause one whose URL is gone or that has failed for a whole day; skip one that
@@ -207,13 +213,13 @@ class WebhookRegistry:
         """
         if health == "well" and self._failing_since(tenant, webhook_id) is None:  # the usual case
             return
+        now = self._clock()
         async with self._changing:
             known, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
-            if known is None or known.status == "paused":
+            if known is None or _after(known, health, now) == known:
                 return
-            updated = _after(known, health, self._clock())
-            if updated != known:
-                await self._save(updated)
+            with suppress(ApiError):  # another server has deleted it
+                await self._change(tenant, webhook_id, lambda webhook: _after(webhook, health, now))
 
     def _failing_since(self, tenant: str, webhook_id: str) -> datetime | None:
         known, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
@@ -235,17 +241,33 @@ class WebhookRegistry:
         if errors:
             raise ApiError("REQUEST_INVALID", errors[0].message, details=errors)
 
-    async def _save(self, webhook: WebhookRow) -> WebhookRow:
-        await self._store.delivery.save_webhook(webhook)
-        self._cache_webhook(webhook)
+    async def _change(self, tenant: str, webhook_id: str, change: Callable[[WebhookRow], WebhookRow]) -> WebhookRow:
+        """Change the row of a webhook, whatever other servers have changed in it. Raises ApiError WEBHOOK_NOT_FOUND."""
+        webhook = await self._store.delivery.change_webhook(tenant, webhook_id, change)
+        if webhook is None:
+            self._drop(tenant, webhook_id)
+            raise _not_found(webhook_id)
+        return self._cache_webhook(webhook)
+
+    def _cache_webhook(self, webhook: WebhookRow) -> WebhookRow:
+        self.by_tenant.setdefault(webhook.tenant, {})[webhook.webhook_id] = (webhook, matcher(webhook.events))
         self.news.set()
         return webhook
 
-    def _cache_webhook(self, webhook: WebhookRow) -> None:
-        self.by_tenant.setdefault(webhook.tenant, {})[webhook.webhook_id] = (webhook, matcher(webhook.events))
+    def _drop(self, tenant: str, webhook_id: str) -> None:
+        of_tenant = self.by_tenant.get(tenant, {})
+        of_tenant.pop(webhook_id, None)
+        if not of_tenant:
+            self.by_tenant.pop(tenant, None)
+
+
+def _not_found(webhook_id: str) -> ApiError:
+    return ApiError("WEBHOOK_NOT_FOUND", "Webhook not found", context={"webhookId": webhook_id})
 
 
 def _after(webhook: WebhookRow, health: Health, now: datetime) -> WebhookRow:
+    if webhook.status == "paused":
+        return webhook
     if health == "well":
         return msgspec.structs.replace(webhook, failing_since=None)
     since = webhook.failing_since or now

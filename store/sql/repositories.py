@@ -122,7 +122,8 @@ class Scripts(Repository[C]):
 class Delivery(Repository[C]):
     """Store and read webhooks and deliveries."""
 
-    save_webhook = writes(webhooks.save_webhook)
+    add_webhook = writes(webhooks.add_webhook)
+    change_webhook = writes(webhooks.change_webhook)
     remove_webhook = writes(webhooks.remove_webhook)
     note_attempts = writes(webhooks.note_attempts)
     replay = writes(webhooks.replay_deliveries)

@@ -5,20 +5,20 @@ from datetime import datetime
 
 import msgspec
 
+from store.interface.errors import IdTaken
 from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.pages import Page, bounded
 from store.interface.rows import ScriptRow, ScriptStatus, ScriptTextRow
-from store.sql.connection import Connection, Parameters, fetch_one, fetch_page
+from store.sql.connection import Connection, Parameters, exists, fetch_one, fetch_page
 
 _VERSIONS = "SELECT * FROM scripts WHERE tenant = $tenant"
 
 
 def save_script(connection: Connection, script: ScriptRow, text: ScriptTextRow) -> None:
-    """Add a version, or replace its row; add its text unless it exists. Within a transaction."""
-    connection.change(
-        "DELETE FROM scripts WHERE tenant = $tenant AND script_uuid = $script_uuid AND version = $version",
-        {"tenant": script.tenant, "script_uuid": script.script_uuid, "version": script.version},
-    )
+    """Add a version; add its text unless it exists. Raises IdTaken. Within a transaction."""
+    number: Parameters = {"tenant": script.tenant, "script_uuid": script.script_uuid, "version": script.version}
+    if exists(connection, "scripts", "tenant = $tenant AND script_uuid = $script_uuid AND version = $version", number):
+        raise IdTaken(f"script {script.script_id} has a version {script.version} already")
     connection.insert("scripts", [script])
     if script_text(connection, text.tenant, text.digest) is None:
         connection.insert("script_texts", [text])

@@ -32,15 +32,21 @@ def creation_by_key(connection: Connection, tenant: str, idempotency_key: str) -
     return _start(connection, "idempotency_key = $key", {"tenant": tenant, "key": idempotency_key})
 
 
-def label(connection: Connection, tenant: str, session_id: str, key: str | None, metadata: JsonObject) -> None:
-    """Set the key and the metadata of a session, unless it is redacted. Raises KeyTaken, RowRefused."""
+def label(connection: Connection, before: SessionRow, key: str | None, metadata: JsonObject) -> bool:
+    """Set the key and the metadata of a session; return false if they are no longer those of `before`, or the session
+    is redacted or deleted. Raises KeyTaken, RowRefused. Within a transaction.
+    """
+    tenant, session_id = before.tenant, before.session_id
+    now = session_start(connection, tenant, session_id)
+    if now is None or now.redacted_at is not None or (now.key, now.metadata) != (before.key, before.metadata):
+        return False
     require_free(connection, tenant, "key", key, session_id)
     connection.change(
-        f"""UPDATE session_starts SET key = $key, metadata = $metadata::JSON
-        WHERE {OF_SESSION} AND redacted_at IS NULL""",  # noqa: S608
+        f"UPDATE session_starts SET key = $key, metadata = $metadata::JSON WHERE {OF_SESSION}",  # noqa: S608
         {**of_session(tenant, session_id), "key": key, "metadata": encode(metadata).decode()},
     )
     connection.note_change(tenant, [as_uuid(session_id)])
+    return True
 
 
 def require_free(connection: Connection, tenant: str, field: str, value: str | None, session_id: str = "") -> None:

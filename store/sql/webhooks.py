@@ -1,6 +1,6 @@
 """Webhooks and their deliveries: which are due, the results of attempts, and how long they are stored."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -38,10 +38,27 @@ def webhooks_of_all(connection: Connection) -> list[WebhookRow]:
     )
 
 
-def save_webhook(connection: Connection, webhook: WebhookRow) -> None:
-    """Add a webhook, or replace its row. Within a transaction."""
-    _delete(connection, "webhooks", webhook.tenant, webhook.webhook_id)
+def add_webhook(connection: Connection, webhook: WebhookRow) -> None:
+    """Add a webhook. Within a transaction."""
     connection.insert("webhooks", [webhook])
+
+
+def change_webhook(
+    connection: Connection, tenant: str, webhook_id: str, change: Callable[[WebhookRow], WebhookRow]
+) -> WebhookRow | None:
+    """Replace a webhook by what `change` returns of its row; return the new row, or None if there is no such webhook.
+
+    Within a transaction, so that no change of another server is undone.
+    """
+    which = {"tenant": tenant, "webhook_id": as_uuid(webhook_id)}
+    before = fetch_one(connection, WebhookRow, f"SELECT * FROM webhooks WHERE {_OF_WEBHOOK}", which)  # noqa: S608
+    if before is None:
+        return None
+    changed = change(before)
+    if changed != before:
+        _delete(connection, "webhooks", tenant, webhook_id)
+        connection.insert("webhooks", [changed])
+    return changed
 
 
 def remove_webhook(connection: Connection, tenant: str, webhook_id: str) -> None:

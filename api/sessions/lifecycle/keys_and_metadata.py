@@ -9,8 +9,9 @@ from api.sessions.row_mapping import FORKED_FROM
 from api.sessions.session_cache import CachedSession, SessionLocks, require_not_redacted
 from api.sessions.session_creation import SessionCreation
 from api.sessions.turn_runner import Preconditions, TurnRunner, values_of
-from store.interface.errors import KeyTaken
+from store.interface.errors import KeyTaken, StoreBusy
 
+ATTEMPTS_MAX = 20  # to change a session; each fails only if another server has changed it
 WAITING_MAX = 1_000  # requests for one key, or about one session
 
 
@@ -62,24 +63,31 @@ class Labels:
     async def _label(self, tenant: str, session_id: str, new: NewLabels) -> CachedSession:
         if FORKED_FROM in new.metadata:
             raise ApiError("REQUEST_INVALID", f"metadata: `{FORKED_FROM}` is the origin of a fork and cannot change")
-        require_not_redacted((await self._chat.session(tenant, session_id)).session)
         async with self._changes.hold((tenant, session_id), queue=True):  # not the session's lock: turns continue
-            session = await self._store.sessions.start(tenant, session_id)
-            if session is None:
-                raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
-            if new.key is not None and session.key not in {None, new.key}:
-                message = "the session has a key already, which cannot be changed"
-                raise ApiError("INTERVENTION_REFUSED", message, context={"sessionId": session_id})
-            key, metadata = new.key or session.key, apply_patch(session.metadata, new.metadata)
-            if (key, metadata) != (session.key, session.metadata):
-                try:
-                    await self._store.sessions.label(tenant, session_id, key, metadata)
-                except KeyTaken as error:
-                    raise key_exists(error) from error
-                self._chat.update_cached_metadata(tenant, session_id, key, metadata)
-        cached = await self._chat.session(tenant, session_id)
-        require_not_redacted(cached.session)  # it may have been redacted while this waited for the lock
-        return cached
+            for _ in range(ATTEMPTS_MAX):
+                if await self._try_label(tenant, session_id, new):
+                    return await self._chat.session(tenant, session_id)
+        raise StoreBusy("other servers change the metadata of the session at the same time")
+
+    async def _try_label(self, tenant: str, session_id: str, new: NewLabels) -> bool:
+        """Return false if the session was changed between the read and the write, on another server."""
+        session = await self._store.sessions.start(tenant, session_id)
+        if session is None:
+            raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+        require_not_redacted(session)
+        if new.key is not None and session.key not in {None, new.key}:
+            message = "the session has a key already, which cannot be changed"
+            raise ApiError("INTERVENTION_REFUSED", message, context={"sessionId": session_id})
+        key, metadata = new.key or session.key, apply_patch(session.metadata, new.metadata)
+        if (key, metadata) == (session.key, session.metadata):
+            return True
+        try:
+            is_set = await self._store.sessions.label(session, key, metadata)
+        except KeyTaken as error:
+            raise key_exists(error) from error
+        if is_set:
+            self._chat.update_cached_metadata(tenant, session_id, key, metadata)
+        return is_set
 
 
 def apply_patch(metadata: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

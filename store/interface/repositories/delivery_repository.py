@@ -1,6 +1,6 @@
 """Webhooks and the deliveries to them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -19,8 +19,15 @@ from store.interface.webhook_rows import (
 class DeliveryRepository(Protocol):
     """Store and read webhooks and deliveries."""
 
-    async def save_webhook(self, webhook: WebhookRow) -> None:
-        """Add a webhook, or replace its row."""
+    async def add_webhook(self, webhook: WebhookRow) -> None:
+        """Add a webhook."""
+
+    async def change_webhook(
+        self, tenant: str, webhook_id: str, change: Callable[[WebhookRow], WebhookRow]
+    ) -> WebhookRow | None:
+        """Replace a webhook by what `change` returns of its row; return the new row, or None if there is no such
+        webhook. `change` raises nothing and may run again.
+        """
 
     async def remove_webhook(self, tenant: str, webhook_id: str) -> None:
         """Delete a webhook and its deliveries."""

@@ -13,7 +13,7 @@ class ScriptRepository(Protocol):
     """Store and read scripts. Every method concerns one tenant."""
 
     async def save(self, script: ScriptRow, text: ScriptTextRow) -> None:
-        """Add a version of a script, or replace its row. A stored text is never changed."""
+        """Add a version of a script, and its text unless it is stored. Raises IdTaken if it has this version."""
 
     async def set_statuses(
         self, tenant: str, script_uuid: str, statuses: Mapping[int, ScriptStatus], at: datetime

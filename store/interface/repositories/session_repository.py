@@ -72,8 +72,10 @@ class SessionRepository(Protocol):
         Raises KeyTaken, or RowRefused if there is no such turn.
         """
 
-    async def label(self, tenant: str, session_id: str, key: str | None, metadata: JsonObject) -> None:
-        """Set the key and the metadata of a session. Raises KeyTaken, RowRefused."""
+    async def label(self, before: SessionRow, key: str | None, metadata: JsonObject) -> bool:
+        """Set the key and the metadata of a session; return false if they are no longer those of `before`, or the
+        session is redacted or deleted. Raises KeyTaken, RowRefused.
+        """
 
     async def import_session(self, whole: SessionDocument, *, replaces: bool = False) -> None:
         """Add a session with all its rows, atomically; with `replaces`, replace an existing session with the same id.

@@ -21,6 +21,15 @@ from tests.support.api_client import OPERATOR_KEY, ApiClient
 from tests.support.webhook_receiver import Receiver
 
 SOON_S = 15.0
+TALK = """
+script: talk
+phases:
+  - phase: main
+    topics:
+      - topic: talk
+        actions:
+          - {{ask: "Question {}?", id: asks}}
+"""
 
 
 @asynccontextmanager
@@ -98,6 +107,24 @@ async def test_what_changes_on_one_server_is_read_on_the_other(servers: list[Api
     assert (await one.delete(f"/api/sessions/{session_id}")).status_code in {200, 204}
     assert (await two.get(f"/api/sessions/{session_id}")).status_code == 404
     assert (await say(two, session_id, "Ana")).status_code == 404
+
+
+async def test_versions_of_a_script_that_are_published_at_once_are_all_stored(servers: list[ApiClient]) -> None:
+    texts = [TALK.format(number) for number in range(6)]
+    saved = await asyncio.gather(*(servers[n % 2].publish_script(text) for n, text in enumerate(texts)))
+    assert sorted(each["version"] for each in saved) == list(range(1, 7))
+    versions = await servers[0].read("/api/scripts/talk/versions")
+    assert len({row["digest"] for row in versions["data"]}) == len(texts)
+    same = await asyncio.gather(*(api.publish_script(TALK.format("again")) for api in servers))
+    assert [each["version"] for each in same] == [7, 7]
+
+
+async def test_metadata_that_two_servers_set_at_once_is_merged(servers: list[ApiClient]) -> None:
+    path = f"/api/sessions/{await begin(servers[0])}"
+    wanted = {f"field{number}": number for number in range(10)}
+    changes = [servers[number % 2].patch(path, json={"metadata": {name: number}}) for number, name in enumerate(wanted)]
+    assert {answer.status_code for answer in await asyncio.gather(*changes)} == {200}
+    assert [(await api.get(path)).json()["metadata"] for api in servers] == [wanted, wanted]
 
 
 async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from api.schemas.webhooks import NewWebhook
+from api.errors import ApiError
+from api.schemas.webhooks import NewWebhook, WebhookPatch
 from api.settings import Settings, SettingsInvalid, load_settings
 from api.webhooks.dispatcher import Backoff, delay_s
 from api.webhooks.keyring import Keyring
@@ -264,6 +265,31 @@ async def test_after_a_day_of_failures_only_a_webhook_is_paused(tmp_path: Path) 
     assert (paused.status, paused.paused_because) == ("paused", "failing")
     assert webhooks.active() == {}
     assert (await note("well", 47)) == paused  # what was under way then
+    await store.close()
+
+
+async def test_what_another_server_has_changed_in_a_webhook_is_not_undone(tmp_path: Path) -> None:
+    store, ids = open_store(tmp_path), (f"00000000-0000-4000-8000-{number:012}" for number in itertools.count())
+    one, two = (
+        WebhookRegistry(store, Settings(data=tmp_path), rules_of(), lambda: NOW, lambda: next(ids)) for _ in range(2)
+    )
+    made = await one.create("clinic", NewWebhook(url="https://example.org/", events=["*"]))
+    await two.load()
+    await two.change("clinic", made.webhook_id, WebhookPatch(url="https://example.org/new"))
+    await one.note_health("clinic", made.webhook_id, "failing")
+    await two.change("clinic", made.webhook_id, WebhookPatch(description="appointments"))
+    renewed = [await each.rotate("clinic", made.webhook_id) for each in (one, two)]
+    assert renewed[1].old_secret_id == renewed[0].secret_id
+    (found,) = await store.delivery.webhooks_of_all()
+    assert (found.url, found.description, found.failing_since) == ("https://example.org/new", "appointments", NOW)
+    await two.change("clinic", made.webhook_id, WebhookPatch(status="paused"))
+    await one.note_health("clinic", made.webhook_id, "gone")
+    (found,) = await store.delivery.webhooks_of_all()
+    assert found.paused_because == "asked"
+    await two.remove("clinic", made.webhook_id)
+    with pytest.raises(ApiError, match="not found"):
+        await one.rotate("clinic", made.webhook_id)
+    assert await store.delivery.webhooks_of_all() == one.of("clinic") == []
     await store.close()
 
 

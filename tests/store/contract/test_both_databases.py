@@ -93,7 +93,7 @@ class Work:
         talk = self.talk()
         if talk is not None:
             key, metadata = self.random.choice([None, "a", "c"]), {"ward": self.random.choice("xy"), "n": 1}
-            await self.both(lambda store: store.sessions.label(TENANT, talk.session_id, key, metadata))
+            await self.both(lambda store: _label(store, talk.session_id, key, metadata))
 
     async def delete(self) -> None:
         talk = self.talk()
@@ -154,6 +154,11 @@ class Work:
                 lambda store, of=of: store.timers.page(TENANT, session_id=of[1]),
             ):
                 await self.both(read)
+
+
+async def _label(store: Store, session_id: str, key: str | None, metadata: dict[str, Any]) -> bool:
+    before = await store.sessions.start(TENANT, session_id)
+    return before is not None and await store.sessions.label(before, key, metadata)
 
 
 @pytest.mark.timeout(300)

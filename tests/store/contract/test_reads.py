@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.duckdb import readers
-from store.interface.errors import CursorInvalid, ReadTimedOut
+from store.interface.errors import CursorInvalid, IdTaken, ReadTimedOut
 from store.interface.list_rows import ScriptChanges, ScriptFilter, SearchFilter, SessionFilter
 from store.interface.repositories.delivery_repository import DeliveryRepository
 from store.interface.repositories.key_repository import KeyRepository
@@ -194,7 +194,7 @@ async def test_a_made_up_cursor_is_refused(store: Store, cursor) -> None:
         await store.scripts.page("clinic", cursor=cursor)
 
 
-async def test_scripts_are_listed_found_and_replaced(store: Store) -> None:
+async def test_scripts_are_listed_and_found_and_no_version_is_replaced(store: Store) -> None:
     later = MOMENT + timedelta(days=1)
     await store.scripts.save(script_of(), text_of())
     await store.scripts.save(
@@ -228,8 +228,11 @@ async def test_scripts_are_listed_found_and_replaced(store: Store) -> None:
     assert await store.scripts.get("clinic", "script-1", 1) == script_of()
     assert [row.version for row in await store.scripts.versions("clinic", "script-1")] == [2, 1]
     assert (await store.scripts.latest_published("clinic", "intake")).version == 1
-    await store.scripts.save(script_of(version=2, digest="d2"), text_of(digest="d2", text="never replaces a text"))
-    assert (await store.scripts.latest_published("clinic", "intake")).version == 2
+    with pytest.raises(IdTaken):
+        await store.scripts.save(script_of(version=2, digest="d3"), text_of(digest="d3"))
+    assert (await store.scripts.get("clinic", "script-1", 2)).digest == "d2"
+    await store.scripts.save(script_of(version=3, digest="d2"), text_of(digest="d2", text="never replaces a text"))
+    assert (await store.scripts.latest_published("clinic", "intake")).version == 3
     assert (await store.scripts.text("clinic", "d2")).text == "two"
     assert await store.scripts.text("clinic", "digest") == text_of()
 
@@ -314,7 +317,8 @@ REPOSITORIES = {
     "maintenance": MaintenanceRepository,
 }
 WRITES = {"turns.commit", "turns.note_call", "scripts.save", "turns.save_failure"} | {
-    "delivery.save_webhook",
+    "delivery.add_webhook",
+    "delivery.change_webhook",
     "delivery.remove_webhook",
     "delivery.note_attempts",
     "delivery.replay",

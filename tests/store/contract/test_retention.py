@@ -204,7 +204,9 @@ async def test_a_copy_of_a_dropped_session_is_marked_and_cannot_be_named(store: 
     copied = await store.sessions.start(TENANT, copy)
     assert copied is not None
     assert copied.redacted_at == now
-    await store.sessions.label(TENANT, talk.session_id, "a key", {"title": "a title"})
+    before = await store.sessions.start(TENANT, talk.session_id)
+    assert before is not None
+    assert not await store.sessions.label(before, "a key", {"title": "a title"})
     start = await store.sessions.start(TENANT, talk.session_id)
     assert start is not None
     assert (start.key, "title" in start.metadata) == (None, False)

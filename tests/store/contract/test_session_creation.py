@@ -86,16 +86,27 @@ async def test_a_fork_that_is_refused_leaves_nothing(tmp_path: Path, changes, re
 async def test_of_two_sessions_that_want_a_key_one_gets_it(store: Store) -> None:
     one, two = Conversation(), Conversation()
     await asyncio.gather(one.create(store), two.create(store))
-    wanted = [store.sessions.label("clinic", each.session_id, "k", {"n": 1}) for each in (one, two)]
+    wanted = [store.sessions.label(each.session(), "k", {"n": 1}) for each in (one, two)]
     outcomes = await asyncio.gather(*wanted, store.sessions.fork(fork_of(one, 0, key="k")), return_exceptions=True)
-    assert Counter(type(outcome) for outcome in outcomes) == {type(None): 1, KeyTaken: 2}
+    assert Counter(type(outcome) for outcome in outcomes)[KeyTaken] == 2
     winner = (await store.sessions.by_key("clinic", "k")).session_id
     for loser in {one.session_id, two.session_id} - {winner}:
         assert (await store.sessions.start("clinic", loser)).metadata == {}
-    await store.sessions.label("clinic", winner, "k", {"n": 2})
-    assert (await store.sessions.head("clinic", winner)).metadata == {"n": 2}
-    await store.sessions.label("other", winner, None, {})  # no session of this tenant
-    assert (await store.sessions.head("clinic", winner)).metadata == {"n": 2}
+
+
+async def test_of_two_changes_of_metadata_at_once_the_second_is_refused(
+    store: Store, conversation: Conversation
+) -> None:
+    await conversation.create(store)
+    before = conversation.session()
+    changes = [store.sessions.label(before, "k", {"n": n}) for n in range(2)]
+    assert sorted(await asyncio.gather(*changes)) == [False, True]
+    now = await store.sessions.start("clinic", conversation.session_id)
+    assert await store.sessions.label(now, "k", {"n": 2})
+    assert (await store.sessions.head("clinic", conversation.session_id)).metadata == {"n": 2}
+    stranger = msgspec.structs.replace(now, tenant="other", metadata={"n": 2})
+    assert not await store.sessions.label(stranger, None, {})
+    assert (await store.sessions.head("clinic", conversation.session_id)).metadata == {"n": 2}
 
 
 async def test_the_place_of_a_message_of_the_users(store: Store, conversation: Conversation) -> None:

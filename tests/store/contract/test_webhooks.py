@@ -61,10 +61,11 @@ async def test_webhooks_are_read_as_they_were_written(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     first = webhook_of(old_secret_id=OTHER, old_secret_until=MOMENT)
     second = webhook_of(webhook_id=OTHER, tenant="school", created_at=MOMENT + timedelta(seconds=1))
-    await store.delivery.save_webhook(first)
-    await store.delivery.save_webhook(second)
+    await store.delivery.add_webhook(first)
+    await store.delivery.add_webhook(second)
     changed = msgspec.structs.replace(first, status="paused", paused_because="failing", failing_since=MOMENT)
-    await store.delivery.save_webhook(changed)
+    assert await store.delivery.change_webhook("clinic", first.webhook_id, lambda _: changed) == changed
+    assert await store.delivery.change_webhook("other", first.webhook_id, lambda row: row) is None
     await store.close()
     store = open_store(tmp_path)
     assert await store.delivery.webhooks_of_all() == [changed, second]
@@ -149,7 +150,7 @@ async def test_dead_ones_are_replayed_and_no_others(store: Store, conversation: 
 
 
 async def test_too_many_that_wait_are_given_up_the_oldest_first(store: Store, conversation: Conversation) -> None:
-    await store.delivery.save_webhook(webhook_of())
+    await store.delivery.add_webhook(webhook_of())
     deliveries = await said(store, conversation, 6)
     await store.delivery.tidy(DeliveryBounds(4, 10, MOMENT - timedelta(days=1)), MOMENT)
     assert (await delivery_numbers(store, "dead"), await delivery_numbers(store, "pending")) == ([1, 2], [3, 4, 5, 6])
@@ -160,7 +161,7 @@ async def test_too_many_that_wait_are_given_up_the_oldest_first(store: Store, co
 async def test_what_is_settled_goes_after_its_time_and_beyond_its_number(
     store: Store, conversation: Conversation
 ) -> None:
-    await store.delivery.save_webhook(webhook_of())
+    await store.delivery.add_webhook(webhook_of())
     deliveries = await said(store, conversation, 6)
     await store.delivery.note_attempts([attempt(each) for each in deliveries[:3]])
     day_after = MOMENT + timedelta(days=1)
@@ -173,8 +174,8 @@ async def test_what_is_settled_goes_after_its_time_and_beyond_its_number(
 
 
 async def test_with_a_webhook_go_its_delivery_numbers(store: Store, conversation: Conversation) -> None:
-    await store.delivery.save_webhook(webhook_of())
-    await store.delivery.save_webhook(webhook_of(webhook_id=OTHER))
+    await store.delivery.add_webhook(webhook_of())
+    await store.delivery.add_webhook(webhook_of(webhook_id=OTHER))
     await said(store, conversation, 2)
     await store.delivery.remove_webhook("school", webhook_of().webhook_id)
     assert await delivery_numbers(store) == [1, 2]

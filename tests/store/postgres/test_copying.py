@@ -36,7 +36,7 @@ async def fill(folder: Path) -> list[Conversation]:
     await talks[0].ask(store, "open")
     await store.scripts.save(script_of(), text_of(text="phases: []  # 睡眠"))
     await store.keys.add(key_of())
-    await store.delivery.save_webhook(webhook_of())
+    await store.delivery.add_webhook(webhook_of())
     await store.timers.replace("clinic", talks[1].session_id, [timer_of("clinic", "user 1", talks[1].session_id)])
     await store.memory.change(memory_of("clinic", "user 2", talks[2].session_id, "pear", 7))
     await store.close()

@@ -62,7 +62,7 @@ async def test_groups_of_opposite_order_do_not_wait_for_each_other(stores: tuple
 
 async def test_due_rows_are_taken_by_one_server_and_again_after_their_lease(stores: tuple[Store, Store]) -> None:
     one, _ = stores
-    await one.delivery.save_webhook(webhook_of())
+    await one.delivery.add_webhook(webhook_of())
     talks = [Conversation() for _ in range(20)]
     for talk in talks:
         await talk.create(one)
