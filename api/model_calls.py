@@ -57,6 +57,11 @@ class RecordedCalls:
             if oldest.purpose != TOOL_PURPOSE:
                 self._dropped = added(self._dropped, usage_of(oldest))
 
+    @property
+    def journaled(self) -> int:
+        """The number of rows of the journal that these calls have: one for the beginning and one for the end."""
+        return sum(1 if row.ended_at is None else 2 for row in self.rows.values())
+
     def spent(self) -> Spent:
         """Return the usage of all calls; an interrupted call counts as a call."""
         of_models = (row for row in self.rows.values() if row.purpose != TOOL_PURPOSE)

@@ -340,7 +340,7 @@ def _is_current(cached: CachedSession, stamp: SessionStamp | None) -> bool:
         stamp is not None
         and stamp.turn == cached.state.turn
         and stamp.mark == cached.mark
-        and stamp.calls <= len(cached.attempts.rows)
+        and stamp.calls <= cached.attempts.journaled
     )
 
 

@@ -11,7 +11,7 @@ class SessionStamp(NamedTuple):
 
     turn: int
     calls: int
-    """The number of journaled calls for the next turn."""
+    """The number of rows of the journal for the next turn: a call that has ended has two."""
     mark: str
     """Changes with the row of the session: with its key, metadata or redaction, or another session in its place."""
 

@@ -105,9 +105,9 @@ class _Attempt:
         self._group = group
         self._number = number
         self._turns = [entry for entry in group if isinstance(entry, ProposedTurn)]
-        self._begun = [call for call in self._calls() if call.ended_at is None]
+        self._claiming = [call for call in self._calls() if call.outcome == "in_doubt"]  # begun, or interrupted
         self._sessions = {turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)}
-        self._sessions.update((call.tenant, call.session_id) for call in self._begun)
+        self._sessions.update((call.tenant, call.session_id) for call in self._claiming)
         """Those whose heads must not change meanwhile."""
 
     def run(self, *, is_unknown: bool) -> Sequence[StoreError | None]:
@@ -149,7 +149,7 @@ class _Attempt:
         """Return the sessions that exist and whose heads another transaction has locked."""
         absent = sorted(self._sessions - heads.keys())
         is_new = all(turn.session is not None for turn in self._turns if turn.session_id in absent)
-        if is_new and all(call.turn == 0 for call in self._begun if _session_of(call) in absent):
+        if is_new and all(call.turn == 0 for call in self._claiming if _session_of(call) in absent):
             return set()
         rows = self._connection.rows(
             f"SELECT tenant, session_id::TEXT FROM session_heads WHERE {OF_SESSION_IDS}",  # noqa: S608
@@ -184,7 +184,7 @@ class _Attempt:
 
     def _unknown_calls(self) -> dict[int, StoreError]:
         """Return the errors of calls that have ended, and whose beginning was deleted with their session or user."""
-        begun = {call.call_id for call in self._begun}
+        begun = {call.call_id for call in self._calls() if call.ended_at is None}
         ended = [call for call in self._calls() if call.ended_at is not None and call.call_id not in begun]
         if not ended:
             return {}
@@ -197,18 +197,19 @@ class _Attempt:
         return {id(call): TurnClaimed(call.session_id) for call in ended if call.call_id not in begun}
 
     def _claim(self, heads: dict[SessionId, Head], locked: set[SessionId]) -> dict[int, StoreError]:
-        """Claim the turns that begin a call; return the errors of calls and turns that another server has claimed.
+        """Claim the turns that begin a call, or note an interrupted one; return the errors of calls and turns that
+        another server has claimed.
 
         A turn that another server has committed is not claimed: it would call a model in vain.
         """
         wanted = [
             claims.Claim(call.tenant, call.session_id, call.turn)
-            for call in self._begun
+            for call in self._claiming
             if _session_of(call) not in locked and heads.get(_session_of(call), NO_HEAD).turn < call.turn
         ]
         owned = claims.claim(self._connection, self._owner, wanted) if wanted else set()
         refused: dict[int, StoreError] = {
-            id(call): TurnClaimed(call.session_id) for call in self._begun if _session_of(call) not in owned
+            id(call): TurnClaimed(call.session_id) for call in self._claiming if _session_of(call) not in owned
         }
         settling = [turn for turn in self._turns if turn.calls_used is not None and is_uuid(turn.turn.session_id)]
         if settling:

@@ -12,7 +12,7 @@ from store.sql.connection import OF_SESSION, Parameters, of_session
 ALIVE_S = 15
 """A server that was not seen for so many seconds does not live any more."""
 _STAMP = f"""
-SELECT h.turn, (SELECT count(DISTINCT call_id) FROM call_journal WHERE {OF_SESSION}),
+SELECT h.turn, (SELECT count(*) FROM call_journal WHERE {OF_SESSION}),
     s.xmin::text
 FROM (SELECT * FROM session_heads WHERE {OF_SESSION}) AS h
 JOIN session_starts AS s ON s.tenant = h.tenant AND s.session_id = h.session_id
@@ -23,7 +23,7 @@ WHERE {OF_SESSION_IDS}
 """  # noqa: S608
 _MARKS = """
 SELECT (SELECT count(*) || ' ' || count(revoked_at) FROM api_keys),
-    (SELECT count(*) || ' ' || coalesce(max(updated_at)::text, '') FROM webhooks),
+    (SELECT count(*) || ' ' || count(failing_since) || ' ' || coalesce(max(updated_at)::text, '') FROM webhooks),
     (SELECT count(*) || ' ' || count(revoked_at) || ' ' || count(push) FROM participants)
         || (SELECT ' ' || count(*) || ' ' || count(revoked_at) FROM links),
     (SELECT coalesce(json_object_agg(tenant, erased), '{}') FROM

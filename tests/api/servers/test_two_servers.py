@@ -15,12 +15,24 @@ from api.memory.exclusive import Exclusive
 from api.other_servers import require_same_keys
 from api.settings import EXAMPLES, Settings, SettingsInvalid
 from runtime.models.offline_model import OfflineModel
-from runtime.state.ports import Model
+from runtime.state.ports import Model, ModelReply, ModelRequest, OnReply
 from store.open_store import open_store
 from tests.support.api_client import OPERATOR_KEY, ApiClient
 from tests.support.webhook_receiver import Receiver
 
 SOON_S = 15.0
+CALLS = """
+script: calls
+on_interrupted: fail
+phases:
+  - phase: main
+    topics:
+      - topic: talk
+        actions:
+          - {ask: "Ready?", id: ready}
+          - {ai_say: "Say something.", id: speak}
+          - {ask: "Well?", id: well}
+"""
 TALK = """
 script: talk
 phases:
@@ -30,6 +42,22 @@ phases:
         actions:
           - {{ask: "Question {}?", id: asks}}
 """
+
+
+class HeldModel(OfflineModel):
+    """A model whose calls are recorded, and which answers only after `go`."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.go = asyncio.Event()
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "held"
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        self.asked.set()
+        await self.go.wait()
+        return await OfflineModel().complete(request)
 
 
 @asynccontextmanager
@@ -125,6 +153,29 @@ async def test_metadata_that_two_servers_set_at_once_is_merged(servers: list[Api
     changes = [servers[number % 2].patch(path, json={"metadata": {name: number}}) for number, name in enumerate(wanted)]
     assert {answer.status_code for answer in await asyncio.gather(*changes)} == {200}
     assert [(await api.get(path)).json()["metadata"] for api in servers] == [wanted, wanted]
+
+
+async def test_a_session_whose_call_runs_on_one_server_is_busy_on_the_other(tmp_path: Path, postgres_url: str) -> None:
+    model = HeldModel()
+    async with AsyncExitStack() as stack:
+        one, two = [
+            await stack.enter_async_context(server(tmp_path / name, postgres_url, model)) for name in ("one", "two")
+        ]
+        await one.publish_script(CALLS)
+        session_id = await begin(one, "calls")
+        turn = asyncio.create_task(say(one, session_id, "yes"))
+        await model.asked.wait()
+        try:
+            for _ in range(2):
+                busy = await say(two, session_id, "yes")
+                assert (busy.status_code, busy.json()["error"]["code"]) == (409, "SESSION_BUSY"), busy.text
+                assert int(busy.headers["retry-after"]) >= 1
+        finally:
+            model.go.set()
+        assert (await turn).status_code == 200
+        assert (await say(two, session_id, "well")).status_code == 200
+        calls = (await two.get(f"/api/sessions/{session_id}/calls")).json()["data"]
+        assert [call["outcome"] for call in calls] == ["done"]
 
 
 async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:

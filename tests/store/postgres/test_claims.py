@@ -100,6 +100,22 @@ async def test_a_claim_is_prolonged_while_its_call_is_in_progress(
         await two.turns.note_call(conversation.call("b"))
 
 
+async def test_a_call_in_progress_is_not_noted_as_interrupted_by_another_server(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    call = conversation.call("a")
+    await one.turns.note_call(call)
+    interrupted = replace(call, ended_at=MOMENT, error="interrupted; the user got an error")
+    with pytest.raises(TurnClaimed):
+        await two.turns.note_call(interrupted)
+    expire_claims(one)
+    await two.turns.note_call(interrupted)
+    with pytest.raises(TurnClaimed):
+        await one.turns.note_call(conversation.call("b"))
+
+
 async def test_replies_of_a_server_that_died_are_used_by_another_without_a_call(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
