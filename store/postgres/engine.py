@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from uuid import uuid4
 
 import psycopg
@@ -140,8 +140,9 @@ class PostgresEngine:
             try:
                 return self._with_connection(work)
             except psycopg.OperationalError as error:
-                if isinstance(error, psycopg.errors.QueryCanceled | PoolTimeout):
+                if not _is_lost(error):
                     raise
+                self.pool.check()  # a restart of the database breaks all idle connections; they are replaced
                 return self._with_connection(work)
         except psycopg.errors.QueryCanceled as error:
             raise ReadTimedOut("a read took longer than its limit and was stopped") from error
@@ -181,10 +182,11 @@ class PostgresEngine:
             return work(PostgresConnection(connection, self.tables))
 
     def _write(self, work: Callable[[PostgresConnection], T]) -> T:
-        until, clashes = time.monotonic() + RETRY_S, 0
+        until, clashes, is_repeated = time.monotonic() + RETRY_S, 0, False
         while True:
+            attempt = _Transaction(work)
             try:
-                result = self._with_connection(lambda connection: _serializable(connection, work))
+                result = self._with_connection(attempt.run)
             except psycopg.errors.UniqueViolation as error:  # usually another server has just added the same row
                 clashes += 1
                 if clashes == CLASHES_MAX:
@@ -199,7 +201,10 @@ class PostgresEngine:
             except StoreError:
                 raise
             except psycopg.Error as error:
-                raise self.failed(error) from error
+                if is_repeated or attempt.is_ending or not _is_lost(error):
+                    raise self.failed(error) from error
+                is_repeated = True
+                self.pool.check()
             else:
                 self.failure = None
                 return result
@@ -215,12 +220,29 @@ def _unavailable(what: str, error: psycopg.Error) -> StoreUnavailable:
     return kind(f"the {what} failed: {describe_error(error).strip()}")
 
 
-def _serializable(connection: PostgresConnection, work: Callable[[PostgresConnection], T]) -> T:
-    with connection.connection.transaction():
-        connection.connection.execute(
-            f"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET LOCAL statement_timeout = '{WRITE_TIMEOUT_S}s'".encode()
-        )
-        return work(connection)
+class _Transaction(Generic[T]):
+    """A function to run in a serializable transaction."""
+
+    def __init__(self, work: Callable[[PostgresConnection], T]) -> None:
+        self._work = work
+        self.is_ending = False
+        """Whether the COMMIT may have been sent; before that, a lost connection leaves nothing."""
+
+    def run(self, connection: PostgresConnection) -> T:
+        with connection.connection.transaction():
+            connection.connection.execute(
+                f"""SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
+                SET LOCAL statement_timeout = '{WRITE_TIMEOUT_S}s'""".encode()
+            )
+            result = self._work(connection)
+            self.is_ending = True
+            return result
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    """Return whether an error is that of a connection that was lost, or that the database ended."""
+    is_of_connection = error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+    return isinstance(error, psycopg.OperationalError) and not isinstance(error, PoolTimeout) and is_of_connection
 
 
 def _pool(url: str, read_timeout_s: float) -> ConnectionPool[PsycopgConnection]:
