@@ -31,6 +31,7 @@ from store.interface.errors import (
     StoreBusy,
     StoreError,
     TurnClaimed,
+    UserErased,
     VariablesFull,
     WriteFailed,
 )
@@ -193,6 +194,7 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
     TooManyJobs: ("MEMORY_JOBS_FULL", ""),
     BackupRunning: ("BACKUP_RUNNING", "a backup is being written"),
     TurnClaimed: ("SESSION_BUSY", "another server runs the next turn of the session"),
+    UserErased: ("SESSION_BUSY", "the user was erased after the session began"),
     MemoryMoved: ("SERVER_BUSY", "another server changed the memory meanwhile"),
     NotWithPostgres: ("NOT_WITH_POSTGRES", ""),
     CompactionRunning: ("COMPACTION_RUNNING", "a compaction is in progress already"),

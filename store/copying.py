@@ -252,9 +252,10 @@ class _PostgresSide:
             self._connection.execute("INSERT INTO copy_progress VALUES ($name, $done)", {"name": table, "done": done})
 
     def finish(self) -> None:
-        """Derive the heads of all sessions."""
+        """Derive the heads of all sessions that have a turn."""
         select = """SELECT tenant, session_id::TEXT FROM session_starts AS s WHERE NOT EXISTS (
             SELECT 1 FROM session_heads AS h WHERE h.tenant = s.tenant AND h.session_id = s.session_id)
+            AND EXISTS (SELECT 1 FROM turns AS t WHERE t.tenant = s.tenant AND t.session_id = s.session_id)
             ORDER BY tenant LIMIT $limit"""
         while found := self._connection.rows(select, {"limit": DERIVED_A_TIME}):
             by_tenant: dict[str, list[str]] = {}

@@ -135,7 +135,9 @@ class Participants:
             return None
 
     async def to_begin(self, row: ParticipantRow) -> NewSession:
-        """Return the session that a participant begins."""
+        """Return the session that a participant begins. Raises ApiError UNAUTHENTICATED."""
+        if await self._rows.get(row.participant_id) is None:  # another server may just have erased the user
+            raise ApiError("UNAUTHENTICATED", "the participant has no access any more")
         link = await self._rows.link(row.link_id) if row.link_id is not None else None
         return NewSession(
             user_id=row.user_id,

@@ -140,7 +140,7 @@ class Scheduler:
         try:
             await self._timers.arm(timer.tenant, timer.session_id)
         except ApiError:
-            await self._store.timers.replace(timer.tenant, timer.session_id, ())
+            await self._store.timers.replace(timer.tenant, timer.session_id, (), None)
 
     async def _note_failure(self, timer: TimerRow, error: ApiError) -> None:
         attempts = timer.attempts + 1

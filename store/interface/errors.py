@@ -107,6 +107,13 @@ class TurnClaimed(StoreError):
         super().__init__(f"another server runs the next turn of session {session_id}")
 
 
+class UserErased(StoreError):
+    """The user of a new session was erased after the session began; nothing of it was written."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"the user of session {session_id} was erased after it began")
+
+
 class DraftConflict(StoreError):
     """A draft was changed from a revision that is no longer its latest. A revision of 0 is that of no draft."""
 

@@ -13,11 +13,19 @@ import msgspec
 import psycopg
 
 from store.interface.admission import NO_HEAD, Head, ProposedTurn, SessionId, UniqueKey, keys_of
-from store.interface.errors import RowRefused, StoreBusy, StoreError, TurnClaimed, TurnConflict, describe_error
+from store.interface.errors import (
+    RowRefused,
+    StoreBusy,
+    StoreError,
+    TurnClaimed,
+    TurnConflict,
+    UserErased,
+    describe_error,
+)
 from store.interface.global_writes import global_writes
 from store.interface.rows import CallRow, UserVariableRow, is_uuid
 from store.interface.turn_group import Entry, TurnGroup
-from store.postgres import claims
+from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import BAD_ROW, PREVENTED, RETRY_S, PostgresEngine
 from store.postgres.heads import HeadRow, LatestTurn
@@ -116,7 +124,7 @@ class _Attempt:
         locked = self._locked_by_others(heads)
         committed, noted = (self._committed(), self._noted()) if is_unknown else (set(), set())
         keys = load_keys(self._connection, {key for turn in self._turns for key in keys_of(turn.session)})
-        refused = self._claim(heads, locked) | self._unknown_calls()
+        refused = self._claim(heads, locked) | self._unknown_calls() | self._erased()
         checked = TurnGroup(dict(heads), keys, self._number)
         outcomes: list[StoreError | None] = []
         for entry in self._group:
@@ -130,6 +138,7 @@ class _Attempt:
                 outcomes.append(None)
                 continue
             outcomes.append(refused.get(id(entry)) or checked.validate(entry))
+        self._delete_calls_of(self._gone(outcomes, checked))
         if checked.documents or checked.settlements:
             with self._connection.connection.pipeline():
                 self._insert(checked, heads, outcomes)
@@ -220,6 +229,35 @@ class _Attempt:
                 if others.get(turn.session_id) == turn.turn.turn
             }
         return refused
+
+    def _erased(self) -> dict[int, StoreError]:
+        """Return the errors of new sessions whose user was erased after they began."""
+        begun = [(turn, turn.session) for turn in self._turns if turn.session is not None]
+        if not begun:
+            return {}
+        erasures.wait_for(self._connection)
+        erased = erasures.erased_at(self._connection, {(session.tenant, session.user_id) for _, session in begun})
+        return {
+            id(turn): UserErased(session.session_id)
+            for turn, session in begun
+            if (at := erased.get((session.tenant, session.user_id))) is not None and session.created_at < at
+        }
+
+    def _gone(self, outcomes: Sequence[StoreError | None], checked: TurnGroup) -> list[SessionId]:
+        """Return the sessions of turns that were deleted, or erased before they were created."""
+        found = {
+            turn.session_id
+            for turn, outcome in zip(self._group, outcomes, strict=True)
+            if isinstance(turn, ProposedTurn)
+            and (isinstance(outcome, UserErased) or (isinstance(outcome, TurnConflict) and turn.session is None))
+        }
+        return sorted(found - checked.heads.keys())
+
+    def _delete_calls_of(self, gone: list[SessionId]) -> None:
+        """Delete the calls of turns whose sessions do not exist any more, since nothing else would."""
+        if gone:
+            delete_rows_of(self._connection, "call_journal", gone)
+            claims.end(self._connection, gone)
 
     def _insert(self, group: TurnGroup, heads: dict[SessionId, Head], outcomes: Sequence[StoreError | None]) -> None:
         for table, sessions in group.replacements.items():

@@ -97,13 +97,17 @@ class PostgresConnection:
         )
 
     def prepare_change(self, tenant: str, session_ids: Sequence[str]) -> None:
+        """Lock the heads of the sessions, and let analytics read them again."""
+        self.lock_heads(tenant, session_ids)
+        self.note_change(tenant, session_ids)
+
+    def lock_heads(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Lock the heads of the sessions, in the order of their ids, so that no other server adds a turn meanwhile."""
         self.execute(
             """SELECT 1 FROM session_heads WHERE tenant = $tenant AND session_id IN (SELECT unnest($sessions::UUID[]))
             ORDER BY session_id FOR UPDATE""",
             {"tenant": tenant, "sessions": list(session_ids)},
         )
-        self.note_change(tenant, session_ids)
 
     def note_change(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Let analytics read the sessions again as a whole."""

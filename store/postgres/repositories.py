@@ -1,21 +1,21 @@
 """The repositories of the store over PostgreSQL. What each method does is said in `store.interface.repositories`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from store.interface.errors import MemoryMoved, NotWithPostgres
-from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
+from store.interface.maintenance_rows import CompactionResult, ErasureResult, OnStep, RunningCopy, Size
 from store.interface.memory_filters import Filter
 from store.interface.memory_rows import MemoryChange, UnitRow
 from store.interface.rows import FailureRow, LoadedSession
-from store.interface.timer_rows import DueTimers
+from store.interface.timer_rows import DueTimers, TimerRow
 from store.interface.webhook_rows import Ahead
 from store.memory import imports, queries
 from store.memory.changes import apply_change
 from store.memory.filters_on_rows import filter_rows
 from store.memory.memory_repository import Memories
-from store.postgres import claims, retention, session_list, sessions
+from store.postgres import claims, erasures, retention, session_list, sessions
 from store.postgres import search as search_sql
 from store.postgres.connection import PostgresConnection
 from store.postgres.due import take_deliveries, take_timers
@@ -24,6 +24,9 @@ from store.postgres.group_writer import GroupWriter
 from store.postgres.servers import memory_version, new_memory_version
 from store.sql import copies
 from store.sql import failures as failures_sql
+from store.sql import timers as timers_sql
+from store.sql.connection import as_uuid
+from store.sql.deletion import delete_rows_of
 from store.sql.loads import load_session
 from store.sql.repositories import Deletion, Delivery, SessionReads, Timers, Turns
 from store.sql.repository import Repository, reads, writes
@@ -37,14 +40,17 @@ class PostgresTurns(Turns[PostgresConnection]):
         super().__init__(engine, writer.commit)
         self._owner = engine.owner
 
-    async def save_failure(self, failure: FailureRow) -> None:
-        """Record a turn that failed, and give up the claim on it."""
+    async def save_failure(self, failure: FailureRow) -> bool:
+        """Record a turn that failed, and give up the claim on it; delete its calls if its session was deleted."""
 
-        def save(connection: PostgresConnection) -> None:
-            failures_sql.save_failure(connection, failure)
+        def save(connection: PostgresConnection) -> bool:
+            is_saved = failures_sql.save_failure(connection, failure)
+            if not is_saved:
+                delete_rows_of(connection, "call_journal", [(failure.tenant, failure.session_id)])
             claims.release(connection, self._owner, failure.tenant, failure.session_id)
+            return is_saved
 
-        await self._engine.write(save)
+        return await self._engine.write(save)
 
     search = reads(search_sql.search)
 
@@ -78,6 +84,7 @@ def matching(connection: PostgresConnection, tenant: str, user_id: str, filter_:
 
 
 def _change(connection: PostgresConnection, change: MemoryChange) -> int:
+    erasures.wait_for(connection)
     if change.version not in {None, memory_version(connection, change.tenant, change.user_id)}:
         raise MemoryMoved("another server changed the memory meanwhile")
     apply_change(connection, change)
@@ -119,6 +126,15 @@ class PostgresTimers(Timers[PostgresConnection]):
         """Take the first timers of at most `limit` sessions that are due and that no other server has taken."""
         return await self._postgres.write_at_once(lambda connection: take_timers(connection, now, limit))
 
+    async def replace(self, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None) -> None:
+        """Replace the timers of a session, to which no other server adds a turn meanwhile."""
+
+        def replace(connection: PostgresConnection) -> None:
+            connection.lock_heads(tenant, [as_uuid(session_id)])
+            timers_sql.replace(connection, tenant, session_id, timers, turn)
+
+        await self._postgres.write(replace)
+
 
 class PostgresDelivery(Delivery[PostgresConnection]):
     """Store and read webhooks and deliveries."""
@@ -142,6 +158,15 @@ class PostgresRetention(Repository[PostgresConnection]):
 
 class PostgresMaintenance(Deletion[PostgresConnection]):
     """Delete data, and measure the database. Backups and compaction are those of PostgreSQL itself."""
+
+    def __init__(self, engine: PostgresEngine) -> None:
+        super().__init__(engine)
+        self._postgres = engine
+
+    async def erase_user(self, tenant: str, user_id: str, receipt_id: str, erased_at: datetime) -> ErasureResult:
+        """Delete all data of a user; what another server began before does not outlive it."""
+        await self._postgres.write(lambda connection: erasures.note(connection, tenant, user_id, erased_at))
+        return await super().erase_user(tenant, user_id, receipt_id, erased_at)
 
     compaction: RunningCopy | None = None
     backup: RunningCopy | None = None

@@ -5,12 +5,15 @@ from collections.abc import Callable, Sequence
 
 from store.interface.admission import SessionId
 from store.interface.shared_database import Marks, Progress, SessionStamp
+from store.postgres import erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import PostgresEngine
 from store.sql.connection import OF_SESSION, Parameters, of_session
 
 ALIVE_S = 15
 """A server that was not seen for so many seconds does not live any more."""
+CHANGES_STORED_DAYS = 7
+"""Changes of sessions are noted for so long; a server that has not read them makes its copy for analytics again."""
 _STAMP = f"""
 SELECT h.turn, (SELECT count(*) FROM call_journal WHERE {OF_SESSION}),
     s.xmin::text
@@ -34,6 +37,9 @@ INSERT INTO leaders AS held (job, owner, expires_at)
 VALUES ($job, $owner::UUID, clock_timestamp() + make_interval(secs => $seconds))
 ON CONFLICT (job) DO UPDATE SET owner = excluded.owner, expires_at = excluded.expires_at
 WHERE held.owner = excluded.owner OR held.expires_at < clock_timestamp() RETURNING 1
+"""
+_ENDED = """
+SELECT 1 FROM job_runs WHERE job = $job AND ended_at > clock_timestamp() - make_interval(secs => $seconds)
 """
 
 
@@ -73,6 +79,12 @@ class PostgresServers:
             {"owner": self._engine.owner},
         )
         connection.change(f"DELETE FROM servers WHERE seen_at < clock_timestamp() - INTERVAL '{ALIVE_S} seconds'")  # noqa: S608
+        connection.change(
+            f"DELETE FROM erased_users WHERE erased_at < clock_timestamp() - INTERVAL '{erasures.STORED_S} seconds'"  # noqa: S608
+        )
+        connection.change(
+            f"DELETE FROM changed_sessions WHERE changed_at < clock_timestamp() - INTERVAL '{CHANGES_STORED_DAYS} days'"  # noqa: S608
+        )
         connection.change("DELETE FROM leaders WHERE expires_at < clock_timestamp() - INTERVAL '1 hour'")
         return int(connection.rows("SELECT count(*) FROM servers")[0][0])
 
@@ -88,11 +100,26 @@ class PostgresServers:
             lambda connection: connection.change("DELETE FROM leaders WHERE job = $job AND owner = $owner::UUID", given)
         )
 
+    async def is_due(self, job: str, every_s: float) -> bool:
+        """Return whether no server has ended a job within so many seconds."""
+        given: Parameters = {"job": job, "seconds": every_s}
+        return not await self._engine.read(lambda connection: connection.rows(_ENDED, given))
+
+    async def note_end(self, job: str) -> None:
+        """Note that a job has ended now."""
+        await self._engine.write_at_once(
+            lambda connection: connection.change(
+                """INSERT INTO job_runs (job, ended_at) VALUES ($job, clock_timestamp())
+                ON CONFLICT (job) DO UPDATE SET ended_at = excluded.ended_at""",
+                {"job": job},
+            )
+        )
+
     async def leave(self) -> None:
-        """Note that this server ends, so that another one does at once what it did alone."""
+        """Note that this server does not live any more, and let others do what it did alone."""
 
         def leave(connection: PostgresConnection) -> None:
-            for table in ("servers", "leaders"):
+            for table in ("leaders", "servers"):
                 connection.change(f"DELETE FROM {table} WHERE owner = $owner::UUID", {"owner": self._engine.owner})  # noqa: S608
 
         await self._engine.write_at_once(leave)
@@ -116,11 +143,13 @@ class PostgresServers:
 
 def memory_version(connection: PostgresConnection, tenant: str, user_id: str) -> int:
     """Return the version of a memory; 0 for one that was never changed."""
-    found = connection.rows(
-        "SELECT version FROM memory_versions WHERE tenant = $tenant AND user_id = $user_id",
-        {"tenant": tenant, "user_id": user_id},
+    ((version,),) = connection.rows(
+        """SELECT coalesce(
+            (SELECT version FROM memory_versions WHERE tenant = $tenant AND user_id = $user_id),
+            (SELECT memory_version FROM erased_users WHERE tenant = $tenant AND user_digest = $digest), 0)""",
+        {"tenant": tenant, "user_id": user_id, "digest": erasures.digest_of(user_id)},
     )
-    return int(found[0][0]) if found else 0
+    return int(version)
 
 
 def new_memory_version(connection: PostgresConnection, tenant: str, user_id: str) -> int:

@@ -4,9 +4,12 @@ from store.interface.rows import FailureRow
 from store.sql.connection import OF_SESSION, Connection, exists, of_session
 
 
-def save_failure(connection: Connection, failure: FailureRow) -> None:
-    """Add a failure. Within a transaction."""
-    connection.insert("turn_failures", [failure])
+def save_failure(connection: Connection, failure: FailureRow) -> bool:
+    """Add a failure; return false if its session was deleted. Within a transaction."""
+    has_session = exists(connection, "session_starts", OF_SESSION, of_session(failure.tenant, failure.session_id))
+    if has_session:
+        connection.insert("turn_failures", [failure])
+    return has_session
 
 
 def failures(connection: Connection, tenant: str, session_id: str) -> list[FailureRow]:

@@ -7,7 +7,7 @@ import msgspec
 
 from store.interface.pages import Page
 from store.interface.timer_rows import DueTimers, TimerRow, TimerStatus
-from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, exists, fetch_page, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_page, of_session
 from store.sql.deletion import delete_rows_of
 
 FIRSTS = """
@@ -65,13 +65,13 @@ def page(
     )
 
 
-def replace(
-    connection: Connection, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None = None
-) -> None:
-    """Replace the timers of a session, unless it has had a turn since `turn`. Within a transaction."""
-    connection.prepare_change(tenant, [session_id])
-    later = {**of_session(tenant, session_id), "turn": turn}
-    if turn is not None and exists(connection, "turns", f"{OF_SESSION} AND turn > $turn", later):
+def replace(connection: Connection, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None) -> None:
+    """Replace the timers of a session by those after a turn, unless it has had another turn since.
+
+    Without a turn, they are replaced in any case. Within a transaction.
+    """
+    ((latest,),) = connection.rows(f"SELECT max(turn) FROM turns WHERE {OF_SESSION}", of_session(tenant, session_id))  # noqa: S608
+    if turn is not None and latest != turn:
         return
     delete_rows_of(connection, "timers", [(tenant, session_id)])
     if timers:

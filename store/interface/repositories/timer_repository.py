@@ -26,9 +26,9 @@ class TimerRepository(Protocol):
     ) -> Page[TimerRow]:
         """Return a page of timers, the earliest first. Raises CursorInvalid."""
 
-    async def replace(self, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None = None) -> None:
-        """Replace the timers of a session by those of its state at `turn`, unless it has had a turn since, on another
-        server. Without `turn`, they are replaced in any case.
+    async def replace(self, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None) -> None:
+        """Replace the timers of a session by those after its turn `turn`, unless it has had another turn since, on
+        another server. Without a turn, they are replaced in any case.
         """
 
     async def hold_due(self, now: datetime) -> int:

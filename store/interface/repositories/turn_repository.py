@@ -53,7 +53,7 @@ class TurnRepository(Protocol):
         None leaves them as they are.
 
         Raises TurnConflict if another turn was committed first, KeyTaken if a new session's key belongs to another
-        session, RowRefused for an invalid row.
+        session, UserErased if the user of a new session was erased after it began, RowRefused for an invalid row.
         """
 
     async def note_call(self, call: CallRow) -> None:
@@ -62,8 +62,8 @@ class TurnRepository(Protocol):
         Raises RowRefused for an invalid row.
         """
 
-    async def save_failure(self, failure: FailureRow) -> None:
-        """Record a turn that failed."""
+    async def save_failure(self, failure: FailureRow) -> bool:
+        """Record a turn that failed; return false if its session was deleted."""
 
     async def get(self, tenant: str, session_id: str, number: int) -> TurnRow | None:
         """Return one turn by its number."""

@@ -541,6 +541,16 @@ CREATE TABLE memory_versions (
 );
 COMMENT ON TABLE memory_versions IS 'One row per memory that was changed; a server that has loaded another version reads it again. No number is used twice, so that a memory that was erased and begun again has another one';
 
+CREATE TABLE erased_users (
+    tenant TEXT COLLATE "C" NOT NULL,
+    user_digest TEXT COLLATE "C" NOT NULL,
+    erased_at TIMESTAMPTZ NOT NULL,
+    memory_version BIGINT NOT NULL,
+    PRIMARY KEY (tenant, user_digest)
+);
+COMMENT ON TABLE erased_users IS 'Users who were erased in the last hour: what began before on another server is refused';
+COMMENT ON COLUMN erased_users.memory_version IS 'The version of the memory, until it is begun again';
+
 CREATE TABLE changed_sessions (
     tenant TEXT COLLATE "C" NOT NULL,
     session_id UUID NOT NULL,
@@ -549,6 +559,7 @@ CREATE TABLE changed_sessions (
 );
 COMMENT ON TABLE changed_sessions IS 'Sessions that were deleted, redacted or renamed; analytics reads them again as a whole';
 CREATE INDEX changed_sessions_by_change ON changed_sessions (changed_in);
+CREATE INDEX changed_sessions_by_time ON changed_sessions (changed_at);
 
 CREATE TABLE servers (
     owner UUID PRIMARY KEY,
@@ -562,6 +573,12 @@ CREATE TABLE leaders (
     expires_at TIMESTAMPTZ NOT NULL
 );
 COMMENT ON TABLE leaders IS 'The server that does what one server at a time does, until its row expires';
+
+CREATE TABLE job_runs (
+    job TEXT COLLATE "C" PRIMARY KEY,
+    ended_at TIMESTAMPTZ NOT NULL
+);
+COMMENT ON TABLE job_runs IS 'When a job that is done now and then was last done to its end, by any server';
 
 CREATE TABLE key_digests (
     name TEXT COLLATE "C" PRIMARY KEY,

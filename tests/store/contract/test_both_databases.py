@@ -122,7 +122,7 @@ class Work:
         talk = self.talk()
         if talk is not None:
             timers = [timer_of(TENANT, talk.user_id, talk.session_id)] * self.random.randrange(2)
-            await self.both(lambda store: store.timers.replace(TENANT, talk.session_id, timers))
+            await self.both(lambda store: store.timers.replace(TENANT, talk.session_id, timers, talk.turns - 1))
 
     async def draft(self) -> None:
         draft, expected = draft_of(TENANT, self.random.choice(["a", "b"])), self.random.choice([None, 0, 1, 2])

@@ -69,7 +69,9 @@ async def everything(store: Store, global_of: Any) -> Any:
             store, [write], {"said": word}, calls_used=settled, deliveries=(delivery,), hand_overs=(talked.hand_over(),)
         )
         await talked.migrate(store)
-        await store.timers.replace(tenant, talked.session_id, [timer_of(tenant, user_id, talked.session_id)])
+        await store.timers.replace(
+            tenant, talked.session_id, [timer_of(tenant, user_id, talked.session_id)], talked.turns - 1
+        )
         await store.turns.save_failure(failure_of(talked, code=word))
         await talked.ask(store, f"open-{talked.session_id}", error=word)
         unbegun = Conversation(tenant, user_id)

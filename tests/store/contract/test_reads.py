@@ -260,6 +260,9 @@ async def test_versions_of_a_script_change_their_status_and_what_is_said_of_them
 
 async def test_failures_are_stored(store: Store, conversation: Conversation) -> None:
     await store.turns.save_failure(failure_of(conversation))
+    assert await store.turns.failures("clinic", conversation.session_id) == []  # no session any more
+    await conversation.create(store)
+    await store.turns.save_failure(failure_of(conversation))
     assert await store.turns.failures("clinic", conversation.session_id) == [failure_of(conversation)]
 
 

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import duckdb
 import psycopg
 import pytest
 
 from store import copying
 from store.copying import TABLES, copy_database
 from store.interface.errors import CopyRefused
+from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
 from store.store import Store
 from tests.support.store_rows import (
@@ -37,7 +39,9 @@ async def fill(folder: Path) -> list[Conversation]:
     await store.scripts.save(script_of(), text_of(text="phases: []  # 睡眠"))
     await store.keys.add(key_of())
     await store.delivery.add_webhook(webhook_of())
-    await store.timers.replace("clinic", talks[1].session_id, [timer_of("clinic", "user 1", talks[1].session_id)])
+    await store.timers.replace(
+        "clinic", talks[1].session_id, [timer_of("clinic", "user 1", talks[1].session_id)], talks[1].turns - 1
+    )
     await store.memory.change(memory_of("clinic", "user 2", talks[2].session_id, "pear", 7))
     await store.close()
     return talks
@@ -93,6 +97,14 @@ async def test_an_interrupted_copy_goes_on(tmp_path: Path, postgres_url: str, mo
     assert "session_starts" not in {what for what, *_ in seen}
 
 
+@pytest.mark.timeout(60)
+async def test_a_session_without_a_turn_is_copied(tmp_path: Path, postgres_url: str) -> None:
+    talks = await fill(tmp_path / "data")
+    with duckdb.connect(tmp_path / "data" / FILE_NAME) as connection:
+        connection.execute("DELETE FROM turns WHERE session_id = ?", [talks[0].session_id])
+    assert copy_database(str(tmp_path / "data"), postgres_url, ignore)["session_starts"] == 12
+
+
 async def test_a_target_with_other_rows_is_refused(tmp_path: Path, postgres_url: str) -> None:
     await fill(tmp_path / "data")
     copy_database(str(tmp_path / "data"), postgres_url, ignore)
@@ -119,7 +131,7 @@ async def test_every_table_is_copied(tmp_path: Path, postgres_url: str) -> None:
         tables = {name for (name,) in rows.fetchall()}
     derived = {
         "migrations", "session_heads", "turn_claims", "memory_versions", "changed_sessions", "servers", "leaders",
-        "key_digests",
+        "key_digests", "erased_users", "job_runs",
     }  # fmt: skip
     assert set(TABLES) == tables - derived, "add the table to TABLES of store/copying.py"
     assert copying.VARIABLES in TABLES

@@ -68,7 +68,7 @@ async def test_due_rows_are_taken_by_one_server_and_again_after_their_lease(stor
         await talk.create(one)
         await talk.say(one, deliveries=(talk.delivery(next_attempt_at=MOMENT),))
         timer = msgspec.structs.replace(timer_of("clinic", "ana", talk.session_id), next_attempt_at=MOMENT, due=MOMENT)
-        await one.timers.replace("clinic", talk.session_id, [timer])
+        await one.timers.replace("clinic", talk.session_id, [timer], 1)
     now = MOMENT + timedelta(seconds=1)
     timers = await asyncio.gather(*(store.timers.ahead(now, 12) for store in stores for _ in range(2)))
     taken = [row.session_id for found in timers for row in found.due]

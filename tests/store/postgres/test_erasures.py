@@ -1,0 +1,82 @@
+"""What one server began for a user before another one erased the user is refused, and leaves nothing."""
+
+import asyncio
+from datetime import timedelta
+
+import psycopg
+import pytest
+from msgspec.structs import replace
+
+from store.interface.errors import MemoryMoved, TurnConflict, UserErased
+from store.interface.rows import NO_TURN
+from store.postgres_store import PostgresStore
+from store.store import Store
+from tests.support.effort import repeats
+from tests.support.store_rows import MOMENT, Conversation, failure_of, memory_of
+
+LATER = MOMENT + timedelta(seconds=1)
+
+
+async def erase(store: Store) -> None:
+    await store.maintenance.erase_user("clinic", "ana", Conversation().session_id, LATER)
+
+
+def rows_with(store: Store, text: str) -> list[str]:
+    """Return the tables that have a row with a text."""
+    assert isinstance(store, PostgresStore)
+    with psycopg.connect(str(store._engine.pool.conninfo)) as connection:
+        return [
+            table
+            for table in store._engine.tables
+            if connection.execute(f"SELECT 1 FROM {table} AS t WHERE t::text LIKE %s", [f"%{text}%"]).fetchone()
+        ]
+
+
+async def test_a_session_that_began_before_is_refused_and_a_later_one_is_not(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    early, late = Conversation(), Conversation()
+    await erase(one)
+    call = early.call("a")
+    await two.turns.note_call(call)
+    await two.turns.note_call(replace(call, ended_at=LATER, outcome="done"))
+    with pytest.raises(UserErased):
+        await early.create(two)
+    assert rows_with(one, early.session_id) == rows_with(one, "ana") == []
+    await two.turns.commit(late.next_turn(), NO_TURN, late.session(created_at=LATER))
+
+
+async def test_sessions_that_are_created_during_an_erasure_do_not_outlive_it(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    for _ in range(repeats(40)):
+        creations = [Conversation().create(store) for store in (one, two, two)]
+        outcomes = await asyncio.gather(*creations[:2], erase(one), creations[2], return_exceptions=True)
+        assert {type(each) for each in outcomes if isinstance(each, Exception)} <= {UserErased}
+        assert await one.sessions.ids_of_user("clinic", "ana") == []
+
+
+async def test_a_turn_that_ends_or_fails_after_the_erasure_leaves_nothing(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    await erase(one)
+    call = conversation.call("a")
+    await two.turns.note_call(call)
+    with pytest.raises(TurnConflict):
+        await conversation.say(two, calls_used=("a",))
+    assert rows_with(one, "ana") == []
+    await two.turns.note_call(call)
+    await two.turns.save_failure(failure_of(conversation))
+    assert rows_with(one, conversation.session_id) == ["changed_sessions"]
+
+
+async def test_a_memory_that_was_read_before_is_not_written_after(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    assert one.shared is not None
+    change = memory_of("clinic", "ana", Conversation().session_id, "word", 1)
+    await erase(one)
+    with pytest.raises(MemoryMoved):
+        await two.memory.change(replace(change, version=0))
+    assert rows_with(one, "ana") == []
+    version = await one.shared.memory_version("clinic", "ana")
+    assert await two.memory.change(replace(change, version=version)) > version
