@@ -73,18 +73,19 @@ class OtherServers:
     async def running(self) -> AsyncIterator[None]:
         """Follow the others inside the context. Raises StoreError if the database cannot be read at the start."""
         await self._beat()
-        async with AsyncExitStack() as stack:
-            for work, every_s in ((self._beat, BEAT_S), (self._follow, FOLLOW_S)):
-                stopped = "this server no longer follows the other servers"
-                await stack.enter_async_context(background(_repeat(work, every_s), stopped))
-            marks = await self._shared.marks()
-            await stack.enter_async_context(background(self._watch(marks), "changes of other servers are not noticed"))
-            try:
+        try:
+            async with AsyncExitStack() as stack:
+                for work, every_s in ((self._beat, BEAT_S), (self._follow, FOLLOW_S)):
+                    stopped = "this server no longer follows the other servers"
+                    await stack.enter_async_context(background(_repeat(work, every_s), stopped))
+                watch = self._watch(await self._shared.marks())
+                await stack.enter_async_context(background(watch, "changes of other servers are not noticed"))
                 yield
-            finally:
-                await cancel_all(*self._tasks)
-        with suppress(StoreError):  # what it notes ends by itself soon after
-            await self._shared.leave()
+        finally:
+            await cancel_all(*self._tasks)
+            self.leads = False
+            with suppress(StoreError):  # others notice it within LEAD_S
+                await self._shared.leave()
 
     async def _beat(self) -> None:
         servers = await self._shared.beat()

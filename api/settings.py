@@ -452,7 +452,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     retention: list[Policy] = []
     """Policies that redact or delete sessions: tables `[[retention]]`."""
     retention_every_h: Annotated[float, Meta(ge=0, le=8_760)] = 24.0
-    """Hours between retention runs of a server, the first a minute after its start; 0: only on request."""
+    """Hours between retention runs, the first a minute after the start of a server; 0: only on request."""
 
     def __post_init__(self) -> None:
         for name in self.models:

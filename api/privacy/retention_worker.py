@@ -26,6 +26,8 @@ TURNS_MAX = 2_000
 """Turns of the sessions in one transaction; a session with more turns has a transaction of its own."""
 REST_S_MAX = 5.0  # between two transactions
 FIRST_S = 60.0  # after the start of a server
+LOOK_S = 60.0  # interval of looking whether a run is due, and after a run that failed
+JOB = "retention"
 
 log = structlog.get_logger()
 
@@ -49,11 +51,14 @@ class Retention:
         """The progress of the current run."""
         self._chat = chat
         self._store = runner.store.retention
+        self._shared = runner.store.shared
         self._clock = runner.clock
         self._memory_system = runner.memory_system
         self._metrics = runner.metrics
         self._every_h = runner.settings.retention_every_h
         self._stopping = asyncio.Event()
+        self._ended: float | None = None
+        """When the last scheduled run ended, where no other server runs any, as a time of the event loop."""
 
     async def look(self) -> list[DueByPolicy]:
         """Return what each policy would redact or delete now, without a change."""
@@ -141,13 +146,28 @@ class Retention:
         await self._wait(FIRST_S)
         while not self._stopping.is_set():
             try:
-                if leads():
+                if leads() and await self._is_due():
                     await self.apply()
+                    await self._note_end()
             except ApiError:  # a requested run has just started
                 log.info("a retention run is in progress already")
             except StoreError as error:
                 log.warning("retention failed and is retried later", problem=type(error).__name__)
-            await self._wait(self._every_h * 3_600)
+            await self._wait(LOOK_S)
+
+    async def _is_due(self) -> bool:
+        """Return whether the last run ended long ago: of any server, so that restarts do not delay the next one."""
+        every_s = self._every_h * 3_600
+        if self._shared is not None:
+            return await self._shared.is_due(JOB, every_s)
+        return self._ended is None or asyncio.get_running_loop().time() - self._ended >= every_s
+
+    async def _note_end(self) -> None:
+        if self._stopping.is_set():  # the run was interrupted
+            return
+        self._ended = asyncio.get_running_loop().time()
+        if self._shared is not None:
+            await self._shared.note_end(JOB)
 
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

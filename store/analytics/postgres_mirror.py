@@ -23,6 +23,7 @@ from store.duckdb.table_rows import insert_documents
 from store.interface.errors import StoreUnavailable, describe_error
 from store.postgres.connection import PostgresConnection
 from store.postgres.engine import PostgresEngine
+from store.postgres.servers import CHANGES_STORED_DAYS
 from store.postgres.table_rows import read_documents
 
 FOLDER = "mirror"
@@ -54,8 +55,6 @@ REST = (
     "memory_vectors",
 )
 """Tables that only verification reads."""
-STORED_DAYS = 7
-"""Changes of sessions are noted for so long; an older mirror is made again."""
 _STATE = "CREATE TABLE IF NOT EXISTS mirror_state (xmin UBIGINT NOT NULL, refreshed_at TIMESTAMPTZ NOT NULL)"
 
 
@@ -179,7 +178,7 @@ def _window(source: PostgresConnection, cursor: Cursor) -> _Window:
     cursor.execute(_STATE)
     ((before,),) = source.rows("SELECT pg_snapshot_xmin(pg_current_snapshot())::TEXT")
     found = cursor.execute(
-        f"SELECT xmin FROM mirror_state WHERE refreshed_at > now() - INTERVAL {STORED_DAYS - 1} DAY"  # noqa: S608
+        f"SELECT xmin FROM mirror_state WHERE refreshed_at > now() - INTERVAL {CHANGES_STORED_DAYS - 1} DAY"  # noqa: S608
     ).fetchall()
     if found and found[0][0] <= int(before):  # else the database was restored from a copy
         return _Window(int(found[0][0]), int(before))

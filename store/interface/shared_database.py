@@ -58,8 +58,14 @@ class SharedDatabase(Protocol):
     async def stop_leading(self, job: str) -> None:
         """Let another server do a job that this one did alone."""
 
+    async def is_due(self, job: str, every_s: float) -> bool:
+        """Return whether no server has ended a job within so many seconds."""
+
+    async def note_end(self, job: str) -> None:
+        """Note that a job has ended now."""
+
     async def leave(self) -> None:
-        """Note that this server ends, so that another one does at once what it did alone."""
+        """Note that this server does not live any more, and let others do what it did alone."""
 
     async def drop_copies(self) -> None:
         """Delete what this server has copied from the database for analytics, since it may contain erased data."""

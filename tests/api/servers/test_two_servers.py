@@ -3,19 +3,24 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from api import other_servers
 from api.app import create_app
 from api.embedded import running
 from api.memory.exclusive import Exclusive
 from api.other_servers import require_same_keys
+from api.privacy import retention_worker
 from api.settings import EXAMPLES, Settings, SettingsInvalid
+from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
-from runtime.state.ports import Model, ModelReply, ModelRequest, OnReply
+from runtime.state.ports import Clock, Model, ModelReply, ModelRequest, OnReply
+from store.interface.retention_rows import Policy
 from store.open_store import open_store
 from tests.support.api_client import OPERATOR_KEY, ApiClient
 from tests.support.webhook_receiver import Receiver
@@ -61,11 +66,13 @@ class HeldModel(OfflineModel):
 
 
 @asynccontextmanager
-async def server(folder: Path, url: str, model: Model | None = None, **settings: Any) -> AsyncIterator[ApiClient]:
+async def server(
+    folder: Path, url: str, model: Model | None = None, clock: Clock = utc_now, **settings: Any
+) -> AsyncIterator[ApiClient]:
     """Run a server in process, with the background work of a server."""
     store = open_store(folder, url)
     every = Settings(data=folder, scripts=EXAMPLES, **settings)
-    app = create_app(every, store, model or OfflineModel(), operator_key=OPERATOR_KEY)
+    app = create_app(every, store, model or OfflineModel(), clock=clock, operator_key=OPERATOR_KEY)
     transport = httpx.ASGITransport(app=app)
     async with running(app), ApiClient(transport=transport, base_url="http://localhost") as api:
         yield api
@@ -176,6 +183,29 @@ async def test_a_session_whose_call_runs_on_one_server_is_busy_on_the_other(tmp_
         assert (await say(two, session_id, "well")).status_code == 200
         calls = (await two.get(f"/api/sessions/{session_id}/calls")).json()["data"]
         assert [call["outcome"] for call in calls] == ["done"]
+
+
+async def test_retention_runs_on_the_next_server_when_the_one_that_led_stops(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(other_servers, "BEAT_S", 0.2)
+    for name in ("FIRST_S", "LOOK_S"):
+        monkeypatch.setattr(retention_worker, name, 0.1)
+    policies, in_40_days = [Policy(after_days=30)], lambda: utc_now() + timedelta(days=40)
+    async with AsyncExitStack() as first, AsyncExitStack() as second:
+        one = await first.enter_async_context(server(tmp_path / "one", postgres_url))
+        session_id = await begin(one)
+        two = await second.enter_async_context(
+            server(tmp_path / "two", postgres_url, clock=in_40_days, retention=policies)
+        )
+        await asyncio.sleep(0.5)
+
+        async def is_redacted() -> bool:
+            return (await two.get(f"/api/sessions/{session_id}")).json()["redactedAt"] is not None
+
+        assert not await is_redacted()
+        await first.aclose()
+        await eventually(is_redacted)
 
 
 async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:
