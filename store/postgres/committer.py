@@ -235,8 +235,9 @@ class _Attempt:
         begun = [(turn, turn.session) for turn in self._turns if turn.session is not None]
         if not begun:
             return {}
-        erasures.wait_for(self._connection)
-        erased = erasures.erased_at(self._connection, {(session.tenant, session.user_id) for _, session in begun})
+        with self._connection.connection.pipeline():
+            erasures.wait_for(self._connection)
+            erased = erasures.erased_at(self._connection, {(session.tenant, session.user_id) for _, session in begun})
         return {
             id(turn): UserErased(session.session_id)
             for turn, session in begun
