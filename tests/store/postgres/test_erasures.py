@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from store.interface.errors import MemoryMoved, TurnConflict, UserErased
 from store.interface.rows import NO_TURN
+from store.postgres import erasures
+from store.postgres.connection import PostgresConnection
 from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats
@@ -43,6 +45,30 @@ async def test_a_session_that_began_before_is_refused_and_a_later_one_is_not(sto
         await early.create(two)
     assert rows_with(one, early.session_id) == rows_with(one, "ana") == []
     await two.turns.commit(late.next_turn(), NO_TURN, late.session(created_at=LATER))
+
+
+async def test_an_erasure_waits_for_what_another_server_is_creating(
+    stores: tuple[Store, Store], postgres_url: str
+) -> None:
+    one = stores[0]
+    with psycopg.connect(postgres_url) as creating:
+        creating.execute("LOCK TABLE erased_users IN ROW SHARE MODE")
+        creating.execute("INSERT INTO user_variable_values VALUES ('clinic', 'ana', 'x', '1', 'number', 'api', now())")
+        erasing = asyncio.create_task(erase(one))
+        await asyncio.sleep(0.3)
+    await erasing
+    assert rows_with(one, "ana") == []
+
+
+async def test_a_session_that_is_created_when_an_erasure_begins_waits_for_it(
+    stores: tuple[Store, Store], postgres_url: str, conversation: Conversation
+) -> None:
+    with psycopg.connect(postgres_url, cursor_factory=psycopg.RawCursor) as erasing:
+        erasures.note(PostgresConnection(erasing, {}), "clinic", "ana", LATER)
+        creating = asyncio.create_task(conversation.create(stores[1]))
+        await asyncio.sleep(0.3)
+    with pytest.raises(UserErased):
+        await creating
 
 
 async def test_sessions_that_are_created_during_an_erasure_do_not_outlive_it(stores: tuple[Store, Store]) -> None:
