@@ -171,8 +171,9 @@ class Dispatcher:
         with_places = [webhook_id for webhook_id, places in free.items() if places > 0]
         if not with_places or len(self._running) >= self._places:
             return self._until_due(now)
-        before = set(self._running)  # an outcome recorded during the read may still be pending in its result
-        still_due = Counter() if self._store.shared is not None else busy  # a delivery that a server has taken is not
+        # An outcome that is recorded during the read may still be pending in its result, and what is sent is still due.
+        # Neither is so where servers take deliveries: what is returned is taken, and must be sent.
+        before, still_due = (set(self._running), busy) if self._store.shared is None else (set(), Counter())
         places = {webhook_id: free[webhook_id] + still_due[webhook_id] for webhook_id in with_places}
         limit = self._places - len(self._running) + still_due.total()
         ahead = await self._store.delivery.ahead(places, limit, now)
@@ -193,8 +194,11 @@ class Dispatcher:
         return min(later_s, self._until_due(now))
 
     def _pause_s(self) -> float:
-        """Return for how long more is collected before the next read or write; not at all while deliveries wait."""
-        return 0.0 if self._has_backlog else PAUSE_S
+        """Return for how long more is collected before the next read or write; not at all while deliveries wait.
+
+        Where several servers send, a read takes one delivery of each session, so that others may wait after any read.
+        """
+        return 0.0 if self._has_backlog or self._store.shared is not None else PAUSE_S
 
     def _free_slots(self, webhook_id: str, now: datetime) -> int:
         pace = self._paces.get(webhook_id)
