@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from runtime.actions import records
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure, offering, onward
 from runtime.actions.outputs import expected_outputs, outputs_of
-from runtime.answers.languages import phrase
 from runtime.answers.reply_values import CERTAIN_TYPES, AnswerRefused, checked, choices_of, parse_answer, read_further
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply, Purpose
@@ -295,7 +294,7 @@ def _complaint(
         return run.text(written)
     name = refused[first.get].phrase if first.get in refused else first.kind or "text"
     texts = tuple(choice.text for choice in choices_of(first))
-    return phrase(run.state.locale, name, texts, own=run.program.script.phrases)
+    return run.phrase(name, texts)
 
 
 def _finish(

@@ -7,7 +7,6 @@ from msgspec import Struct
 from runtime.actions.blocks import items_of
 from runtime.actions.outcomes import DONE, Enter, Outcome, Waits, after_failure, offering
 from runtime.answers.choices import match_choice
-from runtime.answers.languages import phrase
 from runtime.state.state import Choice, Wait
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, is_given, text_of
@@ -47,8 +46,7 @@ def answer_choose(run: TurnContext, action: Choose, reply: str, key: str | None)
     if picked is not None:
         return _take(run, action, picked)
     if offers and run.progress.round < rounds_of(action):
-        texts, own = tuple(offer.choice.text for offer in offers), run.program.script.phrases
-        sorry = phrase(run.state.locale, "choice", texts, own=own)
+        sorry = run.phrase("choice", tuple(offer.choice.text for offer in offers))
         run.progress.complaint = run.text(action.invalid) if action.invalid is not None else sorry
         return _offer(run, offers, run.progress.complaint)
     run.warn("value_missing", f"`{action.variable}` stays unset: none of the choices was taken")

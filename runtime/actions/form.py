@@ -16,7 +16,6 @@ from runtime.actions.form_answers import (
     is_filled,
     label_of,
     read_fields,
-    said,
     unfit,
     words_for,
 )
@@ -60,7 +59,7 @@ async def answer_form(run: TurnContext, action: Form, reply: str, sent: Mapping[
         missing = [field for field in _missing(run, fields) if field.name not in errors]
     if not errors and not missing and (found or sent is not None or run.progress.values != before):
         return _finish(run, action, fields)
-    errors |= dict.fromkeys((field.name for field in missing), said(run, "required"))
+    errors |= dict.fromkeys((field.name for field in missing), run.phrase("required"))
     run.progress.errors = errors
     if run.progress.round >= rounds_of(action):
         return _exhausted(run, action, fields)
@@ -193,9 +192,9 @@ def _complaint(run: TurnContext, action: Form, fields: tuple[FormField, ...], mi
         if field.name in errors and field not in missing
     ]
     if absent:
-        lines.append(said(run, "missing", absent))
+        lines.append(run.phrase("missing", absent))
     if not lines:
-        lines.append(said(run, "unread", tuple(f"{label_of(run, field)}: …" for field in fields)))
+        lines.append(run.phrase("unread", tuple(f"{label_of(run, field)}: …" for field in fields)))
     return "\n".join(lines)
 
 

@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Struct
 
 from runtime.answers.choices import match_choice
-from runtime.answers.languages import phrase
 from runtime.answers.lists import parse_list
 from runtime.answers.numbers import has_decimal_comma
 from runtime.answers.reply_values import AnswerRefused, checked, labelled_parts, parse_answer, read_outputs
@@ -17,7 +16,6 @@ from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, ValueRefused, coerce, is_given
 from scripts.model.script import FormField, Locale, as_output, kind_of
 from scripts.model.variables import Output
-from scripts.translations.localisation import Phrase
 
 _ROWS = re.compile(r"[\n;；]")
 _CELLS = re.compile(r"[,，、|\t]")
@@ -90,7 +88,7 @@ def words_for(run: TurnContext, field: FormField, name: str) -> str:
     if name in {"list", "record"} and kind in {"table", "multichoice"}:
         name = kind
     texts = tuple(choice.text for choice in _options(field))
-    return said(run, name, texts)  # type: ignore[arg-type]  # types are names of phrases
+    return run.phrase(name, texts)  # type: ignore[arg-type]  # types are names of phrases
 
 
 def _several(field: FormField, value: Value) -> list[Value]:
@@ -112,7 +110,7 @@ def _rows(run: TurnContext, field: FormField, value: Value, others: Mapping[str,
             cell = accepted(run, column, row.get(column.name), {**others, **cells})
             cell = column.default if cell is None else cell
             if column.required and not isinstance(cell, FieldFault) and not is_filled(cell):
-                cell = FieldFault(said(run, "required"))
+                cell = FieldFault(run.phrase("required"))
             if isinstance(cell, FieldFault):
                 return FieldFault(f"{number}. {label_of(run, column)}: {cell.message}")
             if cell is not None:
@@ -124,11 +122,6 @@ def _rows(run: TurnContext, field: FormField, value: Value, others: Mapping[str,
 def _options(field: FormField) -> tuple[Choice, ...]:
     """Return the choices of a field, each with its label."""
     return tuple(Choice(value, field.labels.get(value, value)) for value in field.choices)
-
-
-def said(run: TurnContext, name: Phrase, choices: tuple[str, ...] = ()) -> str:
-    """Return one of the runtime's texts, or the script's replacement for it."""
-    return phrase(run.state.locale, name, choices, own=run.program.script.phrases)
 
 
 def label_of(run: TurnContext, field: FormField) -> str:

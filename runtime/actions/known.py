@@ -4,7 +4,6 @@ from runtime.actions import ask
 from runtime.actions.outcomes import DONE, Outcome, offering
 from runtime.answers.booleans import parse_boolean
 from runtime.answers.choices import match_choice
-from runtime.answers.languages import phrase
 from runtime.state.state import Choice
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import is_given
@@ -42,8 +41,7 @@ def _confirm(run: TurnContext) -> Outcome:
 
 
 def _choices(run: TurnContext) -> tuple[Choice, ...]:
-    own = run.program.script.phrases
-    return tuple(Choice(key, phrase(run.state.locale, key, own=own)) for key in (YES, NO))
+    return tuple(Choice(key, run.phrase(key)) for key in (YES, NO))
 
 
 def _agrees(run: TurnContext, reply: str) -> bool:

@@ -3,7 +3,6 @@
 import msgspec
 
 from runtime.actions.outcomes import DONE, Answer, Outcome, Waits
-from runtime.answers.languages import phrase
 from runtime.state.program import answering_id
 from runtime.state.state import Timing, Wait
 from runtime.timers.timers import pending_timers
@@ -36,6 +35,6 @@ def answer_message(run: TurnContext, action: Sleep) -> Outcome:
     wait, counted = awake_at(run, Wait("time")), run.state.timing or Timing(run.now())
     if not counted.is_announced and wait.until is not None:
         back = wait.until.astimezone(run.zone()).strftime("%Y-%m-%d %H:%M")
-        run.say(phrase(run.state.locale, "asleep", (back,), own=run.program.script.phrases))
+        run.say(run.phrase("asleep", (back,)))
         run.state.timing = msgspec.structs.replace(counted, is_announced=True)
     return Waits(wait)

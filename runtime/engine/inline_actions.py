@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from runtime.actions import blocks, remember, statements
 from runtime.actions.outcomes import Finish, Outcome, Waits
-from runtime.answers.languages import phrase
 from runtime.state.events import ActionEntered, ActionLeft, ActionSkipped
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import Cell, Frame, Wait
@@ -92,5 +91,5 @@ def run_out(run: TurnContext, exceeded: BudgetExceeded, wait: Wait) -> Outcome:
         with InlineActions(run, ON_BUDGET, {}):
             finish = perform(run, run.program.script.on_budget)
     else:
-        run.say(phrase(run.state.locale, "busy", own=run.program.script.phrases))
+        run.say(run.phrase("busy"))
     return finish or Waits(wait)

@@ -17,7 +17,7 @@ from runtime.actions.choose import as_output
 from runtime.actions.form_answers import as_named_output
 from runtime.actions.outcomes import DONE, Outcome, Waits, outcome_after
 from runtime.actions.outputs import typed_as_declared, with_limits
-from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, phrase, spoken
+from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, spoken
 from runtime.answers.languages.spelling import unaccented
 from runtime.answers.reply_values import AnswerRefused, checked, choices_of, read_labelled
 from runtime.state.events import HAND_OVER, Repaired
@@ -221,12 +221,8 @@ def carry_out(run: TurnContext, action: Action, wait: Wait, request: RequestedRe
     return outcome
 
 
-def _phrase(run: TurnContext, name: Phrase, choices: tuple[str, ...] = ()) -> str:
-    return phrase(run.state.locale, name, choices, own=run.program.script.phrases)
-
-
 def _say(run: TurnContext, repair: Repair, name: Phrase, choices: tuple[str, ...] = ()) -> None:
-    run.say(run.text(repair.say) if repair.say is not None else _phrase(run, name, choices))
+    run.say(run.text(repair.say) if repair.say is not None else run.phrase(name, choices))
 
 
 def _repeat(run: TurnContext, wait: Wait) -> Outcome:
@@ -254,7 +250,7 @@ def leave_open(run: TurnContext, action: Action) -> bool:
 
 def _skip(run: TurnContext, action: Action, wait: Wait, repair: Repair) -> Outcome:
     if not leave_open(run, action):
-        run.say(_phrase(run, "needed"))
+        run.say(run.phrase("needed"))
         return _repeat(run, wait)
     if repair.say is not None:
         run.say(run.text(repair.say))
@@ -283,7 +279,7 @@ def _named(run: TurnContext, said: str) -> tuple[NamedAnswer, ...]:
 def _correct(run: TurnContext, action: Action, wait: Wait, request: RequestedRepair) -> Outcome:
     refused = next(filter(None, (_refusal(run, each) for each in request.named)), "")
     if refused or not request.named:
-        run.say(refused or _phrase(run, "which"))
+        run.say(refused or run.phrase("which"))
         return _repeat(run, wait)
     changed = correct(run, {each.name: (each.variable, each.value) for each in request.named})
     run.record(Repaired("correct", action.id, tuple(changed)))
@@ -303,4 +299,4 @@ def _refusal(run: TurnContext, named: NamedAnswer) -> str:
 def _complaint(run: TurnContext, output: Output, refused: AnswerRefused) -> str:
     texts = tuple(choice.text for choice in choices_of(output))
     written = refused.say or output.invalid
-    return run.text(written) if written is not None else _phrase(run, refused.phrase, texts)
+    return run.text(written) if written is not None else run.phrase(refused.phrase, texts)

@@ -9,6 +9,7 @@ from datetime import date, datetime, tzinfo
 import msgspec
 from msgspec import Struct
 
+from runtime.answers.languages import phrase
 from runtime.context.ports import View
 from runtime.context.selection import Contexts, newest, shown
 from runtime.state.events import HAND_OVER, HISTORY_MAX, Body, Emitted, Event, Message, Role, VariableChanged, Warned
@@ -32,6 +33,7 @@ from scripts.model.memory_plan import K_MAX
 from scripts.model.script import Role as SpeakerRole
 from scripts.model.script import Scope
 from scripts.model.variables import Assignment, Output, OutputItem
+from scripts.translations.localisation import Phrase
 
 
 class Wording(Struct, frozen=True):
@@ -291,6 +293,10 @@ class TurnContext:
         if self.state.progress is None:
             self.state.progress = Progress()
         return self.state.progress
+
+    def phrase(self, name: Phrase, choices: tuple[str, ...] = ()) -> str:
+        """Return one of the runtime's texts, or the script's replacement for it."""
+        return phrase(self.state.locale, name, choices, own=self.program.script.phrases)
 
     def new_id(self) -> str:
         """Return a new unique id."""
