@@ -72,6 +72,12 @@ class RateLimiter:
         self._buckets[name] = (left - 1 if left >= 1 else left, now)
         return wait_s
 
+    def take(self, name: str, otherwise: str = "too many requests") -> None:
+        """Take a token. Raises ApiError RATE_LIMITED, with the message `otherwise`."""
+        wait_s = self.wait_s(name, time.monotonic())
+        if wait_s:
+            raise ApiError("RATE_LIMITED", otherwise, retry_after_s=math.ceil(wait_s))
+
 
 class Authenticator:
     """Authenticates requests. `operator_key` is the operator's key, valid for the lifetime of the process. With
@@ -112,7 +118,7 @@ class Authenticator:
                 raise
             return Authenticated(ANONYMOUS)
         if sender.participant_id is not None:
-            _take(self._participant_rates, sender.participant_id)
+            self._participant_rates.take(sender.participant_id)
         else:
             self._count(sender.principal.name or address, rule)
         return sender
@@ -156,14 +162,7 @@ class Authenticator:
         is_bounded = self.is_required if self._a_minute is None else self._a_minute > 0
         if not is_bounded or not rule.is_counted or name == OPERATOR:
             return
-        _take(self._rates, name)
-
-
-def _take(rates: RateLimiter, name: str) -> None:
-    """Count a request. Raises ApiError RATE_LIMITED."""
-    wait_s = rates.wait_s(name, time.monotonic())
-    if wait_s:
-        raise ApiError("RATE_LIMITED", "too many requests", retry_after_s=math.ceil(wait_s))
+        self._rates.take(name)
 
 
 def tokens_of(settings: Settings) -> HolderOf | None:

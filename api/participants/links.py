@@ -1,8 +1,6 @@
 """Links: created, listed and revoked by authors and applications, and opened by participants without a key."""
 
-import math
 import secrets
-import time
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -21,6 +19,8 @@ from scripts.model.script import Locale
 from scripts.translations.localisation import table_for
 from store.interface.errors import IdTaken, RowRefused
 from store.interface.participant_rows import LinkRow, ParticipantRow
+
+_TOO_MANY = "too many participants come at once"
 
 
 class Entry(Struct, frozen=True):
@@ -139,11 +139,11 @@ class Links:
         """Return a link for a participant. Raises ApiError LINK_NOT_FOUND, RATE_LIMITED."""
         for client in clients:
             if client.startswith("address "):
-                _take(self._address_rates, client)
+                self._address_rates.take(client, _TOO_MANY)
         link = await self._rows.link(link_id)
         if link is None:
             raise _not_found()
-        _take(self._link_rates, link_id)
+        self._link_rates.take(link_id, _TOO_MANY)
         return link
 
     async def _resumed(self, link: LinkRow, secret: str) -> ParticipantRow:
@@ -168,13 +168,6 @@ class Links:
 def _has(program: Program, locale: Locale) -> bool:
     same_language = program.locale.partition("-")[0].lower() == locale.partition("-")[0].lower()
     return same_language or table_for(program.script, locale) is not None
-
-
-def _take(rates: RateLimiter, name: str) -> None:
-    """Count an entry. Raises ApiError RATE_LIMITED."""
-    wait_s = rates.wait_s(name, time.monotonic())
-    if wait_s:
-        raise ApiError("RATE_LIMITED", "too many participants come at once", retry_after_s=math.ceil(wait_s))
 
 
 def _code(link: LinkRow, new: NewEntry) -> str | None:
