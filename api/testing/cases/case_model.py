@@ -16,7 +16,7 @@ from scripts.expressions.values import Value, text_of
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problem
 from scripts.model.moments import Duration
-from scripts.model.script import Locale
+from scripts.model.script import Locale, Scope
 from scripts.parse.folder import CASE_SUFFIX
 from scripts.parse.read_script import Reading
 from scripts.yaml.parser import Mapping as MappingTree
@@ -73,6 +73,10 @@ class CaseScopes(Struct, frozen=True):
     session: Mapping[str, Value] = {}
     phase: Mapping[str, Value] = {}
     topic: Mapping[str, Value] = {}
+
+    def by_scope(self) -> dict[Scope, Mapping[str, Value]]:
+        """Return the expected variables of each scope."""
+        return {"global": self.global_scope, "session": self.session, "phase": self.phase, "topic": self.topic}
 
 
 class CaseEnd(Struct, frozen=True):

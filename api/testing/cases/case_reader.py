@@ -287,10 +287,8 @@ def check_names(case: Case, tree: Tree, program: Program, reader: Reader) -> Non
             fix = suggest(name, sorted(program.tools))
             reader.add("ENUM_VALUE_INVALID", f"the script has no tool {name}", key_place(tree, "tools", name), fix)
     end = case.end
-    scopes = {"global": end.scopes.global_scope, "session": end.scopes.session}
-    scopes |= {"phase": end.scopes.phase, "topic": end.scopes.topic}
     _check_variables(end.variables, tree, ("end", "variables"), variables, reader)
-    for scope, expected in scopes.items():
+    for scope, expected in end.scopes.by_scope().items():
         _check_variables(expected, tree, ("end", "scopes", scope), variables, reader)
 
 

@@ -6,14 +6,13 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct, field
 
-from api.testing.cases.case_model import CaseEnd, CaseEvent, CaseTurn, FoundCase, Keys
+from api.testing.cases.case_model import CaseEvent, CaseTurn, FoundCase, Keys
 from api.testing.player import Player
 from runtime.engine.engine import Turn
 from runtime.state.events import ActionSkipped, Body, Emitted, Message, ScopeSkipped, Warned
 from runtime.state.scopes import Scopes
 from runtime.state.state import State, Wait
 from scripts.expressions.values import Value
-from scripts.model.script import Scope
 
 
 class ExpectationDifference(Struct, frozen=True):
@@ -166,17 +165,10 @@ def _end_differences(found: FoundCase, player: Player) -> Iterator[ExpectationDi
         yield ExpectationDifference("outcome", end.outcome, state.outcome, ("end", "outcome"))
     for name, expectation, got in _unlike(scopes.flat(), end.variables):
         yield ExpectationDifference(f"variable {name}", expectation, got, ("end", "variables", name))
-    for scope, variables in _expected_scopes(end):
+    for scope, variables in end.scopes.by_scope().items():
         cells = {name: cell.value for name, cell in scopes.cells(scope).items()}
         for name, expectation, got in _unlike(cells, variables):
             yield ExpectationDifference(f"{scope} variable {name}", expectation, got, ("end", "scopes", scope, name))
-
-
-def _expected_scopes(end: CaseEnd) -> Iterator[tuple[Scope, Mapping[str, Value]]]:
-    yield "global", end.scopes.global_scope
-    yield "session", end.scopes.session
-    yield "phase", end.scopes.phase
-    yield "topic", end.scopes.topic
 
 
 def _unlike(got: Mapping[str, Value], expected: Mapping[str, Value]) -> Iterator[tuple[str, Value, Value]]:
