@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from runtime.context.ports import Condenser, Strategy, View
+from runtime.context.ports import Condenser, View
 from runtime.context.resize import Book, Handlers, decided, newest_in, remember_by, resized
 from runtime.context.summaries import remember_with, summed_up
 from runtime.context.windows import (
@@ -170,33 +170,6 @@ class Resizing:
         numbers = [message.number for message in book.current[len(head_of(book.current)) :] if message.number]
         after = min(numbers) - 1 if numbers else newest_in(messages)
         return msgspec.structs.replace(book.memory, after=max(after, memory.after))
-
-
-class Chain:
-    """Several strategies in sequence: each sees what the one before it shows.
-
-    All share one memory, so at most one of them may make a summary, and one a memo.
-    """
-
-    def __init__(self, *strategies: Strategy) -> None:
-        if not strategies:
-            raise ValueError("a chain needs at least one strategy")
-        self._strategies = strategies
-        self.messages_max = max(strategy.messages_max for strategy in strategies)
-
-    def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
-        """Return the messages that the last one shows, with the summary and memo of any."""
-        view = View(tuple(messages))
-        for strategy in self._strategies:
-            next = strategy.view(view.messages, memory)
-            view = View(next.messages, next.summary or view.summary, next.memo or view.memo)
-        return view
-
-    async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
-        """Return the memory after all strategies have updated it."""
-        for strategy in self._strategies:
-            memory = await strategy.follow(messages, memory, condense)
-        return memory
 
 
 def counted(messages: Sequence[Message], memory: ContextMemory) -> ContextMemory:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runtime.context.strategies import Buffer, Chain, Resizing, TokenBuffer, Window
+from runtime.context.strategies import Buffer, Resizing, TokenBuffer, Window
 from runtime.context.windows import chars_in, recent, tokens_in
 from runtime.state.events import Message
 from runtime.state.state import ContextMemory
@@ -94,15 +94,6 @@ def test_a_first_system_message_is_retained_and_counted() -> None:
 def test_lite_shows_no_more_than_its_limits_whether_they_were_seen_to_or_not(messages_of, limit, expected) -> None:
     strategy = Resizing(ContextSettings(strategy="lite", limit=limit))
     assert shown(strategy, messages_of("uauaua")) == expected
-
-
-def test_strategies_in_a_chain_see_what_the_one_before_shows(messages_of) -> None:
-    messages = messages_of("suauaua", chars=4)
-    assert shown(Chain(Window(2), TokenBuffer(24)), messages) == [1, 6, 7]
-    assert shown(Chain(Window(2), Buffer()), messages) == shown(Window(2), messages)
-    assert shown(Chain(Buffer()), messages) == numbers(messages)
-    with pytest.raises(ValueError, match="at least one"):
-        Chain()
 
 
 # -- the end of a conversation, as one goes on from it ----------------------------------------------------------------
