@@ -14,6 +14,7 @@ import pytest
 
 from api.cli.backend import backend
 from api.settings import Settings
+from api.webhooks import dispatcher
 from api.webhooks.sender import Sender
 from api.webhooks.signing import verify_webhook
 from api.webhooks.ssrf import AddressPolicy
@@ -323,6 +324,24 @@ async def test_while_it_is_paused_its_deliveries_wait_for_it(api: ApiClient, rec
     await settled(api, other, "delivered", 1)
     await api.patch(at(webhook), json={"status": "active"})
     assert [each.path for each in await receiver.wait_for(2)] == ["/other", "/"]
+
+
+async def test_once_it_is_paused_the_next_deliveries_wait(
+    api: ApiClient, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "SERIES_S", 60.0)
+    webhook = await hooked(api, receiver, "turn")
+    await api.patch(at(webhook), json={"status": "paused"})
+    await api.send_texts(await api.create_session("diary"), "one", "two")
+    receiver.will(wait_s=2)
+    await api.patch(at(webhook), json={"status": "active"})  # the three are read together
+    await receiver.wait_for(1)
+    await api.patch(at(webhook), json={"status": "paused"})
+    await settled(api, webhook, "delivered", 1)
+    assert [each["status"] for each in await listed(api, webhook)] == ["delivered", "pending", "pending"]
+    assert len(receiver.deliveries) == 1
+    await api.patch(at(webhook), json={"status": "active"})
+    assert [each.event for each in await receiver.wait_for(3)] == ["0:2 turn", "1:1 turn", "2:1 turn"]
 
 
 async def test_after_a_restart_what_waited_is_sent(app: OpenApp, receiver: Receiver, tmp_path: Path) -> None:
