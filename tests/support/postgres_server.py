@@ -22,7 +22,7 @@ from store.postgres.engine import PostgresEngine
 USER = "postgres"
 _SYSTEM = Path("/usr/lib/postgresql")
 _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
-_LOCAL = ("fsync=off",)
+_LOCAL = ("fsync=off", "wal_retrieve_retry_interval=100ms")
 """Options of a server whose commits survive its end, but not that of the machine."""
 
 
