@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROUNDS = repeats(20)
 MESSAGES = 3  # at once, to each server
+WAITING = 40  # of both servers, whose queues have 64 places
 CALL_S = 0.05
 REFUSALS = {(409, "SESSION_BUSY"), (412, "TURN_CONFLICT")}
 
@@ -58,9 +59,13 @@ async def test_messages_that_wait_are_all_taken_once(app: OpenApp, postgres_url:
     ):
         await one.publish_script(ADVICE, strict=False)
         session = await one.create_session("advice")
-        turns = []
+        turns, at_once = [], asyncio.Semaphore(WAITING)
 
         async def say(number: int) -> None:
+            async with at_once:
+                await say_until_taken(number)
+
+        async def say_until_taken(number: int) -> None:
             headers = {"Idempotency-Key": f"{number}", "Prefer": "busy=queue"}
             for attempt in range(1_000):
                 api = (one, two)[(number + attempt) % 2]

@@ -105,14 +105,15 @@ async def test_a_claim_does_not_end_early(
     await servers[0].publish_script(ADVICE, strict=False)
     for first, second, model in ((*servers, models[0]), (*servers[::-1], models[1])):
         session = await first.create_session("advice")
-        model.seconds = 0.1
         for turn in range(1, SESSIONS + 1):
             calls = model.calls
+            model.may_answer.clear()
             begun = asyncio.create_task(first.send_message(session, {"content": "rain"}))
             while model.calls == calls:  # noqa: ASYNC110  (the server acts)
                 await asyncio.sleep(0.002)
             refused = await second.send_message(session, {"content": "rain"})
             assert (refused.status_code, refused.json()["error"]["code"]) == (409, "SESSION_BUSY")
+            model.may_answer.set()
             taken = await begun
             assert (taken.status_code, taken.json()["turn"]) == (200, turn)
         assert await advice_of(second, session) == [f"Advice {turn}." for turn in range(1, SESSIONS + 1)]

@@ -97,7 +97,7 @@ async def test_a_stop_finishes_the_turn_under_way(serve: Serve, how: signal.Sign
 
 async def test_a_server_says_that_it_is_about_to_stop(serve: Serve) -> None:
     """It takes requests for a while, so that a proxy notices before a request is lost."""
-    server = serve(CUEBOOK_STOP_DELAY_S="2")
+    server = serve(CUEBOOK_STOP_DELAY_S="5")
     await server.ready()
     async with server.client() as api:
         session = await api.create_session("diary")

@@ -69,7 +69,7 @@ async def test_no_request_is_sent_twice_if_the_proxy_asks_whether_servers_are_re
     """Messages without keys, which nobody may send again, are each taken once."""
 
     def start(name: str) -> ServerProcess:
-        return serve_on_postgres(name, CUEBOOK_STOP_DELAY_S="1")
+        return serve_on_postgres(name, CUEBOOK_STOP_DELAY_S="3")
 
     started = [start(name) for name in NAMES]
     await asyncio.gather(*(server.ready() for server in started))

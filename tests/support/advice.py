@@ -31,6 +31,9 @@ class CountingModel(OfflineModel):
         super().__init__()
         self.seconds = seconds
         self.calls = 0
+        self.may_answer = asyncio.Event()
+        """While it is not set, a call does not end."""
+        self.may_answer.set()
 
     def goes_to(self, request: ModelRequest) -> str:
         """Return a name, so that its calls are in the journal."""
@@ -40,6 +43,7 @@ class CountingModel(OfflineModel):
         self.calls += 1
         reply = f"Advice {self.calls}."
         await asyncio.sleep(self.seconds)
+        await self.may_answer.wait()
         return ModelReply(text=reply)
 
 
