@@ -1,7 +1,6 @@
 """The writer thread: it commits all queued writes as one group, and resolves their futures once that is on disk."""
 
 import asyncio
-import queue
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,7 +22,6 @@ from store.interface.errors import (
     DatabaseFileLost,
     RestartNeeded,
     RowRefused,
-    StoreBusy,
     StoreError,
     StoreUnavailable,
     WriteFailed,
@@ -33,12 +31,8 @@ from store.interface.global_writes import global_writes
 from store.interface.turn_group import Entry
 from store.sql.answers import Outcome, answer
 from store.sql.repository import Changed
+from store.sql.writing_thread import WritingThread
 
-QUEUE_MAX = 4_096
-"""Maximum number of queued writes; in groups of 64, they take about half a second."""
-GROUP_MAX = 256
-"""Maximum number of turns and calls in one transaction; more would delay the first one for little gain."""
-CLOSE_TIMEOUT_S = 30.0
 LOOK_S = 1.0
 """How often the files are checked while nothing is written, since the log with the last commits may be deleted."""
 
@@ -74,23 +68,20 @@ class _Pause(NamedTuple):
 _Job: TypeAlias = _Entry | _Statements | _Pause
 
 
-class Writer:
+class Writer(WritingThread[_Job]):
     """Owner of the writing thread. A future is resolved in the event loop that submitted it."""
 
     def __init__(self, database: Database) -> None:
+        super().__init__("cuebook-writer")
         self._database = database
         self._connection = DuckDBConnection(database.cursor())
         self._committer = TurnCommitter(self._connection)
         self.variables = UserVariableCache()
         self._unmerged = unmerged_turns(self._connection.cursor)
-        self._queue: queue.Queue[_Job | None] = queue.Queue(QUEUE_MAX)
-        self._closed = False
-        self._working_since: float | None = None
         self._failure: str | None = None
         self._last_commit = database.last_commit
         self._is_durable = True
         self._is_stopped = False
-        self._thread = threading.Thread(target=self._drain, name="cuebook-writer", daemon=True)
         self._thread.start()
 
     async def commit(self, entry: Entry) -> None:
@@ -133,49 +124,19 @@ class Writer:
             pause.over.set()
 
     @property
-    def lag_s(self) -> float:
-        """Seconds since the writing of the current group began; 0 when idle. Grows without limit if the disk hangs."""
-        since = self._working_since
-        return 0.0 if since is None else time.monotonic() - since
-
-    @property
-    def waiting(self) -> int:
-        """The approximate number of writes that wait for the thread."""
-        return self._queue.qsize()
-
-    @property
     def failure(self) -> str | None:
         """The error of the last write if the disk or the database caused it, otherwise None."""
         return self._failure if self._thread.is_alive() else "the writing thread has ended"
-
-    async def close(self) -> None:
-        """Write the queued writes, checkpoint, end the thread. Raises StoreUnavailable after CLOSE_TIMEOUT_S."""
-        self._closed = True  # set in the event loop, so that nothing is queued after the end marker
-        await asyncio.to_thread(self._end)
-
-    def _end(self) -> None:
-        try:
-            self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
-        except queue.Full:
-            raise StoreUnavailable(f"the writer accepted no write for {CLOSE_TIMEOUT_S:.0f} s") from None
-        self._thread.join(CLOSE_TIMEOUT_S)
-        if self._thread.is_alive():
-            raise StoreUnavailable(f"the writer did not end within {CLOSE_TIMEOUT_S:.0f} s")
-
-    def _submit(self, job: _Job) -> None:
-        if self._closed or not self._thread.is_alive():
-            raise StoreUnavailable("the database is closed")
-        try:
-            self._queue.put_nowait(job)
-        except queue.Full:
-            raise StoreBusy(f"{QUEUE_MAX} writes are already waiting") from None
 
     def _drain(self) -> None:
         jobs: list[_Job] = []
         last = False
         try:
             while not last:
-                jobs, last = self._next_jobs()
+                jobs, last = self._next_jobs(LOOK_S)
+                if not jobs and not last:
+                    self._look()
+                    continue
                 self._working_since = time.monotonic()
                 for group in _grouped(jobs):
                     if isinstance(group, _Pause):
@@ -199,31 +160,12 @@ class Writer:
         self._committer.close()
         self._connection.cursor.close()
 
-    def _next_jobs(self) -> tuple[list[_Job], bool]:
-        """Return the queued jobs, at least one unless closed, and whether these are the last jobs."""
-        jobs: list[_Job] = []
-        job = self._first_job()
-        while job is not None:
-            jobs.append(job)
-            if len(jobs) == GROUP_MAX or self._queue.empty():
-                return jobs, False
-            job = self._queue.get()
-        return jobs, True
-
     def _look(self) -> None:
         """Check the files. After a failed write, write again: who asks `/ready` first sends no write until it works."""
         if self._failure is not None and not self._is_stopped:
             self._run(lambda _: None)
         else:
             self._durably([], None)
-
-    def _first_job(self) -> _Job | None:
-        """Return the next job, or None for the end. While the queue is empty, check the files every LOOK_S seconds."""
-        while True:
-            try:
-                return self._queue.get(timeout=LOOK_S)
-            except queue.Empty:
-                self._look()
 
     def _wait_until_over(self, pause: _Pause) -> None:
         """Wait until the pause is over, then open a new cursor, because the file may have been replaced.
@@ -363,7 +305,7 @@ class Writer:
 
     def _abandon(self, jobs: list[_Job]) -> None:
         """Resolve the futures of all remaining jobs with an error, in case a defect has ended the thread."""
-        self._closed = True
+        self._is_closed = True
         while not self._queue.empty():
             waiting = self._queue.get()
             jobs = jobs if waiting is None else [*jobs, waiting]

@@ -1,8 +1,6 @@
 """The thread that commits turns: it commits all that wait as one group, and resolves their futures."""
 
 import asyncio
-import queue
-import threading
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,19 +8,14 @@ from typing import NamedTuple
 import structlog
 
 from store.interface.admission import SessionId
-from store.interface.errors import StoreBusy, StoreError, StoreUnavailable
+from store.interface.errors import StoreError, StoreUnavailable
 from store.interface.rows import CallRow
 from store.interface.turn_group import Entry
 from store.postgres import claims
 from store.postgres.committer import GroupCommitter
 from store.postgres.engine import PostgresEngine
 from store.sql.answers import answer
-
-QUEUE_MAX = 4_096
-"""Maximum number of queued entries."""
-GROUP_MAX = 256
-"""Maximum number of entries in one transaction; more would delay the first one for little gain."""
-CLOSE_TIMEOUT_S = 30.0
+from store.sql.writing_thread import WritingThread
 
 log = structlog.get_logger()
 
@@ -32,18 +25,15 @@ class _Job(NamedTuple):
     done: asyncio.Future[None]
 
 
-class GroupWriter:
+class GroupWriter(WritingThread[_Job]):
     """Owner of the committing thread, which also prolongs the claims of turns whose calls are in progress."""
 
     def __init__(self, engine: PostgresEngine) -> None:
+        super().__init__("cuebook-committer")
         self._engine = engine
         self._committer = GroupCommitter(engine)
-        self._queue: queue.Queue[_Job | None] = queue.Queue(QUEUE_MAX)
-        self._is_closed = False
-        self._working_since: float | None = None
         self._calling: dict[str, SessionId] = {}  # the calls in progress, by id
         self._prolonged_at = time.monotonic()
-        self._thread = threading.Thread(target=self._drain, name="cuebook-committer", daemon=True)
         self._thread.start()
 
     async def commit(self, entry: Entry) -> None:
@@ -54,48 +44,13 @@ class GroupWriter:
         """
         self._engine.require_writable()
         done = asyncio.get_running_loop().create_future()
-        if self._is_closed or not self._thread.is_alive():
-            raise StoreUnavailable("the database is closed")
-        try:
-            self._queue.put_nowait(_Job(entry, done))
-        except queue.Full:
-            raise StoreBusy(f"{QUEUE_MAX} writes are already waiting") from None
+        self._submit(_Job(entry, done))
         await done
-
-    @property
-    def lag_s(self) -> float:
-        """Seconds since the writing of the current group began; 0 when idle."""
-        since = self._working_since
-        return 0.0 if since is None else time.monotonic() - since
-
-    @property
-    def waiting(self) -> int:
-        """The approximate number of entries that wait for the thread."""
-        return self._queue.qsize()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread.is_alive()
-
-    async def close(self) -> None:
-        """Write the queued entries, end the thread. Raises StoreUnavailable after CLOSE_TIMEOUT_S."""
-        self._is_closed = True
-        await asyncio.to_thread(self._end)
-
-    def _end(self) -> None:
-        try:
-            self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
-        except queue.Full:
-            raise StoreUnavailable(f"the writer accepted no write for {CLOSE_TIMEOUT_S:.0f} s") from None
-        self._thread.join(CLOSE_TIMEOUT_S)
-        if self._thread.is_alive():
-            raise StoreUnavailable(f"the writer did not end within {CLOSE_TIMEOUT_S:.0f} s")
 
     def _drain(self) -> None:
         is_last = False
         while not is_last:
-            jobs, is_last = self._next_jobs()
+            jobs, is_last = self._next_jobs(claims.PROLONG_S)
             if jobs:
                 self._commit(jobs)
             self._prolong_claims()
@@ -111,20 +66,6 @@ class GroupWriter:
             self._working_since = None
         self._note_calls(jobs, outcomes)
         answer((job.done, outcome) for job, outcome in zip(jobs, outcomes, strict=True))
-
-    def _next_jobs(self) -> tuple[list[_Job], bool]:
-        """Wait for jobs; return all that wait, and whether the thread must end after them."""
-        jobs: list[_Job] = []
-        try:
-            job = self._queue.get(timeout=claims.PROLONG_S)
-            while job is not None:
-                jobs.append(job)
-                if len(jobs) == GROUP_MAX:
-                    return jobs, False
-                job = self._queue.get_nowait()
-        except queue.Empty:
-            return jobs, False
-        return jobs, True
 
     def _note_calls(self, jobs: list[_Job], outcomes: Sequence[StoreError | None]) -> None:
         for job, outcome in zip(jobs, outcomes, strict=True):

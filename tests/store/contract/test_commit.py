@@ -16,12 +16,13 @@ from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.engine import DuckDBEngine
 from store.duckdb.readers import Readers
-from store.duckdb.writer import QUEUE_MAX, Writer
+from store.duckdb.writer import Writer
 from store.duckdb_store import DuckDBStore
 from store.interface.admission import Head, ProposedTurn
 from store.interface.errors import KeyTaken, RowRefused, StoreBusy, StoreUnavailable, TurnConflict
 from store.interface.rows import NO_TURN, EventRow, TurnRow
 from store.open_store import open_store
+from store.sql.writing_thread import QUEUE_MAX
 from store.store import Store
 from tests.support.store_rows import Conversation, write_of
 
