@@ -1,4 +1,4 @@
-"""Response views of units, chains, groups, jobs and statistics of a memory."""
+"""Response views of units, chains, groups and statistics of a memory."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,26 +6,13 @@ from typing import Any
 from api.memory.listing import Group, MemoryStats, PlacedUnit
 from api.memory.requests import Recalled, RecalledChain, RecalledUnit
 from api.memory.row_mapping import fields_of
-from api.schemas.memory import ChainUnit, ChainView, GroupView, RecalledView, StoredUnit, UnitView
+from api.schemas.memory import ChainUnit, ChainView, GroupView, RecalledView, UnitView
 from api.schemas.memory_work import EmbedderView, JobView, StatusView, UnitsByRank
-from runtime.memory.units import MemoryUnit
-from store.interface.memory_rows import JobRow
-
-
-def stored_view(unit: MemoryUnit) -> StoredUnit:
-    """Return the view of a stored unit."""
-    return StoredUnit(**_stored(unit))
-
-
-def _stored(unit: MemoryUnit) -> dict[str, Any]:
-    return fields_of(unit, StoredUnit.__struct_fields__)
 
 
 def unit_view(placed: PlacedUnit) -> UnitView:
     """Return the view of a unit with its links."""
-    return UnitView(
-        **_stored(placed.unit), pre_id=placed.pre_id, next_id=placed.next_id, children_ids=placed.children_ids
-    )
+    return UnitView.of(placed.unit, pre_id=placed.pre_id, next_id=placed.next_id, children_ids=placed.children_ids)
 
 
 def recalled_view(recalled: Recalled) -> RecalledView:
@@ -40,18 +27,13 @@ def _chain_view(chain: RecalledChain) -> ChainView:
 
 def _chain_unit(recalled: RecalledUnit) -> ChainUnit:
     fields = fields_of(recalled, RecalledUnit.__struct_fields__)
-    return ChainUnit(**_stored(fields.pop("unit")), **fields, is_hit=recalled.score is not None)
+    return ChainUnit.of(fields.pop("unit"), **fields, is_hit=recalled.score is not None)
 
 
 def group_view(group: Group) -> GroupView:
     """Return the view of a session or collection."""
     counts = fields_of(group, Group.__struct_fields__)
     return GroupView.of(counts.pop("row"), **counts)
-
-
-def job_view(job: JobRow) -> JobView:
-    """Return the view of a job with its progress."""
-    return JobView(**fields_of(job, JobView.__struct_fields__))
 
 
 def status_view(user_id: str, stats: MemoryStats) -> StatusView:
@@ -61,7 +43,7 @@ def status_view(user_id: str, stats: MemoryStats) -> StatusView:
     fields |= {
         "units": UnitsByRank(said=stats.units.get(0, 0), of_groups=stats.units.get(1, 0), of_all=stats.units.get(2, 0)),
         "embedder": EmbedderView(id=stats.embedder, state=stats.embedder_state),
-        "jobs": [job_view(job) for job in stats.jobs],
+        "jobs": [JobView.of(job) for job in stats.jobs],
     }
     return StatusView(user_id=user_id, offers=_offers(stats), **fields)
 

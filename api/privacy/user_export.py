@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from api.memory.row_mapping import unit_of
-from api.memory.views import stored_view
 from api.schemas.events import EventView
 from api.schemas.memory import StoredUnit
 from api.schemas.participants import ParticipantView
@@ -79,7 +78,7 @@ async def _memory(store: Store, tenant: str, user_id: str) -> Chunks:
 async def _units(store: Store, tenant: str, user_id: str) -> AsyncIterator[list[StoredUnit]]:
     after = 0
     while rows := await store.memory.units(tenant, user_id, after=after, limit=ROWS_A_READ):
-        yield [stored_view(unit_of(row)) for row in rows]
+        yield [StoredUnit.of(unit_of(row)) for row in rows]
         after = rows[-1].sequence
 
 

@@ -21,9 +21,7 @@ class NewKey(Body, frozen=True, kw_only=True):
     """A key to create."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
-    roles: Annotated[list[Role], Meta(min_length=1, max_length=len(ROLES))] = msgspec.field(
-        default_factory=lambda: ["app"]
-    )
+    roles: Roles = msgspec.field(default_factory=lambda: ["app"])
     user_id: Id | None = None
     expires_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
 

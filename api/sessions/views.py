@@ -38,7 +38,7 @@ from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import Cell, ExecutionStatus, State, Wait
 from runtime.turn.calls import ModelCall
-from scripts.expressions.values import Value, infer_type
+from scripts.expressions.values import infer_type
 from scripts.model.actions import Action, AiAsk, AiSay, Ask, Chat, Choose, Form, action_type, rounds_of
 from store.interface.rows import EventRow, MessageRow, SettledCallRow, TurnEventsRow, TurnRow
 from store.store import Store
@@ -280,11 +280,6 @@ def call_view(row: SettledCallRow, *, debug: bool) -> CallView:
 
 def _usage_view(usage: Usage | None) -> UsageView | None:
     return None if usage is None else UsageView.of(usage, failures=list(usage.failures))
-
-
-def flat_variables(program: Program, state: State) -> Mapping[str, Value]:
-    """Return every variable with its value at the current position."""
-    return Scopes(program, state).flat()
 
 
 ETAG = ResponseHeader(

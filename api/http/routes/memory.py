@@ -14,11 +14,13 @@ from api.http.request import ApiRequest, Cursor, JobId, Limit, location, seconds
 from api.http.routes.memory_groups import found_group
 from api.http.routes.memory_units import OfMemory
 from api.memory.jobs import JobOptions, Jobs, is_over
-from api.memory.views import job_view, status_view, stored_view
+from api.memory.views import status_view
+from api.schemas.memory import StoredUnit
 from api.schemas.memory_work import (
     ForgettingAnswer,
     JobAnswer,
     JobList,
+    JobView,
     NewEmbedding,
     NewForgetting,
     NewSummary,
@@ -82,7 +84,7 @@ async def forget_memory(
     if data.dry_run:
         owner, options = memory_of(request, data.user_id), ForgetOptions(data.share, data.policy)
         units = await request.services.memory_system.maintenance.preview_forget(owner, options)
-        would_go = WouldGo(units=[stored_view(unit) for unit in units[:SHOWN_MAX]], total=len(units))
+        would_go = WouldGo(units=[StoredUnit.of(unit) for unit in units[:SHOWN_MAX]], total=len(units))
         return Response(ForgettingAnswer(job=None, would_go=would_go), status_code=200)
     response = await _start_job(
         request, data.user_id, "forget", JobOptions(share=data.share, policy=data.policy), prefer
@@ -117,7 +119,7 @@ async def list_jobs(
     """Return a page of jobs, the newest first."""
     whose = user_for(request, user_id)
     page = await request.services.store.memory.jobs(request.tenant, user_id=whose, limit=limit, cursor=cursor)
-    return JobList(data=[job_view(job) for job in page.rows], next_cursor=page.next)
+    return JobList(data=[JobView.of(job) for job in page.rows], next_cursor=page.next)
 
 
 @get("/memory/jobs/{jobId:str}", summary="Read a job")
@@ -127,7 +129,7 @@ async def get_job(job_id: JobId, request: ApiRequest, prefer: Prefer = None) -> 
     job = await jobs.store.job(request.tenant, job_id)
     if job is None or request.principal.user_id not in {None, job.user_id}:
         raise ApiError("MEMORY_JOB_NOT_FOUND", "there is no such job", context={"jobId": job_id})
-    return JobAnswer(job=job_view(await _wait_for(jobs, job, prefer)))
+    return JobAnswer(job=JobView.of(await _wait_for(jobs, job, prefer)))
 
 
 @get("/memory/status", summary="Read the state of a memory")
@@ -145,7 +147,7 @@ async def _start_job(
     job = await _wait_for(memory_system.jobs, job, prefer)
     status = 200 if is_over(job) else 202
     headers = {"Location": f"/api/memory/jobs/{job.job_id}"}
-    return Response(JobAnswer(job=job_view(job)), status_code=status, headers=headers)
+    return Response(JobAnswer(job=JobView.of(job)), status_code=status, headers=headers)
 
 
 async def _wait_for(jobs: Jobs, job: JobRow, prefer: str | None) -> JobRow:

@@ -12,8 +12,8 @@ from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, GroupId, Limit, location
 from api.http.routes.memory_units import OfMemory
 from api.memory.listing import Group
-from api.memory.views import group_view, stored_view
-from api.schemas.memory import ContextAnswer, GroupAnswer, GroupList, NewGroup, Restored, Restoring
+from api.memory.views import group_view
+from api.schemas.memory import ContextAnswer, GroupAnswer, GroupList, NewGroup, Restored, Restoring, StoredUnit
 
 CONTEXT_MAX = 1_000
 
@@ -73,7 +73,7 @@ async def get_group_context(
     """Return the context, oldest first: the units that `excludeContext` leaves out of a search."""
     await found_group(request, user_id, group_id)
     units = await request.services.memory_system.memories.context(*memory_of(request, user_id), group_id, length)
-    return ContextAnswer(units=[stored_view(unit) for unit in units])
+    return ContextAnswer(units=[StoredUnit.of(unit) for unit in units])
 
 
 @post("/memory/groups/{groupId:str}/restore", status_code=200, summary="Restore short-term memory")

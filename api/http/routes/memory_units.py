@@ -15,7 +15,7 @@ from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, Limit, UnitId, location
 from api.memory.listing import UnitFilter
 from api.memory.requests import NewUnit, Query
-from api.memory.views import recalled_view, stored_view, unit_view
+from api.memory.views import recalled_view, unit_view
 from api.schemas.base import Id
 from api.schemas.memory import (
     ChangedUnit,
@@ -24,6 +24,7 @@ from api.schemas.memory import (
     NewUnits,
     Rank,
     RecalledView,
+    StoredUnit,
     UnitAnswer,
     UnitList,
     UnitsAdded,
@@ -53,7 +54,7 @@ async def add_units(data: JSONBody[NewUnits], request: ApiRequest) -> Response[U
     units = [_new_unit(unit) for unit in data.units]
     added = await request.services.memory_system.memories.add(*owner, data.group, units)
     headers = {"Location": f"/api/memory/units/{in_path(added[0].unit_id)}"}
-    return Response(UnitsAdded(data=[stored_view(unit) for unit in added]), headers=headers)
+    return Response(UnitsAdded(data=[StoredUnit.of(unit) for unit in added]), headers=headers)
 
 
 @get("/memory/units", summary="List units of a memory")

@@ -38,11 +38,11 @@ from api.sessions.views import (
     debug_info,
     etag,
     event_views,
-    flat_variables,
     replies,
     session_view,
     snapshot,
 )
+from runtime.state.scopes import Scopes
 from store.interface.rows import Gaps
 from store.store import Store
 
@@ -179,7 +179,7 @@ async def get_variables(
     if scoped:
         store: dict[str, Any] = msgspec.to_builtins(current_snapshot(cached).variable_store)
         return store
-    return dict(flat_variables(cached.program, cached.state))
+    return Scopes(cached.program, cached.state).flat()
 
 
 @get("/sessions/{sessionId:str}/calls", summary="List the model calls of a session")

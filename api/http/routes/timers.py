@@ -12,7 +12,7 @@ from api.schemas.lifecycle import SessionChange
 from api.schemas.timers import FiredTimer, TimerList, TimerView
 from api.sessions.views import ETAG, etag, event_views, message_view, snapshot
 from runtime.state.inputs import TimerDue
-from store.interface.timer_rows import TimerRow, TimerStatus
+from store.interface.timer_rows import TimerStatus
 
 
 @get("/timers", summary="List timers")
@@ -33,7 +33,7 @@ async def list_timers(
         limit=limit,
         cursor=cursor,
     )
-    return TimerList(data=list(map(_view, page.rows)), next_cursor=page.next)
+    return TimerList(data=[TimerView.of(row) for row in page.rows], next_cursor=page.next)
 
 
 @post("/sessions/{sessionId:str}/timers/fire", status_code=200, summary="Fire a timer", response_headers=[ETAG])
@@ -65,8 +65,4 @@ async def arm_timers(session_id: SessionId, request: ApiRequest) -> TimerList:
     again by the session's next turn as well.
     """
     rows = await request.services.session_timers.arm(request.tenant, session_id)
-    return TimerList(data=list(map(_view, rows)), next_cursor=None)
-
-
-def _view(row: TimerRow) -> TimerView:
-    return msgspec.convert(row, TimerView, from_attributes=True)
+    return TimerList(data=[TimerView.of(row) for row in rows], next_cursor=None)
