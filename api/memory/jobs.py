@@ -1,14 +1,15 @@
 """Requested jobs on memories: stored in the database before they start, so that a restart continues them."""
 
 import asyncio
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from api.memory.maintenance import Maintenance
 from api.memory_errors import TooManyJobs
+from api.schemas.memory_work import GroupTokens, GroupUnits, Share
 from runtime.memory.forgetting import ForgetOptions, Policy
 from runtime.state.ports import Clock, Ids
 from store.interface.memory_rows import JobKind, JobRow, JobStatus, MemoryChange
@@ -19,10 +20,6 @@ JOBS_MAX = 100
 """Maximum number of unfinished jobs of one user."""
 LOOK_S, LOOK_S_MAX = 0.01, 0.5  # shortest and longest time between two reads of a job that is waited for
 SHOWN_EVERY = 4  # steps between two writes of a job's progress
-
-Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
-GroupUnits: TypeAlias = Annotated[int, Meta(ge=2, le=1_000)]
-GroupTokens: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
 class JobOptions(Struct, frozen=True, omit_defaults=True):

@@ -15,11 +15,12 @@ from api.memory.embedding import EmbeddingService
 from api.memory.external import Externals
 from api.memory.ingest import latest_session
 from api.memory.loaded_memory import LoadedMemory, vector_rows
-from api.memory.requests import GROUP_CHARS_MAX, UNITS_MAX, NewUnit, Query, Recalled
+from api.memory.requests import UNITS_MAX, NewUnit, Query, Recalled
 from api.memory.row_mapping import CAPACITY_DEFAULT, CAPACITY_MAX, CONTEXT_LENGTH_MAX, ShortTermMemory
 from api.memory.search import search, top_k
 from api.memory.transaction import MemoryTransaction
 from api.memory_errors import InvalidMemoryRequest, UnitIdExists
+from api.schemas.memory import GROUP_CHARS_MAX
 from runtime.memory.short_term import newest
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids

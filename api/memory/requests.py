@@ -9,6 +9,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from api.memory_errors import InvalidMemoryRequest
+from api.schemas.memory import K_MAX, NEIGHBOURS_MAX, UNIT_CHARS_MAX
 from runtime.memory.recall.query import Decay, Strategy
 from runtime.memory.units import MemoryUnit
 from runtime.state.recall_types import Trust
@@ -16,11 +17,7 @@ from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
 from scripts.model.base import ID_CHARS_MAX
 from store.interface.memory_filters import Filter
 
-K_MAX = 1_000
-TEXT_CHARS_MAX = 100_000
-GROUP_CHARS_MAX = 200
 SOURCE_CHARS_MAX = 200
-AROUND_MAX = 20
 TIMES_MAX = 20
 UNITS_MAX = 10_000  # per request
 
@@ -45,8 +42,8 @@ class NewUnit(Struct, frozen=True, kw_only=True):
         """Raise InvalidMemoryRequest if the unit is invalid; the message is a predicate, to follow a subject."""
         if not self.content.strip():
             raise InvalidMemoryRequest("has no text")
-        if len(self.content) > TEXT_CHARS_MAX:
-            raise InvalidMemoryRequest(f"has more than {TEXT_CHARS_MAX:,} characters")
+        if len(self.content) > UNIT_CHARS_MAX:
+            raise InvalidMemoryRequest(f"has more than {UNIT_CHARS_MAX:,} characters")
         if not all(map(is_unicode, (self.content, self.source, self.unit_id))):
             raise InvalidMemoryRequest("is not valid Unicode")
         if len(self.unit_id) > ID_CHARS_MAX:
@@ -122,8 +119,8 @@ class Query(Struct, frozen=True, kw_only=True):
         """Raise InvalidMemoryRequest if the query contradicts itself or exceeds a limit."""
         if not self.text.strip() and self.vector is None:
             raise InvalidMemoryRequest("a query needs a text or a vector")
-        if len(self.text) > TEXT_CHARS_MAX:
-            raise InvalidMemoryRequest(f"the text of a query must have at most {TEXT_CHARS_MAX:,} characters")
+        if len(self.text) > UNIT_CHARS_MAX:
+            raise InvalidMemoryRequest(f"the text of a query must have at most {UNIT_CHARS_MAX:,} characters")
         if not 1 <= self.k <= K_MAX:
             raise InvalidMemoryRequest(f"k must be a number from 1 to {K_MAX:,}")
         if self.strategy not in get_args(Strategy):
@@ -142,8 +139,8 @@ class Query(Struct, frozen=True, kw_only=True):
             raise InvalidMemoryRequest("the query is external only, but names no external memory")
         if self.external_only and (self.short_term_only or self.long_term_only):
             raise InvalidMemoryRequest("a query is external only or of the user's own memory, not both")
-        if not 0 <= self.recall_context <= AROUND_MAX:
-            raise InvalidMemoryRequest(f"a hit can have at most {AROUND_MAX} neighbours on either side")
+        if not 0 <= self.recall_context <= NEIGHBOURS_MAX:
+            raise InvalidMemoryRequest(f"a hit can have at most {NEIGHBOURS_MAX} neighbours on either side")
         if not set(self.ranks) <= {0, 1, 2} or not self.ranks:
             raise InvalidMemoryRequest(
                 "ranks are 0 (messages and notes), 1 (summaries of groups), 2 (summaries of the memory)"

@@ -68,8 +68,3 @@ class ShortTermMemory(Struct, frozen=True, omit_defaults=True):
 def decode_short_term(encoded: bytes) -> ShortTermMemory:
     """Decode a short-term memory from JSON; null is an empty one."""
     return msgspec.json.decode(encoded, type=ShortTermMemory | None) or ShortTermMemory()
-
-
-def encode_short_term(short_term: ShortTermMemory) -> bytes:
-    """Encode a short-term memory as JSON."""
-    return msgspec.json.encode(short_term)

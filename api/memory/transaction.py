@@ -3,10 +3,11 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from api.memory.loaded_memory import LoadedMemory
-from api.memory.row_mapping import ShortTermMemory, encode_short_term, related, relation_of, row_of, unit_of
+from api.memory.row_mapping import ShortTermMemory, related, relation_of, row_of, unit_of
 from runtime.memory.short_term import Capacity, ShortTermUnits, forgotten, recalled, restore, said
 from runtime.memory.units import MemoryUnit
 from store.interface.memory_rows import GroupRow, JobRow, MemoryChange, OwnerRow, Relation, UnitRow, VectorRows, Visit
@@ -241,7 +242,7 @@ class MemoryTransaction:
         owner = self._owner()
         loaded = self._loaded.owner
         groups = [
-            replace(group, short_term=JsonText(encode_short_term(self._short_terms[group_id])))
+            replace(group, short_term=JsonText(msgspec.json.encode(self._short_terms[group_id])))
             if group_id in self._short_terms
             else group
             for group_id, group in self._groups.items()

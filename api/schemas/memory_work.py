@@ -12,6 +12,8 @@ from api.schemas.memory import GroupId, StoredUnit
 HISTORY_CHARS_MAX = 20_000
 Policy: TypeAlias = Literal["oldest", "relevance"]
 Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
+GroupUnits: TypeAlias = Annotated[int, Meta(ge=2, le=1_000)]
+GroupTokens: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
 class NewSummary(Body, frozen=True, kw_only=True):
@@ -23,8 +25,8 @@ class NewSummary(Body, frozen=True, kw_only=True):
 
     user_id: Id
     group: GroupId | None = None
-    group_units_max: Annotated[int, Meta(ge=2, le=1_000)] | None = None
-    group_tokens_max: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    group_units_max: GroupUnits | None = None
+    group_tokens_max: GroupTokens | None = None
     history: Annotated[str, Meta(max_length=HISTORY_CHARS_MAX)] = ""
 
 
