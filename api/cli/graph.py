@@ -8,7 +8,7 @@ import click
 from rich.markup import escape
 
 from api.cli.options import EXISTING_FILE, OUTPUT_FILE
-from api.cli.output import errors, fail, file_errors, json_text
+from api.cli.output import errors, fail, json_text, write_text
 from api.cli.script_arguments import script_of
 from scripts.graph.graph import Graph, build_graph
 from scripts.graph.mermaid import mermaid
@@ -72,10 +72,6 @@ def schema(output: Path | None) -> None:
 
 
 def _write(text: str, output: Path | None) -> None:
-    text = text.rstrip("\n")
-    if output is None:
-        click.echo(text)
-        return
-    with file_errors(output):
-        output.write_text(f"{text}\n", "utf-8")
-    errors.print(f"wrote {escape(str(output))}")
+    write_text(text.rstrip("\n") + "\n", output)
+    if output is not None:
+        errors.print(f"wrote {escape(str(output))}")
