@@ -208,6 +208,24 @@ async def test_retention_runs_on_the_next_server_when_the_one_that_led_stops(
         await eventually(is_redacted)
 
 
+async def test_a_participant_who_was_erased_on_one_server_begins_no_session_on_the_other(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    async with (
+        server(tmp_path / "one", postgres_url, key_folder=keys) as one,
+        server(tmp_path / "two", postgres_url, key_folder=keys) as two,
+    ):
+        made = await one.post("/api/participants/tokens", json={"userId": "ana", "scriptId": "intake"})
+        headers = {"authorization": f"Bearer {made.json()['token']}"}
+        assert (await two.get("/api/participants/session", headers=headers)).status_code == 404
+        assert (await one.delete("/api/users/ana")).status_code == 200
+        begun = await two.post("/api/participants/session", headers=headers)
+        assert begun.status_code == 401, begun.text
+        assert (await one.get("/api/sessions?userId=ana")).json()["data"] == []
+
+
 async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:
     one, two = servers
     for number, api in enumerate((one, two, one, two)):
