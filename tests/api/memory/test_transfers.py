@@ -196,13 +196,16 @@ async def test_taken_ids_are_renamed_where_that_is_wanted(store: Store, tmp_path
 
 
 async def test_export_waits_for_a_memory_that_changes(store: Store, tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
     async def change() -> None:
         for sequence in range(100, 160):
             owner = OwnerRow(tenant="t", user_id="busy", memory_id="m", sequence=sequence, created_at=MOMENT)
             await store.memory.change(MemoryChange(tenant="t", user_id="busy", owner=owner))
+            begun.set()
 
     changing = asyncio.create_task(change())
-    await asyncio.sleep(0.05)
+    await begun.wait()
     assert await export_memory(store.memory, "t", "busy", tmp_path / "m", "json") is not None
     await changing
 
