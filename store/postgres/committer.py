@@ -122,8 +122,9 @@ class _Attempt:
         """Commit what can be committed; raises what psycopg raises."""
         heads = self._lock_heads()
         locked = self._locked_by_others(heads)
-        committed, noted = (self._committed(), self._noted()) if is_unknown else (set(), set())
         keys = load_keys(self._connection, {key for turn in self._turns for key in keys_of(turn.session)})
+        # after the keys: those of an earlier attempt that is committed meanwhile are no other session's
+        committed, noted = (self._committed(), self._noted()) if is_unknown else (set(), set())
         refused = self._claim(heads, locked) | self._unknown_calls() | self._erased()
         checked = TurnGroup(dict(heads), keys, self._number)
         outcomes: list[StoreError | None] = []
