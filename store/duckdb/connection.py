@@ -8,7 +8,9 @@ import msgspec
 
 from store.duckdb.fetch import Cursor, fetch
 from store.duckdb.insert import as_list, insert_statement
+from store.duckdb.session_heads import SessionHeads
 from store.duckdb.variables import merge_writes
+from store.interface.admission import SessionId
 from store.interface.encoding import encode
 from store.sql.connection import Parameters
 
@@ -26,8 +28,11 @@ class DuckDBConnection:
     derived_tables: Sequence[str] = ()
     derived_of_users: Sequence[str] = ()
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, heads: SessionHeads | None = None) -> None:
         self.cursor = cursor
+        self.heads = heads or SessionHeads()
+        self.changed: list[SessionId] = []
+        """The sessions that the current transaction changes other than by a turn."""
         self._inserts: dict[str, str] = {}
 
     def rows(self, select: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
@@ -52,6 +57,7 @@ class DuckDBConnection:
     def prepare_change(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Merge the writes of all turns into the table of users' variables. There is no other writer."""
         merge_writes(self.cursor)
+        self.derive(tenant, session_ids)
 
     def note_change(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Analytics compares all sessions."""
@@ -60,7 +66,8 @@ class DuckDBConnection:
         """No other server has loaded a memory."""
 
     def derive(self, tenant: str, session_ids: Sequence[str]) -> None:
-        """Nothing is derived."""
+        """Note the sessions; the writer tells it to the readers."""
+        self.changed += [(tenant, session_id) for session_id in session_ids]
 
 
 def _groups(documents: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -21,6 +21,7 @@ from store.duckdb.commit_mark import (
 )
 from store.duckdb.database_file import SPILLED, attach, inode_of, log_of
 from store.duckdb.schema import migrate, require_current
+from store.duckdb.session_heads import SessionHeads
 from store.interface.errors import DatabaseFileLost, RestartNeeded, StoreUnavailable
 from store.interface.file_sync import sync
 from store.interface.maintenance_rows import Size
@@ -44,6 +45,7 @@ class Database:
         self._mark: CommitMark | None = None
         self._lost_commits: LostCommits | None = None
         self.last_commit = 0
+        self.heads = SessionHeads()
         opened = path.stat()
         self._files = [opened]  # the files that may be at the path: two while a compaction replaces the file
         self._written_ns = opened.st_mtime_ns
@@ -137,6 +139,7 @@ class Database:
         on_step("opening the new file")
         self._connection.close()  # not earlier: until now the lock of the old file keeps other processes out
         self._connection = attach(self.path, read_only=False)
+        self.heads.forget()
         self._wal_inode = None
 
     def require_file(self) -> None:

@@ -22,9 +22,13 @@ class Found(NamedTuple):
     """A session of the page, as of the time that the list describes."""
 
     session_id: str
-    row_number: int
-    """The number of the row of its latest turn, in this transaction."""
+    turn: int
+    """Its latest turn."""
+    finished_at: str
+    """When that finished."""
     updated_at: datetime
+    is_moved: bool
+    """Whether it was moved to another version of its script."""
 
 
 _STARTS = f"SELECT {START_COLUMNS}, nullif(trim(s.metadata ->> '$.title'), '') AS title FROM session_starts AS s"  # noqa: S608
@@ -37,33 +41,51 @@ _TEXTS = """SELECT session_id::VARCHAR AS session_id, arg_max(messages, turn) AS
     arg_min(messages, turn) FILTER (contains(messages, '"role":"assistant","content":')) AS opened
     FROM turns"""
 _THESE = "tenant = ? AND session_id IN (SELECT unnest(?::UUID[]))"
+# The times bound what is read: the scan skips the row groups of other times.
+_PLACES = """(session_id, turn, finished_at) IN (
+    SELECT unnest(?::UUID[]), unnest(?::INTEGER[]), unnest(?::TIMESTAMPTZ[]))"""
 _SPOKEN = "messages <> '[]' AND finished_at <= ?::TIMESTAMPTZ"
 
 
 def describe(cursor: Cursor, tenant: str, found: list[Found], as_of: datetime) -> list[SessionListed]:
-    """Return the sessions of a page in the same order. Within the transaction that found them."""
+    """Return the sessions of a page in the same order, without those that were just deleted. Within a transaction."""
     if not found:
         return []
     which: list[str | list[str]] = [tenant, [each.session_id for each in found]]
     starts = _by_session(fetch_columns(cursor, f"{_STARTS} WHERE {_THESE}", which))
-    moves = sorted(fetch_columns(cursor, f"{_MOVES} WHERE {_THESE}", which), key=itemgetter("turn"))
-    rows = ", ".join(str(each.row_number) for each in found)
-    turns = _by_session(fetch_columns(cursor, f"{_TURNS} WHERE rowid IN ({rows})", []))
-    failures = fetch_columns(cursor, f"{_FAILURES} WHERE {_THESE}", which)
-    failed = {(each["session_id"], each["turn"]) for each in failures}
+    if not starts:
+        return []
+    moves = _moves(cursor, which) if any(each.is_moved for each in found) else {}
+    numbers, times = [each.turn for each in found], [each.finished_at for each in found]
+    turns = _by_session(fetch_columns(cursor, f"{_TURNS} WHERE tenant = ? AND {_PLACES}", [*which, numbers, times]))
+    failed = _failed(cursor, which)
     select = f"{_TEXTS} WHERE {_THESE} AND {_SPOKEN} {_outside_gaps(turns.values())} GROUP BY session_id"
     texts = _by_session(fetch_columns(cursor, select, [*which, as_of.isoformat()]))
-    last_moves = _by_session(moves)
-    names = _names(cursor, tenant, {each["script_uuid"] for each in (*starts.values(), *moves)})
+    names = _names(cursor, tenant, {each["script_uuid"] for each in (*starts.values(), *moves.values())})
     listed = []
     for each in found:
+        if each.session_id not in starts or each.session_id not in turns:
+            continue
         turn = turns[each.session_id]
         if (each.session_id, turn["turn"]) in failed:
             turn["execution_status"] = "error"
-        columns = {"tenant": tenant} | starts[each.session_id] | last_moves.get(each.session_id, {}) | turn
+        columns = {"tenant": tenant} | starts[each.session_id] | moves.get(each.session_id, {}) | turn
         name = names.get((columns["script_uuid"], columns["script_version"]))
         listed.append(_listed(columns, name, each.updated_at, as_of, _texts_of(texts.get(each.session_id, {}))))
     return listed
+
+
+def _moves(cursor: Cursor, which: list[str | list[str]]) -> dict[str, dict[str, Any]]:
+    """Return the last migrations of sessions."""
+    return _by_session(sorted(fetch_columns(cursor, f"{_MOVES} WHERE {_THESE}", which), key=itemgetter("turn")))
+
+
+def _failed(cursor: Cursor, which: list[str | list[str]]) -> set[tuple[str, int]]:
+    """Return the sessions with failed turns, and the turns before these. Nearly always there are none at all."""
+    if not cursor.execute("SELECT 1 FROM turn_failures LIMIT 1").fetchall():
+        return set()
+    rows = fetch_columns(cursor, f"{_FAILURES} WHERE {_THESE}", which)
+    return {(each["session_id"], each["turn"]) for each in rows}
 
 
 def _by_session(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -88,8 +110,9 @@ def _texts_of(columns: dict[str, Any]) -> ListTexts:
 
 def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, int], str]:
     """Return the names of all versions of scripts."""
-    select = "SELECT script_uuid, version, name FROM scripts WHERE tenant = ? AND script_uuid IN (SELECT unnest(?))"
-    rows = cursor.execute(select, [tenant, list(scripts)]).fetchall()
+    these = ", ".join("?" * len(scripts))  # not `SELECT unnest(?)`, a join that takes five times as long to plan
+    select = f"SELECT script_uuid, version, name FROM scripts WHERE tenant = ? AND script_uuid IN ({these})"  # noqa: S608
+    rows = cursor.execute(select, [tenant, *scripts]).fetchall()
     return {(script_uuid, version): name for script_uuid, version, name in rows}
 
 

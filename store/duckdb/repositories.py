@@ -39,7 +39,7 @@ class DuckDBTurns(Turns[DuckDBConnection]):
 
 
 def _load(connection: DuckDBConnection, tenant: str, session_id: str) -> LoadedSession | None:
-    return load_session(connection, sessions.session_head(connection.cursor, tenant, session_id))
+    return load_session(connection, sessions.session_head(connection, tenant, session_id))
 
 
 class DuckDBSessions(SessionReads[DuckDBConnection]):
@@ -49,9 +49,9 @@ class DuckDBSessions(SessionReads[DuckDBConnection]):
         super().__init__(engine)
         self._duckdb = engine
 
-    head = reads(with_cursor(sessions.session_head))
+    head = reads(sessions.session_head)
     load = reads(_load)
-    page = reads(with_cursor(session_list.list_sessions))
+    page = reads(session_list.list_sessions)
     statistics = reads(with_cursor(statistics_sql.statistics))
     fork = writes(copies.fork)
     import_session = writes(

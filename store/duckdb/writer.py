@@ -74,7 +74,7 @@ class Writer(WritingThread[_Job]):
     def __init__(self, database: Database) -> None:
         super().__init__("cuebook-writer")
         self._database = database
-        self._connection = DuckDBConnection(database.cursor())
+        self._connection = DuckDBConnection(database.cursor(), database.heads)
         self._committer = TurnCommitter(self._connection)
         self.variables = UserVariableCache()
         self._unmerged = unmerged_turns(self._connection.cursor)
@@ -175,7 +175,7 @@ class Writer(WritingThread[_Job]):
         self._close_cursors()
         answer([(pause.done, None)])
         pause.over.wait()
-        self._connection = DuckDBConnection(self._database.cursor())
+        self._connection = DuckDBConnection(self._database.cursor(), self._database.heads)
         self._committer = TurnCommitter(self._connection)
 
     def _write(self, group: list[_Entry] | _Statements) -> list[Outcome]:
@@ -195,12 +195,14 @@ class Writer(WritingThread[_Job]):
         except duckdb.Error as error:
             return [(job.done, self._failed(error)) for job in group]
         turns = [
-            job.entry.turn
+            job.entry
             for job, outcome in zip(group, outcomes, strict=True)
             if outcome is None and isinstance(job.entry, ProposedTurn)
         ]
+        self._database.heads.note_turns(turns)
         outcomes_stored = self._durably(outcomes, number if turns else None)
-        self.variables.apply(global_writes(turns))  # if the sync failed, nothing is cached any more
+        # if the sync failed, nothing is cached any more
+        self.variables.apply(global_writes([each.turn for each in turns]))
         self._unmerged += len(turns)
         if is_debugging():
             self._log_group(group, outcomes_stored)
@@ -227,6 +229,7 @@ class Writer(WritingThread[_Job]):
     ) -> object:
         """Run the statements; return their result, or the StoreError if they were not committed."""
         number = self._next_commit()
+        self._connection.changed.clear()
         try:
             self._connection.cursor.execute("BEGIN")
             result = statements(self._connection)
@@ -241,6 +244,7 @@ class Writer(WritingThread[_Job]):
         except duckdb.Error as error:
             roll_back(self._connection.cursor)
             return self._failed(error)
+        self._database.heads.note_changes(self._connection.changed)
         outcome = self._durably([result], number)[0]
         sessions, users = changed(result)
         self._committer.forget(sessions)
@@ -296,6 +300,7 @@ class Writer(WritingThread[_Job]):
 
     def _forget(self) -> None:
         self._committer.forget()
+        self._database.heads.forget()
         self.variables.forget()
 
     def _succeeded(self) -> None:

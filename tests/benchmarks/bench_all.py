@@ -6,6 +6,7 @@ import bench_check
 import bench_commits
 import bench_features
 import bench_growth
+import bench_large
 import bench_open_loop
 import bench_open_streams
 import bench_servers
@@ -21,6 +22,7 @@ BENCHMARKS = (
     bench_open_streams,
     bench_timers,
     bench_growth,
+    bench_large,
     bench_servers,
     bench_check,
 )

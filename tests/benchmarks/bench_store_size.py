@@ -17,6 +17,7 @@ from store.duckdb import committer, session_list, sessions
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.fetch import Cursor
+from store.duckdb.session_heads import SessionHeads
 from store.interface.list_rows import SessionFilter
 from store.sql import calls, failures, turns
 
@@ -80,19 +81,19 @@ def report(what: str, work: Callable[[str], object], ids: list[str]) -> float:
     return median
 
 
-def look_up(cursor: Cursor, ids: list[str]) -> None:
+def look_up(cursor: Cursor, heads: SessionHeads, ids: list[str]) -> None:
     """Print the times of look-ups and lists."""
-    connection = DuckDBConnection(cursor)
+    connection = DuckDBConnection(cursor, heads)
 
     def load(session_id: str) -> None:
         """Run the statements that load a session into the cache."""
-        sessions.session_head(cursor, TENANT, session_id)
+        sessions.session_head(connection, TENANT, session_id)
         turns.recent_messages(connection, TENANT, session_id, 50)
         calls.unsettled_calls(connection, TENANT, session_id)
         failures.failures(connection, TENANT, session_id)
 
     def listed(**which: str) -> Callable[[str], object]:
-        return lambda _: session_list.list_sessions(cursor, TENANT, SessionFilter(**which), order="activity")
+        return lambda _: session_list.list_sessions(connection, TENANT, SessionFilter(**which), order="activity")
 
     def find_keys(session_id: str) -> None:
         """Look up the keys of a new session, as its commit does."""
@@ -100,7 +101,7 @@ def look_up(cursor: Cursor, ids: list[str]) -> None:
 
     scan = "SELECT max(turn) FROM turns WHERE tenant = ? AND session_id = ?"
     report("baseline: scan for the last turn", lambda each: cursor.execute(scan, [TENANT, each]).fetchall(), ids)
-    report("head of a session", lambda each: sessions.session_head(cursor, TENANT, each), ids)
+    report("head of a session", lambda each: sessions.session_head(connection, TENANT, each), ids)
     report("all of a session that a message needs", load, ids)
     report("writer: head", lambda each: committer.load_heads(cursor, [each]), ids)
     report("writer: keys of a new session", find_keys, ids)
@@ -133,7 +134,7 @@ def main() -> None:
             cursor = database.cursor()
             sample = "SELECT session_id::VARCHAR FROM session_starts ORDER BY hash(session_id) LIMIT ?"
             ids = [session_id for (session_id,) in cursor.execute(sample, [ROUNDS]).fetchall()]
-            look_up(cursor, ids)
+            look_up(cursor, database.heads, ids)
             cursor.close()
             database.close()
             look_up_in_sqlite(Path(name) / "baseline.sqlite", ids, turns_count // count)

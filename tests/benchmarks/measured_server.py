@@ -166,17 +166,17 @@ async def timed_turn(connection: Connection, path: str, key: str | None = None) 
     return time.perf_counter() - start
 
 
-async def drive(port: int, turns: int) -> list[float]:
+async def drive(port: int, turns: int, script: str = "bench") -> list[float]:
     """Return the seconds of each turn of a new session."""
     connection = Connection("127.0.0.1", port)
-    path = await begin(connection)
+    path = await begin(connection, script)
     times = [await timed_turn(connection, path) for _ in range(turns)]
     await connection.close()
     return times
 
 
-async def many(port: int, turns_each: int) -> tuple[list[float], float]:
+async def many(port: int, turns_each: int, script: str = "bench") -> tuple[list[float], float]:
     """Drive SESSIONS new sessions at once; return the seconds of each turn, and of all together."""
     start = time.perf_counter()
-    times = await asyncio.gather(*(drive(port, turns_each) for _ in range(SESSIONS)))
+    times = await asyncio.gather(*(drive(port, turns_each, script) for _ in range(SESSIONS)))
     return [each for some in times for each in some], time.perf_counter() - start

@@ -1,16 +1,16 @@
 """Sessions are listed by activity or creation, filtered, with title and a few words, in pages that hold still."""
 
 import itertools
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
+from uuid import uuid4
 
 import msgspec
 import pytest
 
-from store.duckdb import session_list
 from store.interface.errors import CursorInvalid
 from store.interface.list_rows import Order, SessionFilter, SessionListed
-from store.interface.rows import NO_TURN
+from store.interface.rows import NO_TURN, ForkRow, TurnRow
 from store.store import Store
 from tests.support.effort import repeats
 from tests.support.store_rows import MOMENT, Conversation, failure_of, script_of, text_of
@@ -164,37 +164,47 @@ async def test_a_session_is_filtered_by_the_script_it_moved_to(store: Store, con
 
 
 @pytest.mark.parametrize("seed", range(repeats(10)))
-async def test_a_page_is_the_same_however_far_is_searched(
-    store: Store, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """The clock is set back between turns, and few or all sessions match."""
+async def test_lists_are_right_whenever_they_are_read(store: Store, seed: int) -> None:
+    """The clock is set back between turns, and sessions are deleted and copied."""
     random = Random(seed)
-    talks = [Conversation(user_id=random.choice(["ana", "ben"])) for _ in range(20)]
-    for each in talks:
-        created_at = MOMENT + timedelta(minutes=random.randrange(60))
-        session = each.session(key=random.choice([None, f"key {each.session_id}"]), created_at=created_at)
+    talks: dict[str, list[TurnRow]] = {}
+    created: dict[str, datetime] = {}
+    for _ in range(20):
+        each = Conversation(user_id=random.choice(["ana", "ben"]))
+        created[each.session_id] = MOMENT + timedelta(minutes=random.randrange(60))
+        session = each.session(created_at=created[each.session_id])
+        talks[each.session_id] = []
         for number in range(random.randrange(1, 5)):
+            moment = session.created_at + timedelta(minutes=random.randrange(-5, 60))
             turn = each.next_turn(status=random.choice(["active", "completed", "paused"]))
-            moment = created_at + timedelta(minutes=random.randrange(-5, 60))
             turn = msgspec.structs.replace(turn, finished_at=moment)
             await store.turns.commit(turn, number - 1, session if number == 0 else None)
-    filters = [
-        SessionFilter(),
-        SessionFilter(status="completed"),
-        SessionFilter(status="failed"),
-        SessionFilter(user_id="ana", status="active"),
-        SessionFilter(execution_status="waiting_input", script="intake"),
-        SessionFilter(key_prefix="key"),
-        SessionFilter(active_before=MOMENT + timedelta(minutes=40), created_after=MOMENT + timedelta(minutes=10)),
-    ]
-    orders: tuple[Order, ...] = ("activity", "created")
-    for which, order in itertools.product(filters, orders):
-        found = []
-        for rows, factor in ((1, 2), (5, 3), (1_000, 2)):
-            monkeypatch.setattr(session_list, "REACH_ROWS", rows)
-            monkeypatch.setattr(session_list, "REACH_FACTOR", factor)
-            found.append(await all_pages(store, which, order))
-        assert found[0] == found[1] == found[2]
+            talks[each.session_id].append(turn)
+            if random.random() < 0.3:
+                await all_pages(store, SessionFilter(status="active"), "activity")
+        if random.random() < 0.2:
+            last, at = random.randrange(each.turns), MOMENT + timedelta(minutes=90)
+            copy = ForkRow("clinic", each.session_id, last, str(uuid4()), None, {}, at, None, None)
+            await store.sessions.fork(copy)
+            talks[copy.session_id] = talks[each.session_id][: copy.turn + 1]
+            created[copy.session_id] = copy.created_at
+        if random.random() < 0.2:
+            gone = random.choice(list(talks))
+            await store.maintenance.delete_session("clinic", gone)
+            del talks[gone]
+
+    for status, order in itertools.product(["active", "completed", "failed", None], ("activity", "created")):
+        times = {
+            session_id: max([created[session_id], *(turn.finished_at for turn in turns if order == "activity")])
+            for session_id, turns in talks.items()
+            if status in {None, turns[-1].status}
+        }
+        pages = await all_pages(store, SessionFilter(status=status), order)
+        assert [row.session_id for row in pages] == sorted(times, key=lambda each: (times[each], each), reverse=True)
+        for row in pages:
+            head = await store.sessions.head("clinic", row.session_id)
+            assert head is not None
+            assert row.turn == head.turn == len(talks[row.session_id]) - 1
 
 
 async def all_pages(store: Store, which: SessionFilter, order: Order) -> list[SessionListed]:
