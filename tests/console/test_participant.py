@@ -65,6 +65,7 @@ CHOICE = """
 async def say(page: Page, text: str) -> None:
     await page.get_by_label("Message").fill(text)
     await page.keyboard.press("Enter")
+    await expect(page.get_by_role("log").get_by_text(text, exact=True)).to_be_visible()
 
 
 async def test_participant_comes_back_tomorrow_and_finishes(
@@ -79,7 +80,9 @@ async def test_participant_comes_back_tomorrow_and_finishes(
         await page.goto(f"{study.url}/chat/sleep-study")
         await expect(page.locator("body")).to_match_aria_snapshot(BEGIN)
         await page.get_by_role("button", name="Begin").click()
+        await expect(page.get_by_role("log")).to_contain_text("Do you want to take part?")
         await say(page, "yes")
+        await expect(page.get_by_role("log")).to_contain_text("How did you sleep?")
         await say(page, "Well")
         await expect(page.get_by_role("button", name="Yes")).to_be_visible()
         await expect(page.locator("body")).to_match_aria_snapshot(CHOICE)

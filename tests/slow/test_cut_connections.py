@@ -60,7 +60,6 @@ async def test_a_turn_whose_fate_is_not_known_is_answered_when_it_is_sent_again(
     app: OpenApp, proxy: CuttingProxy, postgres_url: str, tmp_path: Path, cut: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database cannot be asked any more: the client gets an error, and repeats the request with its key."""
-    monkeypatch.setattr(committer, "RETRY_S", 0.0)
     configure_logging("error")  # of a server: that of a terminal takes three seconds for each traceback
     async with (
         app(tmp_path / "cut", database=proxy.url(postgres_url)) as api,
@@ -70,7 +69,9 @@ async def test_a_turn_whose_fate_is_not_known_is_answered_when_it_is_sent_again(
         for turn in range(1, REPEATS + 1):
             proxy.cut(cut)
             message, headers = {"content": f"entry {turn}"}, {"Idempotency-Key": f"{turn}"}
-            lost = await api.send_message(session, message, headers)
+            with monkeypatch.context() as at_once:
+                at_once.setattr(committer, "RETRY_S", 0.0)
+                lost = await api.send_message(session, message, headers)
             assert (lost.status_code, lost.json()["error"]["code"]) == (503, "DATABASE_UNAVAILABLE"), lost.text
             assert "retry-after" in lost.headers
             answers = [await each.send_message(session, message, headers) for each in (api, other)]

@@ -14,7 +14,18 @@ import msgspec
 
 from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
 from store.interface.errors import ReadTimedOut, StoreBusy, StoreError, StoreUnavailable
-from store.interface.rows import FailureRow, MessageRow, ScriptRow, ScriptTextRow, SessionHead, SessionRow, TurnRow
+from store.interface.rows import (
+    KEYED_TURNS,
+    RECENT_TURNS,
+    FailureRow,
+    LoadedSession,
+    MessageRow,
+    ScriptRow,
+    ScriptTextRow,
+    SessionHead,
+    SessionRow,
+    TurnRow,
+)
 from store.interface.turn_group import TurnGroup
 
 GROUP_MAX = 8
@@ -249,6 +260,21 @@ class Sessions:
                 "updated_at": turns[-1].finished_at,
                 "completed_at": None,
             }
+        )
+
+    async def load(self, tenant: str, session_id: str) -> LoadedSession | None:
+        head = await self.head(tenant, session_id)
+        if head is None:
+            return None
+        turns = self._store.tables.turns[tenant, session_id]
+        keyed = turns if len(turns) <= KEYED_TURNS else [turns[0], *turns[-KEYED_TURNS:]]
+        return LoadedSession(
+            head=head,
+            first_messages=list(turns[0].messages),
+            recent_messages=[message for turn in turns[-RECENT_TURNS:] for message in turn.messages],
+            keys=[turn.idempotency_key for turn in keyed if turn.idempotency_key is not None],
+            calls=[],
+            failures=[],
         )
 
     async def by_creation_key(self, tenant: str, idempotency_key: str) -> SessionRow | None:
