@@ -19,6 +19,7 @@ from store.duckdb.commit_mark import (
     last_commit,
     report_loss,
 )
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database_file import SPILLED, attach, inode_of, log_of
 from store.duckdb.schema import migrate, require_current
 from store.duckdb.session_heads import SessionHeads
@@ -73,6 +74,10 @@ class Database:
             shutil.rmtree(beside(path, SPILLED), ignore_errors=True)
             sync(folder)
         return database
+
+    def connection(self) -> DuckDBConnection:
+        """Return a new connection with the heads of the sessions, for one thread at a time. Raises StoreUnavailable."""
+        return DuckDBConnection(self.cursor(), self.heads)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a new cursor, for one thread at a time. Raises StoreUnavailable if the database is closed."""

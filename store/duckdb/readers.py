@@ -26,7 +26,7 @@ class Readers:
     def __init__(self, database: Database, timeout_s: float = READ_TIMEOUT_S) -> None:
         self._database = database
         self._timeout_s = timeout_s
-        self._connections = [DuckDBConnection(database.cursor(), database.heads) for _ in range(READERS)]
+        self._connections = [database.connection() for _ in range(READERS)]
         self._free = asyncio.Semaphore(READERS)
         self._waiting = 0
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="cuebook-reader")
@@ -82,9 +82,7 @@ class Readers:
             raise StoreBusy("the running reads do not end") from None
         finally:
             if is_paused:  # if this fails because the file cannot be opened, no reader becomes free again
-                self._connections = [
-                    DuckDBConnection(self._database.cursor(), self._database.heads) for _ in range(READERS)
-                ]
+                self._connections = [self._database.connection() for _ in range(READERS)]
             for _ in range(permits):
                 self._free.release()
 

@@ -74,7 +74,7 @@ class Writer(WritingThread[_Job]):
     def __init__(self, database: Database) -> None:
         super().__init__("cuebook-writer")
         self._database = database
-        self._connection = DuckDBConnection(database.cursor(), database.heads)
+        self._connection = database.connection()
         self._committer = TurnCommitter(self._connection)
         self.variables = UserVariableCache()
         self._unmerged = unmerged_turns(self._connection.cursor)
@@ -175,7 +175,7 @@ class Writer(WritingThread[_Job]):
         self._close_cursors()
         answer([(pause.done, None)])
         pause.over.wait()
-        self._connection = DuckDBConnection(self._database.cursor(), self._database.heads)
+        self._connection = self._database.connection()
         self._committer = TurnCommitter(self._connection)
 
     def _write(self, group: list[_Entry] | _Statements) -> list[Outcome]:
