@@ -122,14 +122,14 @@ class WebhookRegistry:
 
     def find(self, tenant: str, webhook_id: str) -> WebhookRow:
         """Return a webhook. Raises ApiError WEBHOOK_NOT_FOUND."""
-        entry = self.by_tenant.get(tenant, {}).get(webhook_id)
-        if entry is None:
+        known = self._known(tenant, webhook_id)
+        if known is None:
             raise _not_found(webhook_id)
-        return entry[0]
+        return known
 
     def active_one(self, tenant: str, webhook_id: str) -> WebhookRow | None:
         """Return a webhook if it is active."""
-        webhook, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
+        webhook = self._known(tenant, webhook_id)
         return webhook if webhook is not None and webhook.status == "active" else None
 
     def active(self) -> dict[str, WebhookRow]:
@@ -215,14 +215,18 @@ class WebhookRegistry:
             return
         now = self._clock()
         async with self._changing:
-            known, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
+            known = self._known(tenant, webhook_id)
             if known is None or _after(known, health, now) == known:
                 return
             with suppress(ApiError):  # another server has deleted it
                 await self._change(tenant, webhook_id, lambda webhook: _after(webhook, health, now))
 
+    def _known(self, tenant: str, webhook_id: str) -> WebhookRow | None:
+        webhook, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
+        return webhook
+
     def _failing_since(self, tenant: str, webhook_id: str) -> datetime | None:
-        known, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
+        known = self._known(tenant, webhook_id)
         return known.failing_since if known is not None else None
 
     async def replay(
