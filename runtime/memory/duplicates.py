@@ -11,16 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-import numpy as np
 import regex
-from numpy.typing import NDArray
 
 from runtime.memory.units import MemoryUnit
 
-NEAR_COSINE = 0.97
 NEAR_WORDS = 0.9  # the share of words that two units have in common
 WORDS_MIN = 5  # shorter units are duplicates only if they are equal
-ROWS_MAX = 512  # units compared with all others at a time
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]|[^\W_\u3040-\u9fff\uac00-\ud7af]+")
 _NUMBER = re.compile(r"\d+|[一二三四五六七八九十百千万两]+")
@@ -69,17 +65,14 @@ def exact_duplicates(units: Sequence[MemoryUnit]) -> Links:
     return links
 
 
-def near_duplicates(
-    units: Sequence[MemoryUnit], vectors: NDArray[np.float32] | None = None, *, begin: int = 0
-) -> Links:
+def near_duplicates(units: Sequence[MemoryUnit], *, begin: int = 0) -> Links:
     """Return the units, from index `begin` on, that nearly repeat an earlier one of the same source, with that unit.
 
-    `units` are oldest first. With `vectors`, one row of length 1 for each unit, their cosine decides; without, the
-    words they share. Units with different numbers, signs or negations are never duplicates.
+    `units` are oldest first. The words they share decide. Units with different numbers, signs or negations are never
+    duplicates.
     """
-    pairs = _by_words(units, begin) if vectors is None else _by_vectors(units, vectors, begin)
     links: dict[str, str] = {}
-    for later, earlier in sorted(pairs):
+    for later, earlier in sorted(_pairs(units, begin)):
         found = units[earlier]
         if _decisive(found.content) != _decisive(units[later].content):
             continue
@@ -101,20 +94,8 @@ def holds_at(unit: MemoryUnit, moment: datetime) -> bool:
     return since <= moment and (unit.valid_to is None or moment < unit.valid_to)
 
 
-def _by_vectors(units: Sequence[MemoryUnit], vectors: NDArray[np.float32], begin: int) -> list[tuple[int, int]]:
-    """Return pairs of indices, the later one first."""
-    sources = np.unique([unit.source for unit in units], return_inverse=True)[1]
-    pairs: list[tuple[int, int]] = []
-    for first in range(begin, len(units), ROWS_MAX):
-        end = first + ROWS_MAX
-        near = vectors[first:end] @ vectors[:end].T >= NEAR_COSINE
-        near &= sources[first:end, None] == sources[None, :end]
-        pairs += [(int(row) + first, int(column)) for row, column in np.argwhere(near) if column < row + first]
-    return pairs
-
-
-def _by_words(units: Sequence[MemoryUnit], begin: int) -> list[tuple[int, int]]:
-    """Return pairs of indices, the later one first.
+def _pairs(units: Sequence[MemoryUnit], begin: int) -> list[tuple[int, int]]:
+    """Return pairs of indices of units that share enough words, the later one first.
 
     Two sets that share so many words share one of their few rarest words; only such pairs are compared (Chaudhuri,
     Ganti & Kaushik 2006, prefix filtering).

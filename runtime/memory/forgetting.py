@@ -49,13 +49,6 @@ class ForgetOptions(Struct, frozen=True):
             raise ValueError(f"{self.policy!r} is not a forgetting policy: give one of {', '.join(get_args(Policy))}")
 
 
-class ForgetPlan(Struct, frozen=True):
-    """The units to delete, least important first, and the units that have no children afterwards."""
-
-    sequences: Numbers
-    new_leaves: Numbers
-
-
 def forgettable(
     units: Collection[MemoryUnit],
     how: ForgetOptions,
@@ -66,7 +59,7 @@ def forgettable(
 
     `in_context` are the sequences of protected contexts; `similarity` are the units' similarities to recent queries.
     """
-    return [int(sequence) for sequence in forget(rows_of(units, in_context, similarity), how).sequences]
+    return [int(sequence) for sequence in forget(rows_of(units, in_context, similarity), how)]
 
 
 def rows_of(
@@ -86,21 +79,16 @@ def rows_of(
     )
 
 
-def forget(rows: Rows, how: ForgetOptions) -> ForgetPlan:
-    """Return the plan: of the n leaves that may be forgotten, `max(1, int(n * share))`; none if there are none.
+def forget(rows: Rows, how: ForgetOptions) -> Numbers:
+    """Return the sequences of the units to forget, least important first; deletes nothing.
 
-    Deletes nothing.
+    Of the n leaves that may be forgotten these are `max(1, int(n * share))`, or none if there are none.
     """
     eligible = np.flatnonzero(_leaves(rows) & ~rows.never_delete & ~rows.in_context)
     if not len(eligible):
-        return ForgetPlan(rows.sequence[:0], rows.sequence[:0])
+        return rows.sequence[:0]
     count = max(1, int(len(eligible) * how.share))
-    gone = eligible[_least_first(rows, eligible, how.policy)[:count]]
-    left = np.ones(len(rows.sequence), np.bool_)
-    left[gone] = False
-    above = np.unique(rows.parent[gone])
-    bare = above[~np.isin(above, rows.parent[left])]
-    return ForgetPlan(rows.sequence[gone], bare[np.isin(bare, rows.sequence)])
+    return rows.sequence[eligible[_least_first(rows, eligible, how.policy)[:count]]]
 
 
 def _leaves(rows: Rows) -> Flags:

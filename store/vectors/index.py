@@ -119,11 +119,6 @@ class VectorIndex:
         return self._matrix.live_count
 
     @property
-    def unsaved(self) -> int:
-        """The number of changes of the graph that are not saved."""
-        return self._unsaved
-
-    @property
     def is_worth_saving(self) -> bool:
         """Whether the graph should be saved, because repeating the changes after the next start would take longer.
 
@@ -212,13 +207,6 @@ class VectorIndex:
             else:
                 self._wipe(self._graph, rows_max)
             return self._has_work()
-
-    def rebuild(self) -> None:
-        """Rebuild the graph, so that it contains no removed vectors. Call it from a background thread."""
-        with self._work, self._lock:
-            self._drop_graph()
-        while self.catch_up():
-            pass
 
     def close(self) -> None:
         """Stop all work and saving, before the folder is opened by another index or deleted. Searches still work."""

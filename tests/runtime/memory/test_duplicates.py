@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,9 +28,6 @@ def test_what_another_says_is_no_duplicate(memory) -> None:
     memory.say(LONG, source="user")
     memory.say(LONG, source="assistant")
     assert near_duplicates(memory.units) == {}
-    same = np.ones((4, 2), np.float32) / np.sqrt(2, dtype=np.float32)
-    ids = [unit.unit_id for unit in memory.units]
-    assert near_duplicates(memory.units, same) == {ids[2]: ids[0], ids[3]: ids[1]}
 
 
 def test_what_has_no_words_is_no_duplicate(memory) -> None:
@@ -45,8 +41,7 @@ def test_every_duplicate_names_the_earliest(memory) -> None:
     assert exact_duplicates(memory.units) == links
     assert near_duplicates(memory.units) == links
     known = [first, replace(second, duplicate_of=first.unit_id), third]
-    vectors = np.array([[1, 0], [0, 1], [0, 1]], np.float32)
-    assert near_duplicates(known, vectors, begin=2) == {third.unit_id: first.unit_id}
+    assert near_duplicates(known, begin=2) == {third.unit_id: first.unit_id}
 
 
 def test_a_unit_with_nearly_the_same_words_is_a_near_duplicate_and_one_with_another_word_more_is_not(memory) -> None:
@@ -66,14 +61,6 @@ def test_a_unit_with_nearly_the_same_words_is_a_near_duplicate_and_one_with_anot
 def test_negations_and_signs_say_something_else(memory, one, other) -> None:
     memory.say(f"{LONG}, and {one}", f"{LONG}, and {other}")
     assert exact_duplicates(memory.units) == near_duplicates(memory.units) == {}
-    assert near_duplicates(memory.units, np.ones((2, 1), np.float32)) == {}
-
-
-def test_vectors_tell_near_duplicates_from_what_is_only_alike(memory) -> None:
-    first, second, _ = memory.say("one", "two", "three")
-    angles = np.array([0.0, 0.2, 0.5])
-    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    assert near_duplicates(memory.units, vectors) == {second.unit_id: first.unit_id}
 
 
 def test_what_is_superseded_held_until_then(memory) -> None:

@@ -69,13 +69,9 @@ class Index(RuleBasedStateMachine):
         assert not self.index.is_behind
 
     @rule()
-    def rebuild(self) -> None:
-        self.index.rebuild()
-
-    @rule()
     def save(self) -> None:
         self.index.save()
-        assert self.index.unsaved == 0
+        assert not self.index.is_worth_saving
         saved = VectorIndex.open(self.folder, EMBEDDER, DIMENSION, self.live(), self.of, graph_from=6)
         assert saved.reason is None
 
