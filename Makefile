@@ -4,6 +4,7 @@
 # make check       style, types, imports, dependencies
 # make test-all    make test, then the console in a browser, kills, fuzzing, documentation, generated clients, others' scripts, embedding models
 # make test-gate   make test, then the slow tests that continuous integration runs, fewer kills in each
+# make test-postgres  the tests of the API over PostgreSQL
 # make soak        the long runs: ten times the kills and examples; hours
 # make transcripts writes tests/e2e/transcripts again, so that a change of them shows in the diff
 # make reference   writes the generated pages of docs/reference
@@ -27,7 +28,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c .ci/constraints
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run console test test-all test-gate soak check size trace bench bench-memory bench-analytics fuzz mutants reference pictures docs transcripts clean
+.PHONY: run console test test-all test-gate test-postgres soak check size trace bench bench-memory bench-analytics fuzz mutants reference pictures docs transcripts clean
 
 .venv/base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv .venv
@@ -103,6 +104,9 @@ test-gate: test .venv/console console
 
 soak: .venv/embeddings .venv/clients .venv/docs .venv/console console
 	TEST_EFFORT=10 $(PYTEST) -m 'slow or property' --timeout 36000
+
+test-postgres: .venv/dev
+	TEST_ENGINE=postgres TEST_EFFORT=0.1 $(PYTEST) -m 'not slow and not embeddings and not browser' tests/api tests/e2e
 
 check: .venv/console
 	$(BIN)/ruff check

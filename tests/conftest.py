@@ -28,17 +28,19 @@ from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import Clock, Model
 from store.duckdb import database_file
 from store.duckdb.database import Database
+from store.duckdb_store import DuckDBStore
 from store.interface.debug_logging import set_level
 from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
 from tests.support import openai_server
 from tests.support.api_client import OPERATOR_KEY, ApiClient
+from tests.support.data_folders import is_postgres_chosen, open_postgres
 from tests.support.effort import EFFORT, repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp, Serve
 from tests.support.openai_server import Endpoint
 from tests.support.paths import CONVERSATIONS
 from tests.support.ports import free_port
-from tests.support.postgres_server import PostgresServer, programs, running_server, url_of
+from tests.support.postgres_server import PostgresServer, programs, running_server
 from tests.support.server_forker import Forker
 from tests.support.server_process import START_S, ServerProcess, StartProcess, clean_environment, start_cuebook
 from tests.support.stream_client import StreamClient
@@ -68,6 +70,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Those with the longest timeouts run first, so that workers end together.
     """
     for item in items:
+        if is_postgres_chosen() and item.get_closest_marker("database_file"):
+            item.add_marker(pytest.mark.skip(reason="it is about a database file"))
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.property)
         if EFFORT > 1 and (timeout_s := _timeout_of(item)):
@@ -103,6 +107,15 @@ def new_databases() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def chosen_engine() -> Iterator[None]:
+    """With TEST_ENGINE=postgres, let each data folder have a database of PostgreSQL instead of a file."""
+    with pytest.MonkeyPatch.context() as opening:
+        if is_postgres_chosen():
+            opening.setattr(DuckDBStore, "open", open_postgres)
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """Run a PostgreSQL server; tests that need one are skipped where there is none, unless REQUIRE_POSTGRES is set."""
@@ -135,7 +148,7 @@ async def open_app(
 
     `database` is the address of a PostgreSQL database instead.
     """
-    record = open_store(folder, database or url_of(folder))
+    record = open_store(folder, database)
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     app = create_app(all_settings, record, model or OfflineModel(), clock=clock, operator_key=OPERATOR_KEY)
     transport = httpx.ASGITransport(app=app)
@@ -148,7 +161,7 @@ async def open_server(
     folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
 ) -> AsyncIterator[ApiClient]:
     """Open the application behind a real server in the event loop of the test, for answers that are streamed."""
-    record, port = open_store(folder, url_of(folder)), free_port()
+    record, port = open_store(folder), free_port()
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     live, started = LiveTurns(all_settings), asyncio.Event()
     app = create_app(

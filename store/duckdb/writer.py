@@ -17,7 +17,6 @@ from store.duckdb.insert import roll_back
 from store.duckdb.variable_cache import UserVariableCache
 from store.duckdb.variables import MERGE_TURNS, merge_writes, unmerged_turns
 from store.interface.admission import ProposedTurn
-from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
     DatabaseFileLost,
     RestartNeeded,
@@ -204,8 +203,7 @@ class Writer(WritingThread[_Job]):
         # if the sync failed, nothing is cached any more
         self.variables.apply(global_writes([each.turn for each in turns]))
         self._unmerged += len(turns)
-        if is_debugging():
-            self._log_group(group, outcomes_stored)
+        self._log_group([job.entry for job in group], outcomes_stored)
         return list(zip((job.done for job in group), outcomes_stored, strict=True))
 
     def _require_writable(self) -> None:
@@ -213,16 +211,6 @@ class Writer(WritingThread[_Job]):
         if self._is_stopped:
             raise RestartNeeded(self._failure)
         self._database.require_file()
-
-    def _log_group(self, group: list[_Entry], outcomes_stored: Sequence[object]) -> None:
-        log.debug(
-            "a group was committed",
-            writes=len(group),
-            turns=sum(isinstance(job.entry, ProposedTurn) for job in group),
-            refused=sum(isinstance(outcome, StoreError) for outcome in outcomes_stored),
-            waiting=self.waiting,
-            ms=round(self.lag_s * 1_000, 1),
-        )
 
     def _run(
         self, statements: Callable[[DuckDBConnection], T], changed: Callable[[T], Changed] = lambda _: Changed()

@@ -58,7 +58,9 @@ class GroupWriter(WritingThread[_Job]):
     def _commit(self, jobs: list[_Job]) -> None:
         self._working_since = time.monotonic()
         try:
-            outcomes = self._committer.commit([job.entry for job in jobs])
+            entries = [job.entry for job in jobs]
+            outcomes = self._committer.commit(entries)
+            self._log_group(entries, outcomes)
         except BaseException:  # a defect; without answers, its callers would wait for ever
             answer((job.done, StoreUnavailable("the writing thread has a defect")) for job in jobs)
             raise

@@ -5,15 +5,23 @@ import queue
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from store.interface.errors import StoreBusy, StoreUnavailable
+import structlog
+
+from store.interface.admission import ProposedTurn
+from store.interface.debug_logging import is_debugging
+from store.interface.errors import StoreBusy, StoreError, StoreUnavailable
+from store.interface.turn_group import Entry
 
 QUEUE_MAX = 4_096
 """Maximum number of queued writes; in groups of 64, they take about half a second."""
 GROUP_MAX = 256
 """Maximum number of writes that are taken at once; more would delay the first one for little gain."""
 CLOSE_TIMEOUT_S = 30.0
+
+log = structlog.get_logger()
 
 J = TypeVar("J")
 
@@ -79,6 +87,18 @@ class WritingThread(ABC, Generic[J]):
         except queue.Empty:
             return jobs, False
         return jobs, True
+
+    def _log_group(self, entries: Sequence[Entry], outcomes: Sequence[object]) -> None:
+        """Log a group of turns and calls, and the milliseconds since its writing began."""
+        if is_debugging():
+            log.debug(
+                "a group was committed",
+                writes=len(entries),
+                turns=sum(isinstance(entry, ProposedTurn) for entry in entries),
+                refused=sum(isinstance(outcome, StoreError) for outcome in outcomes),
+                waiting=self.waiting,
+                ms=round(self.lag_s * 1_000, 1),
+            )
 
     @abstractmethod
     def _drain(self) -> None:

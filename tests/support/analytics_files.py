@@ -17,6 +17,7 @@ from store.analytics.outlines import OUTLINES
 from store.analytics.refresh import Masking, refresh
 from store.duckdb.database import Database
 from store.duckdb.fetch import Cursor
+from tests.support.data_folders import database_file
 
 SALT = "a salt"
 
@@ -25,7 +26,7 @@ def refresh_all(
     store: Path, place: Place, *, is_masked: bool, turns_max: int = TURNS_MAX, deltas_max: int = 10_000
 ) -> int:
     """Refresh a file, with so many turns at a time; return the number of deltas."""
-    database = Database.open(store, read_only=True)
+    database = Database.open(database_file(store).parent, read_only=True)
     cursor = database.cursor()
     try:
         for number in range(1, deltas_max + 1):

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -208,21 +207,11 @@ def _as_user() -> dict[str, Any]:
     return {"user": USER, "group": USER, "cwd": "/"}
 
 
-_urls: dict[Path, str] = {}
 _running = ExitStack()
 
 
-def url_of(folder: Path) -> str | None:
-    """Return the address of the database of a data folder, if TEST_ENGINE is `postgres`; None otherwise."""
-    if os.environ.get("TEST_ENGINE") != "postgres":
-        return None
-    if folder not in _urls:
-        _urls[folder] = _server().new_database()
-    return _urls[folder]
-
-
-@cache
-def _server() -> PostgresServer:
+def running_until_exit() -> PostgresServer:
+    """Start a server that ends with this process."""
     found = programs()
     if found is None:
         raise RuntimeError("PostgreSQL is not installed")

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import httpx
 
 from tests.support.api_client import ApiClient
+from tests.support.data_folders import is_postgres_chosen, url_of
 from tests.support.paths import CONVERSATIONS, CUEBOOK
 from tests.support.ports import free_port
 
@@ -54,7 +55,8 @@ class ServerProcess:
         self._log = folder / "server.log"
         places = ["--port", str(self.port), "--data", str(folder / "data"), "--scripts", str(CONVERSATIONS)]
         arguments = ["serve", *places, *flags]
-        self.process = start(arguments, folder, self._log, clean_environment() | environment)
+        database = {"CUEBOOK_DATABASE": url_of(folder / "data")} if is_postgres_chosen() else {}
+        self.process = start(arguments, folder, self._log, clean_environment() | database | environment)
 
     async def ready(self) -> None:
         """Wait until the server answers; fail with its log if it ends instead."""

@@ -1,7 +1,6 @@
 """Tables as DuckDB returns them; a database in which everything happens."""
 
 import asyncio
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -11,6 +10,7 @@ import pytest
 
 from store.analytics.table import Column, Table
 from tests.support import eventful_database
+from tests.support.data_folders import copied
 from tests.support.fixture_types import OpenApp
 
 Ask: TypeAlias = Callable[[str], Table]
@@ -41,4 +41,4 @@ def made(app: OpenApp, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def data(made: Path, tmp_path: Path) -> Path:
     """Return a copy of that folder."""
-    return Path(shutil.copytree(made, tmp_path / "cuebook-data"))
+    return copied(made, tmp_path / "cuebook-data")

@@ -43,6 +43,7 @@ def test_analysts_see_what_was_chosen(session: str, tmp_path: Path) -> None:
     assert found == [("mood", "choice", "well"), ("since", "text", None)]
 
 
+@pytest.mark.database_file
 def test_older_records_with_texts_still_replay(session: str, tmp_path: Path, cuebook: RunCommand) -> None:
     older = """UPDATE turns SET variables = replace(variables::VARCHAR, '"type":"choice"', '"type":"text"')::JSON,
         state = replace(state::VARCHAR, '"type":"choice"', '"type":"text"')::JSON"""

@@ -23,6 +23,7 @@ from store.duckdb.database import Database
 from store.interface.event_fields import EVENT_FIELDS
 from store.interface.masking import HIDDEN, MASKED
 from tests.support import analytics_files, eventful_database
+from tests.support.data_folders import database_file
 from tests.support.fixture_types import OpenApp
 
 SHOWN = {
@@ -229,7 +230,7 @@ def guesses(store: Path) -> set[str]:
     """Return what somebody who knows the candidates concludes, and what the database itself contains."""
     made = {digest(name) for name in CANDIDATES}
     made |= {str(uuid5(NAMESPACE_OID, f"default\n{name}")) for name in CANDIDATES}
-    database = Database.open(store, read_only=True)
+    database = Database.open(database_file(store).parent, read_only=True)
     try:
         cursor = database.cursor()
         retained = cursor.execute(

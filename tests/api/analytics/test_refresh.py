@@ -17,6 +17,7 @@ from store.interface.errors import AnalyticsUnreadable
 from store.interface.event_fields import EVENT_FIELDS
 from tests.support import analytics_files, eventful_database
 from tests.support.analytics_rules import problems
+from tests.support.data_folders import database_file
 from tests.support.fixture_types import OpenApp
 
 GREETING = """\
@@ -144,7 +145,7 @@ def test_what_of_events_is_masked_is_among_the_rules_that_a_file_is_made_by(monk
 def test_a_row_that_cannot_be_read_is_reported_without_its_text(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "delta"
     folder.mkdir()
-    database = Database.open(made, read_only=True)
+    database = Database.open(database_file(made).parent, read_only=True)
     write_delta(database.cursor(), "default", folder, Known(), units=False)
     database.close()
     (folder / OUTLINES).write_bytes(msgspec.json.encode(Outline([], [], [])))

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import duckdb
 import pytest
 
 from tests.support.api_client import ApiClient
+from tests.support.data_folders import copied
 from tests.support.fixture_types import OpenApp
 
 ROLES = {"assistant": "ai"}
@@ -69,7 +69,7 @@ async def read_api(app: OpenApp, folder: Path) -> tuple[list[Row], dict[str, Row
 @pytest.fixture(scope="module")
 def views(app: OpenApp, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp("shown") / "data"
-    shutil.copytree(made, folder)
+    copied(made, folder)
     sessions, variables = asyncio.run(read_api(app, folder))
     (path,) = (folder / "analytics").glob("*-full.duckdb")
     with duckdb.connect(str(path), read_only=True) as file:

@@ -14,9 +14,9 @@ from api.auth.api_keys import ApiKeys
 from api.auth.policy import ROUTE_POLICIES, policy_of
 from api.schemas.keys import ROLES, NewKey
 from store.analytics.query import query
-from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
 from tests.support.api_client import ApiClient
+from tests.support.data_folders import database_file
 from tests.support.fixture_types import OpenApp
 
 STRANGERS = {
@@ -214,7 +214,7 @@ async def test_a_key_is_shown_once_and_stored_as_its_hash(app: OpenApp, tmp_path
         assert "digest" not in listed.text
     secret = made["key"].split("_", 2)[2]
     assert secret.encode() not in all_bytes(tmp_path)
-    ((rows,),) = query(tmp_path / FILE_NAME, "SELECT digest FROM api_keys WHERE name = 'our app'").rows
+    ((rows,),) = query(database_file(tmp_path), "SELECT digest FROM api_keys WHERE name = 'our app'").rows
     assert re.fullmatch("[0-9a-f]{64}", rows)
 
 

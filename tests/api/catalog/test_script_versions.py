@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from store.duckdb.database import Database
 from tests.support.api_client import ApiClient
+from tests.support.data_folders import change_rows
 from tests.support.fixture_types import OpenApp
 from tests.support.paths import LIBRARY
 
@@ -248,11 +248,7 @@ async def test_sessions_go_on_with_a_script_that_has_errors_now(app: OpenApp, tm
         sound = ACCEPTED_ONCE.replace("              - aks: Are you safe?\n", "")
         await api.publish_script(sound, strict=False)
         session = await api.create_session("visit")
-    database = Database.open(tmp_path)
-    cursor = database.cursor()
-    cursor.execute("UPDATE script_texts SET text = $text", {"text": ACCEPTED_ONCE})
-    cursor.close()
-    database.close()
+    assert change_rows(tmp_path, f"UPDATE script_texts SET text = '{ACCEPTED_ONCE}'")
     async with app(tmp_path) as api:
         said = await api.send_texts(session, "Fine, thank you.")
         assert [each["content"] for each in said["messages"]][-1] == "Goodbye."
@@ -270,11 +266,7 @@ async def test_no_translation_hides_that_a_script_has_errors_now(
     async with app(tmp_path) as api:
         await api.publish_script(text, files={"check_in.zh.yaml": (library / "check_in.zh.yaml").read_text("utf-8")})
         session = await api.create_session("check_in", locale="zh")
-    database = Database.open(tmp_path)
-    cursor = database.cursor()
-    cursor.execute("UPDATE script_texts SET text = text || $more", {"more": "nobody_knows_this: 1\n"})
-    cursor.close()
-    database.close()
+    assert change_rows(tmp_path, "UPDATE script_texts SET text = text || 'nobody_knows_this: 1\n'")
     async with app(tmp_path) as api:
         await api.send_texts(session, "跑五公里")
         refused = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "check_in"})

@@ -26,6 +26,7 @@ def sessions(cuebook: RunCommand, data: tuple[str, str]) -> int:
     return len(cuebook("sessions", "list", *data).stdout.splitlines()) - 1
 
 
+@pytest.mark.database_file
 def test_backup_is_created_restored_and_deleted(cuebook: RunCommand, data: tuple[str, str]) -> None:
     made = json.loads(cuebook("backups", "create", "--json", *data).stdout)
     assert json.loads(cuebook("backups", "list", "--json", *data).stdout) == [made]
@@ -39,6 +40,7 @@ def test_backup_is_created_restored_and_deleted(cuebook: RunCommand, data: tuple
     assert json.loads(cuebook("backups", "list", "--json", *data).stdout) == []
 
 
+@pytest.mark.database_file
 def test_backup_is_restored_elsewhere_by_its_path(cuebook: RunCommand, data: tuple[str, str], tmp_path: Path) -> None:
     made = json.loads(cuebook("backups", "create", "--json", *data).stdout)
     elsewhere = ("--data", str(tmp_path / "elsewhere"))

@@ -12,6 +12,7 @@ import pytest
 from api.models import close_model, make_model
 from api.settings import load_settings
 from runtime.prompts.templates import Templates
+from tests.support.data_folders import database_file
 from tests.support.fixture_types import OpenApp, RunCommand, WriteFile
 from tests.support.openai_server import Endpoint
 
@@ -64,7 +65,7 @@ def edited(write: WriteFile) -> Callable[[str], Path]:
 
 
 def rows(data: Path) -> list[Any]:
-    with duckdb.connect(str(next(data.glob("*.duckdb"))), read_only=True) as connection:
+    with duckdb.connect(str(database_file(data)), read_only=True) as connection:
         return connection.execute("SELECT * FROM llm_calls ORDER BY turn, number").fetchall()
 
 

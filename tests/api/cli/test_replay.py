@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import msgspec
 import pytest
 
@@ -14,6 +13,7 @@ from api.settings import Budgets
 from runtime.models.cassette_file import ScriptedReply
 from runtime.models.recorded_models import ScriptedModel
 from runtime.state.ports import Usage
+from tests.support.data_folders import change_rows
 from tests.support.fixture_types import OpenApp, RunCommand, Serve, WriteFile
 
 TALK = """\
@@ -71,8 +71,7 @@ BEN = ["Ben", {"form": {"age": "x"}}, {"form": {"age": 4}}, "so sad", "red", "no
 
 def change(data: Path, sql: str) -> None:
     """Change the database behind the back of the program."""
-    with duckdb.connect(str(next(data.glob("*.duckdb")))) as connection:
-        connection.execute(sql)
+    assert change_rows(data, sql)
 
 
 def test_sessions_come_out_again_as_they_were(cuebook: RunCommand, talked: Talk) -> None:
@@ -106,7 +105,10 @@ def test_a_turn_that_was_changed_in_the_database_is_reported(
     cuebook: RunCommand, talked: Talk, tmp_path: Path, column: str, old: str, new: str, turn: Any, expected: Any
 ) -> None:
     [session, _] = talked(ANA, BEN)
-    change(tmp_path / "data", f"UPDATE turns SET {column} = replace({column}, '{old}', '{new}') WHERE turn = {turn}")
+    change(
+        tmp_path / "data",
+        f"UPDATE turns SET {column} = replace({column}::TEXT, '{old}', '{new}')::JSON WHERE turn = {turn}",
+    )
     result = cuebook("replay", session, "--data", "data")
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
@@ -187,7 +189,7 @@ def test_a_budget_is_used_up_where_it_was(
 
 
 def test_a_request_other_than_the_recorded_one_is_reported(cuebook: RunCommand, led: str, tmp_path: Path) -> None:
-    change(tmp_path / "data", "UPDATE turns SET messages = replace(messages, 'hm', 'Hm?') WHERE turn = 1")
+    change(tmp_path / "data", "UPDATE turns SET messages = replace(messages::TEXT, 'hm', 'Hm?')::JSON WHERE turn = 1")
     result = cuebook("replay", led, "--data", "data")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[2].startswith("turn 1: stopped at weigh: the request differs from the")
@@ -329,7 +331,8 @@ def test_a_session_that_could_not_begin_and_did_later_is_run_again(
 def test_sessions_that_cannot_be_read_any_more_are_reported(cuebook: RunCommand, talked: Talk, tmp_path: Path) -> None:
     talked(ANA, BEN[:2])
     change(
-        tmp_path / "data", "UPDATE turns SET state = replace(state, '\"version\":1', '\"version\":99') WHERE turn = 1"
+        tmp_path / "data",
+        "UPDATE turns SET state = replace(state::TEXT, '\"version\":1', '\"version\":99')::JSON WHERE turn = 1",
     )
     result = cuebook("replay", "--all", "--data", "data")
     assert result.exit_code == 1

@@ -69,6 +69,7 @@ def in_files(word: str) -> bool:
     return any(word.encode() in found.replace(b"analyst", b"") for found in files)
 
 
+@pytest.mark.database_file
 def test_a_user_is_erased_and_the_file_rewritten(
     cuebook: RunCommand, run: Callable[..., Any], talked: list[str]
 ) -> None:
@@ -99,6 +100,7 @@ def test_sessions_are_deleted(cuebook: RunCommand, run: Callable[..., Any], talk
     assert [row[0] for row in table(run("sessions", "list"))[1:]] == [talked[2]]
 
 
+@pytest.mark.database_file
 def test_the_database_is_compacted(cuebook: RunCommand, run: Callable[..., Any], talked: list[str]) -> None:
     head, row = table(run("compact", "--dry-run"))
     assert head == ["bytes", "reclaimableBytes", "neededBytes", "diskFreeBytes"]

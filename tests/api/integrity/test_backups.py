@@ -17,6 +17,7 @@ PATH = "/api/operations/backups"
 START = datetime(2026, 11, 26, 6, tzinfo=UTC)
 
 
+@pytest.mark.database_file
 async def test_backup_is_created_listed_and_deleted(api: ApiClient, tmp_path: Path) -> None:
     await api.send_texts(await api.create_session("diary"), "Ana")
     assert (await api.read(PATH)) == {"folder": str(tmp_path / "data" / "backups"), "data": [], "running": None}
@@ -39,6 +40,7 @@ async def test_no_other_folder_can_be_deleted(api: ApiClient, tmp_path: Path) ->
     assert (tmp_path / "data" / "backups" / "notes").is_dir()
 
 
+@pytest.mark.database_file
 async def test_copy_contains_the_secrets_and_its_sessions_verify(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         hooked = await api.post(
@@ -55,6 +57,7 @@ async def test_copy_contains_the_secrets_and_its_sessions_verify(app: OpenApp, t
         assert (await copy.read(f"/api/sessions/{session['sessionId']}"))["turn"] == 1
 
 
+@pytest.mark.database_file
 async def test_size_says_what_is_in_the_log(api: ApiClient) -> None:
     await api.create_session("diary")
     size = await api.read("/api/operations/compact")
@@ -90,6 +93,7 @@ async def test_scheduled_backup_that_fails_is_tried_again(tmp_path: Path) -> Non
     assert len(await backups.all()) == 1
 
 
+@pytest.mark.database_file
 async def test_one_backup_is_written_at_a_time(api: ApiClient) -> None:
     answers = await asyncio.gather(*[api.post(PATH) for _ in range(3)])
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409]

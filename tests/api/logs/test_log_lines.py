@@ -89,6 +89,7 @@ async def test_the_line_of_a_failed_turn_says_where(app: OpenApp, tmp_path: Path
     assert WORDS not in json.dumps(line)
 
 
+@pytest.mark.database_file
 async def test_a_commit_that_fails_names_its_session(
     app: OpenApp, tmp_path: Path, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:

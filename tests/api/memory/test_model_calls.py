@@ -18,9 +18,9 @@ from runtime.models.offline_model import OfflineModel
 from runtime.state.events import Message
 from runtime.state.ports import ConversationSummary, Model, ModelFailed, ModelRequest
 from store.analytics.query import query
-from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
 from store.store import Store
+from tests.support.data_folders import database_file
 from tests.support.openai_server import Endpoint
 
 NOW = datetime(2026, 5, 8, 12, tzinfo=UTC)
@@ -64,7 +64,7 @@ def calls_over(store: Store, model: Model, budgets: Budgets | None = None) -> Me
 
 async def rows_of(folder: Path, store: Store, sql: str) -> list[tuple[object, ...]]:
     await store.close()
-    return list(query(folder / FILE_NAME, sql).rows)
+    return list(query(database_file(folder), sql).rows)
 
 
 async def test_a_call_is_recorded_without_its_words(tmp_path: Path, store, hosted, endpoint: Endpoint) -> None:
@@ -77,7 +77,7 @@ async def test_a_call_is_recorded_without_its_words(tmp_path: Path, store, hoste
     )
     calls = await rows_of(tmp_path, store, shown)
     assert calls == [("clinic", "ana", None, None, "summarise", "openai:tiny", "done", 1, True, True)]
-    whole = str(list(query(tmp_path / FILE_NAME, "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls").rows))
+    whole = str(list(query(database_file(tmp_path), "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls").rows))
     assert "Bello" not in whole
     assert "Lyon" not in whole
 

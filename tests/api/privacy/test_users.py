@@ -420,6 +420,7 @@ def traces(folder: Path, words: list[str]) -> set[str]:
     return {word for word in words if any(word.encode() in text for text in texts)}
 
 
+@pytest.mark.database_file
 async def test_after_erasure_with_compaction_no_byte_of_the_user_is_in_the_files(app: OpenApp, tmp_path: Path) -> None:
     user, word, data = "zoë-4711", "Schmetterling", tmp_path / "data"
     async with app(data, session_cache_max=2) as api:
@@ -440,6 +441,7 @@ async def test_after_erasure_with_compaction_no_byte_of_the_user_is_in_the_files
     assert traces(data, ["Kolibri"]) == {"Kolibri"}
 
 
+@pytest.mark.database_file
 async def test_turns_continue_while_the_database_is_compacted(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         sessions = [await api.create_session("diary", user=f"user-{number}") for number in range(8)]
@@ -460,6 +462,7 @@ async def test_turns_continue_while_the_database_is_compacted(app: OpenApp, tmp_
         assert state["diskFreeBytes"] > 0
 
 
+@pytest.mark.database_file
 async def test_one_compaction_at_a_time(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         await api.create_session("diary")
@@ -470,6 +473,7 @@ async def test_one_compaction_at_a_time(app: OpenApp, tmp_path: Path) -> None:
         }
 
 
+@pytest.mark.database_file
 async def test_where_the_disk_is_too_small_nobody_is_erased_with_compaction(
     app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

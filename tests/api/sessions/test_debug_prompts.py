@@ -230,6 +230,7 @@ async def test_a_masked_export_hides_the_data_of_prompts(app: OpenApp, tmp_path:
     assert "Angharad" not in str(prompts)
 
 
+@pytest.mark.database_file
 async def test_an_erased_user_leaves_no_byte_of_prompts(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
     async with app(tmp_path, make_model(settings_for(endpoint))) as api:
         await converse(api, endpoint)
@@ -240,6 +241,7 @@ async def test_an_erased_user_leaves_no_byte_of_prompts(app: OpenApp, tmp_path: 
     assert files_with(tmp_path, "What is to be found out") == []  # a text of prompts alone
 
 
+@pytest.mark.database_file
 async def test_a_redacted_session_has_no_prompts(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
     async with app(tmp_path, make_model(settings_for(endpoint))) as api:
         session, _ = await converse(api, endpoint)

@@ -13,8 +13,8 @@ from api.settings import Budgets
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply, Usage
 from store.analytics.query import query
-from store.interface.private_files import FILE_NAME
 from tests.support.api_client import ApiClient
+from tests.support.data_folders import database_file
 from tests.support.fixture_types import OpenApp
 
 SIDE = """
@@ -87,9 +87,9 @@ async def test_what_was_withheld_is_in_no_answer_and_nowhere_on_record(app: Open
         looked = await api.get(f"/api/sessions/{session['sessionId']}")
         assert [answer.status_code for answer in (begun, shown, looked)] == [200, 200, 200]
         assert "400 mg" not in begun.text + shown.text + looked.text
-    rows = list(query(tmp_path / FILE_NAME, "SELECT purpose, to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
+    rows = list(query(database_file(tmp_path), "SELECT purpose, to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
     assert [purpose for purpose, _ in rows] == ["say"]
-    turns = list(query(tmp_path / FILE_NAME, "SELECT to_json(turns)::VARCHAR FROM turns").rows)
+    turns = list(query(database_file(tmp_path), "SELECT to_json(turns)::VARCHAR FROM turns").rows)
     assert len(turns) == 2
     assert "400 mg" not in f"{rows} {turns}"
 
@@ -123,7 +123,7 @@ async def test_the_text_of_a_failed_attempt_is_neither_shown_nor_stored(app: Ope
         failed = await api.send_message(session, {"content": "go"})
         assert failed.status_code >= 500
         assert await replies(api, session) == [(None, None), (None, None)]
-    shown = list(query(tmp_path / FILE_NAME, "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
+    shown = list(query(database_file(tmp_path), "SELECT to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
     assert "400 mg" not in str(shown)
     async with app(tmp_path, model) as api:
         await api.send_texts(session, "go on then")  # another message: what was made is not used
@@ -131,7 +131,9 @@ async def test_the_text_of_a_failed_attempt_is_neither_shown_nor_stored(app: Ope
         assert [used for used, _ in reported] == [False, False, True, True]
         assert "400 mg" not in str(reported)
     retained = list(
-        query(tmp_path / FILE_NAME, "SELECT withheld, to_json(llm_calls)::VARCHAR FROM llm_calls ORDER BY number").rows
+        query(
+            database_file(tmp_path), "SELECT withheld, to_json(llm_calls)::VARCHAR FROM llm_calls ORDER BY number"
+        ).rows
     )
     assert [withheld for withheld, _ in retained] == [True, False, True, True]
     assert "400 mg" not in str(retained)
@@ -150,7 +152,9 @@ async def test_what_a_budget_withholds_is_neither_shown_nor_stored(app: OpenApp,
             "budget_exceeded"
         ]
         assert "400 mg" not in shown.text + str(await replies(api, session))
-    rows = list(query(tmp_path / FILE_NAME, "SELECT used, withheld, to_json(llm_calls)::VARCHAR FROM llm_calls").rows)
+    rows = list(
+        query(database_file(tmp_path), "SELECT used, withheld, to_json(llm_calls)::VARCHAR FROM llm_calls").rows
+    )
     assert [each[:2] for each in rows] == [(True, True)] * 2
     assert "400 mg" not in str(rows)
 
@@ -168,7 +172,9 @@ async def test_a_judgement_does_not_quote_what_was_withheld(app: OpenApp, tmp_pa
         judged = [each["data"] for each in begun.json()["events"] if each["kind"] == "detected"]
         assert [(each["detector"], each["score"], each.get("words")) for each in judged] == [("advice", 1.0, None)]
         assert "ibuprofen" not in begun.text
-    assert "ibuprofen" not in str(list(query(tmp_path / FILE_NAME, "SELECT to_json(turns)::VARCHAR FROM turns").rows))
+    assert "ibuprofen" not in str(
+        list(query(database_file(tmp_path), "SELECT to_json(turns)::VARCHAR FROM turns").rows)
+    )
 
 
 async def test_a_judgement_of_what_was_said_has_its_words_everywhere(app: OpenApp, tmp_path: Path) -> None:
@@ -179,7 +185,7 @@ async def test_a_judgement_of_what_was_said_has_its_words_everywhere(app: OpenAp
         assert [each["data"]["words"] for each in begun.json()["events"] if each["kind"] == "detected"] == [
             ["ibuprofen"]
         ]
-    rows = list(query(tmp_path / FILE_NAME, "SELECT data->>'words' FROM events WHERE kind = 'detected'").rows)
+    rows = list(query(database_file(tmp_path), "SELECT data->>'words' FROM events WHERE kind = 'detected'").rows)
     assert [json.loads(words) for (words,) in rows] == [["ibuprofen"]]
 
 

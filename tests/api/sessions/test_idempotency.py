@@ -170,6 +170,7 @@ async def test_keys_older_than_those_in_memory_are_looked_up(app: OpenApp, tmp_p
         assert (await api.send_texts(session, "last"))["turn"] == 212
 
 
+@pytest.mark.database_file
 async def test_a_repeated_request_is_answered_only_once_its_turn_is_on_disk(
     app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ A crash is a copy of the database, taken at that moment: what a killed process l
 
 import asyncio
 import json
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from typing import Any
 import pytest
 
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply, Usage
-from store.duckdb.database import Database
 from tests.support.api_client import ApiClient
+from tests.support.data_folders import change_rows, copied
 from tests.support.fixture_types import OpenApp, RunCommand
 
 SCRIPT = """
@@ -86,7 +85,7 @@ async def calls_of(api: ApiClient, session: Any) -> list[tuple[Any, ...]]:
 
 def crash(folder: Path, number: int = 1) -> Path:
     """Copy the database as it is at this moment into a folder of its own."""
-    return shutil.copytree(folder, folder.with_name(f"crashed{number}"))
+    return copied(folder, folder.with_name(f"crashed{number}"))
 
 
 async def hang(api: ApiClient, witness: Witness, request: Any) -> None:
@@ -169,9 +168,7 @@ async def test_a_reply_of_another_version_that_cannot_be_read_is_asked_for_again
         await api.publish_script(PLAIN)
         session = await api.create_session("calling")
         assert (await api.send_message(session, {"content": "go"})).status_code == 503
-    database = Database.open(tmp_path)
-    database.cursor().execute("""UPDATE call_journal SET reply = '{"text": 7}' WHERE action_id = 'two'""")
-    database.close()
+    assert change_rows(tmp_path, """UPDATE call_journal SET reply = '{"text": 7}' WHERE action_id = 'two'""")
     witness.fails_at = ""
     async with app(tmp_path, witness) as api:
         await api.send_texts(session, "go")
@@ -211,6 +208,7 @@ async def test_the_calls_of_a_session_that_could_not_begin_count_for_the_turn_th
         ]
 
 
+@pytest.mark.database_file
 async def test_a_call_cut_off_by_a_crash_is_made_again_and_only_that_one(app: OpenApp, tmp_path: Path) -> None:
     folder, witness = tmp_path / "data", Witness(hangs_at="two")
     async with app(folder, witness) as api:
@@ -233,6 +231,7 @@ async def test_a_call_cut_off_by_a_crash_is_made_again_and_only_that_one(app: Op
         ]
 
 
+@pytest.mark.database_file
 @pytest.mark.parametrize(
     ("head", "own", "fails"),
     [
@@ -274,6 +273,7 @@ async def test_a_script_may_handle_a_call_that_was_cut_off(
         ]
 
 
+@pytest.mark.database_file
 async def test_a_creation_that_crashed_is_found_again_by_its_key(app: OpenApp, tmp_path: Path) -> None:
     folder, witness = tmp_path / "data", Witness(hangs_at="three")
     body, headers = {"userId": "ana", "scriptId": "calling"}, {"Idempotency-Key": "k"}
