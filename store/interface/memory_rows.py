@@ -157,6 +157,11 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
         """Whether units are deleted or summaries withdrawn, so that their vectors must be removed everywhere."""
         return bool(self.removed) or any(relation.is_stale for relation in self.relations)
 
+    @property
+    def is_of_jobs(self) -> bool:
+        """Whether only jobs change, which servers do not cache."""
+        return self == MemoryChange(tenant=self.tenant, user_id=self.user_id, version=self.version, jobs=self.jobs)
+
 
 class BehindRow(msgspec.Struct, frozen=True):
     """A session with turns that are not ingested yet."""

@@ -88,6 +88,8 @@ def _change(connection: PostgresConnection, change: MemoryChange) -> int:
     if change.version not in {None, memory_version(connection, change.tenant, change.user_id)}:
         raise MemoryMoved("another server changed the memory meanwhile")
     apply_change(connection, change)
+    if change.is_of_jobs:  # a new version would interrupt the job, whose progress this is
+        return memory_version(connection, change.tenant, change.user_id)
     return new_memory_version(connection, change.tenant, change.user_id)
 
 

@@ -220,7 +220,6 @@ async def test_two_commands_work_on_the_files_one_after_the_other(tmp_path: Path
 
 async def test_sessions_that_are_deleted_and_users_who_are_erased_are_in_no_file(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none") as api:
-
         query = {"sql": "FROM sessions", "masked": False}
 
         async def sessions() -> int:

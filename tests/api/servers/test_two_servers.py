@@ -237,6 +237,17 @@ async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:
         assert {unit["content"] for unit in units} == {f"She has {number} cats." for number in range(4)}
 
 
+async def test_the_progress_of_a_job_does_not_interrupt_it(servers: list[ApiClient]) -> None:
+    one, _ = servers
+    units = [{"content": f"thought {number}"} for number in range(12)]
+    added = await one.post("/api/memory/units", json={"userId": "ana", "group": "diary", "units": units})
+    assert added.status_code == 201, added.text
+    asked = await one.post("/api/memory/summarise", json={"userId": "ana"}, headers={"Prefer": "wait=60"})
+    assert asked.status_code == 200, asked.text
+    job = asked.json()["job"]
+    assert (job["status"], job["done"]) == ("done", 2)  # the summary of the group, and that of the memory
+
+
 async def test_a_revoked_key_is_refused_by_the_other_server(servers: list[ApiClient]) -> None:
     one, two = servers
     made = (await one.post("/api/keys", json={"name": "app", "roles": ["app"]})).json()
