@@ -239,7 +239,7 @@ class _PostgresSide:
 
     def _documents(self, table: str, first: int) -> Iterator[list[bytes]]:
         with self._connection.in_transaction():
-            yield from postgres_rows.read_documents(self._connection, table, offset=first)
+            yield from postgres_rows.read_documents(self._connection, table, first)
 
     def progress(self) -> dict[str, int]:
         self._connection.execute(_PROGRESS)

@@ -8,23 +8,25 @@ read again as a whole. Small tables are copied each time.
 
 import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 
+from store.analytics.mirror_rows import MirrorRows
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.fetch import Cursor
 from store.duckdb.insert import roll_back
-from store.duckdb.table_rows import insert_documents
+from store.interface.admission import SessionId
 from store.interface.errors import StoreUnavailable, describe_error
-from store.postgres.connection import PostgresConnection
+from store.interface.private_files import FILE_NAME, beside
+from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import PostgresEngine
 from store.postgres.servers import CHANGES_STORED_DAYS
-from store.postgres.table_rows import read_documents
+from store.sql.connection import Parameters
 
 FOLDER = "mirror"
 OF_SESSIONS = ("session_starts", "turns", "settled_calls")
@@ -63,6 +65,10 @@ class _Window(NamedTuple):
 
     since: int
     before: int
+
+    def parameters(self) -> dict[str, str]:
+        """Return them as parameters of statements."""
+        return {"since": str(self.since), "before": str(self.before)}
 
 
 class PostgresMirror:
@@ -122,15 +128,18 @@ class PostgresMirror:
 
     def _refresh(self, source: PostgresConnection, cursor: Cursor, tables: Sequence[str]) -> None:
         """Within one snapshot of PostgreSQL and one transaction of the mirror."""
+        rows = MirrorRows(source, cursor, beside(self._folder / FILE_NAME, ".rows"))
         window = _window(source, cursor)
         cursor.execute("BEGIN")
         try:
-            self._take_sessions(source, cursor, window)
-            _copy_texts(source, cursor)
+            if window.since:
+                _take_changes(rows, window)
+            else:
+                _take_all(rows, window)
+            _copy_texts(rows)
             for table in tables:
                 cursor.execute(f"DELETE FROM {table}")  # noqa: S608
-                for documents in read_documents(source, table):
-                    insert_documents(cursor, table, documents)
+                rows.copy(table)
             cursor.execute("DELETE FROM mirror_state")
             cursor.execute("INSERT INTO mirror_state VALUES (?, now())", [window.before])
             cursor.execute("COMMIT")
@@ -138,40 +147,42 @@ class PostgresMirror:
             roll_back(cursor)
             raise
 
-    def _take_sessions(self, source: PostgresConnection, cursor: Cursor, window: _Window) -> None:
-        range_ = {"since": str(window.since), "before": str(window.before)}
-        changed = source.rows(_CHANGED, range_)
-        again = [session_id for (session_id,) in changed] if window.since else []
-        for table in ("session_starts", "turns"):
-            cursor.execute(f"DELETE FROM {table} WHERE session_id IN (SELECT unnest(?::UUID[]))", [again])  # noqa: S608
-        given = {**range_, "again": again}
-        for documents in read_documents(source, "turns", _READ, given):
-            insert_documents(cursor, "turns", documents)
-        cursor.execute("UPDATE turns SET commit_number = NULL WHERE commit_number IS NOT NULL")
-        began = f"""session_id = ANY($again::UUID[])
-            OR (tenant, session_id) IN (SELECT tenant, session_id FROM turns WHERE turn = 0 AND {_NEW})"""  # noqa: S608
-        for documents in read_documents(source, "session_starts", began, given):
-            insert_documents(cursor, "session_starts", documents)
-        _take_calls(source, cursor, window, given)
-
 
 _NEW = "changed_in >= $since::TEXT::XID8 AND changed_in < $before::TEXT::XID8"
-_READ = f"({_NEW}) OR (session_id = ANY($again::UUID[]) AND changed_in < $before::TEXT::XID8)"
-"""The turns that a refresh reads: no later ones of sessions that it reads again, which the next refresh will read."""
-_CHANGED = f"SELECT DISTINCT session_id::TEXT FROM changed_sessions WHERE {_NEW}"  # noqa: S608
 
 
-def _take_calls(source: PostgresConnection, cursor: Cursor, window: _Window, given: Mapping[str, Any]) -> None:
-    """Read all calls of the sessions that have new turns."""
-    which, parameters = "true", {}
-    if window.since:
-        select = f"SELECT DISTINCT session_id::TEXT FROM turns WHERE {_READ}"  # noqa: S608
-        continued = [session_id for (session_id,) in source.rows(select, given)]
-        gone = [*continued, *given["again"]]
-        cursor.execute("DELETE FROM settled_calls WHERE session_id IN (SELECT unnest(?::UUID[]))", [gone])
-        which, parameters = "session_id = ANY($continued::UUID[])", {"continued": continued}
-    for documents in read_documents(source, "settled_calls", which, parameters):
-        insert_documents(cursor, "settled_calls", documents)
+def _take_all(rows: MirrorRows, window: _Window) -> None:
+    """Copy all sessions into an empty mirror, up to the window's end."""
+    given = window.parameters()
+    rows.copy("turns", _NEW, given)
+    began = f"(tenant, session_id) IN (SELECT tenant, session_id FROM turns WHERE turn = 0 AND {_NEW})"  # noqa: S608
+    rows.copy("session_starts", began, given)
+    rows.copy("settled_calls")
+
+
+def _take_changes(rows: MirrorRows, window: _Window) -> None:
+    """Read new turns, all of the sessions that were changed otherwise, and the starts and calls of both.
+
+    Every condition is one that an index answers, so that a refresh does not depend on the size of the database.
+    """
+    given = window.parameters()
+    changed = _sessions(rows.source, "changed_sessions", given)
+    continued = _sessions(rows.source, "turns", given)
+    again = {**given, **names_of(changed)}
+    rows.delete("turns", changed)
+    # no later turns of the changed sessions, which the next refresh will read
+    rows.copy("turns", f"{OF_SESSION_IDS} AND changed_in < $before::TEXT::XID8", again)
+    rows.copy("turns", f"{_NEW} AND NOT {OF_SESSION_IDS}", again)
+    both = sorted({*changed, *continued})
+    for table in ("session_starts", "settled_calls"):
+        rows.delete(table, both)
+        rows.copy(table, OF_SESSION_IDS, names_of(both))
+
+
+def _sessions(source: PostgresConnection, table: str, given: Parameters) -> list[SessionId]:
+    """Return the sessions that have rows of the window in a table."""
+    select = f"SELECT DISTINCT tenant, session_id::TEXT FROM {table} WHERE {_NEW}"  # noqa: S608
+    return [(tenant, session_id) for tenant, session_id in source.rows(select, given)]
 
 
 def _window(source: PostgresConnection, cursor: Cursor) -> _Window:
@@ -187,15 +198,11 @@ def _window(source: PostgresConnection, cursor: Cursor) -> _Window:
     return _Window(0, int(before))
 
 
-def _copy_texts(source: PostgresConnection, cursor: Cursor) -> None:
+def _copy_texts(rows: MirrorRows) -> None:
     """Copy the texts of scripts that the mirror does not have; a text never changes."""
-    known = {
-        (tenant, digest) for tenant, digest in cursor.execute("SELECT tenant, digest FROM script_texts").fetchall()
-    }
-    found = source.rows("SELECT tenant, digest FROM script_texts")
-    absent = [(tenant, digest) for tenant, digest in found if (tenant, digest) not in known]
+    known = set(rows.cursor.execute("SELECT tenant, digest FROM script_texts").fetchall())
+    absent = [each for each in rows.source.rows("SELECT tenant, digest FROM script_texts") if each not in known]
     if absent:
         which = "(tenant, digest) IN (SELECT unnest($tenants::TEXT[]), unnest($digests::TEXT[]))"
         given = {"tenants": [tenant for tenant, _ in absent], "digests": [digest for _, digest in absent]}
-        for documents in read_documents(source, "script_texts", which, given):
-            insert_documents(cursor, "script_texts", documents)
+        rows.copy("script_texts", which, given)

@@ -1,6 +1,7 @@
-"""All rows of a table as JSON documents, to copy them to another database. Bytes are in hexadecimal."""
+"""Rows of a table, to copy them from or to another database: as JSON documents, or as CSV. Bytes are in hexadecimal."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from store.duckdb.fetch import Cursor
 from store.duckdb.insert import as_list
@@ -41,6 +42,23 @@ def insert_documents(cursor: Cursor, table: str, documents: Sequence[bytes]) -> 
     if blobs:
         select = f"SELECT * REPLACE ({', '.join(blobs)}) FROM ({select})"  # noqa: S608
     cursor.execute(f"INSERT INTO {table} BY NAME {select}", [as_list(documents)])
+
+
+def insert_csv(cursor: Cursor, table: str, names: Sequence[str], path: Path, row_bytes_max: int) -> None:
+    """Insert the rows of a CSV file with these columns and no header; null is nothing, an empty text is quoted."""
+    kinds = column_types(cursor, table)
+    converted = {name: f'unhex("{name}")' for name in names if kinds[name] == "BLOB"}
+    converted |= {name: f'"{name}"::JSON::{kinds[name]}' for name in names if kinds[name].endswith("[]")}
+    columns = ", ".join(f"'{name}': '{'VARCHAR' if name in converted else kinds[name]}'" for name in names)
+    replaced = ", ".join(f'{value} AS "{name}"' for name, value in converted.items())
+    # nothing is guessed, and lines within a text must not be where threads divide the file
+    options = f"""auto_detect = false, header = false, delim = ',', quote = '"', escape = '"', nullstr = '',
+        allow_quoted_nulls = false, parallel = false, max_line_size = {row_bytes_max}, columns = {{{columns}}}"""
+    cursor.execute(
+        f"""INSERT INTO {table} BY NAME
+        SELECT * {f"REPLACE ({replaced})" if replaced else ""} FROM read_csv(?, {options})""",  # noqa: S608
+        [str(path)],
+    )
 
 
 def _is_time(kind: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import psycopg
+import psycopg.sql
 
 from store.interface.admission import SessionId
 from store.interface.encoding import encode
@@ -179,6 +180,11 @@ def number_parameters(statement: str) -> _Numbered:
         return f"${names.setdefault(found[1], len(names) + 1)}"
 
     return _Numbered(_PARAMETER.sub(number, statement), tuple(names))
+
+
+def with_literals(statement: str, parameters: Parameters) -> str:
+    """Return a statement with the values in place of its named parameters."""
+    return _PARAMETER.sub(lambda found: psycopg.sql.Literal(parameters[found[1]]).as_string(), statement)
 
 
 def _columns(documents: Iterable[bytes], types: Mapping[str, str], *, is_verbatim: bool) -> dict[str, list[Any]]:
