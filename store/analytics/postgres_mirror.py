@@ -163,7 +163,7 @@ def _take_all(rows: MirrorRows, window: _Window) -> None:
 def _take_changes(rows: MirrorRows, window: _Window) -> None:
     """Read new turns, all of the sessions that were changed otherwise, and the starts and calls of both.
 
-    Every condition is one that an index answers, so that a refresh does not depend on the size of the database.
+    Sessions are named with their tenant, with which the indexes begin.
     """
     given = window.parameters()
     changed = _sessions(rows.source, "changed_sessions", given)
