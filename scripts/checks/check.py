@@ -23,7 +23,7 @@ from scripts.expressions.expressions import Compiled, compile_expression, compil
 from scripts.expressions.members import DETECTED
 from scripts.expressions.members import MemberFault as MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.expressions.suggestions import expression_fix, suggest
+from scripts.expressions.suggestions import expression_fix, suggest, template_fix
 from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare
 from scripts.model.actions import (
     Action,
@@ -297,7 +297,7 @@ class _Checker:
         """Check the type and choices of a declaration, and its value."""
         declared = node.kind
         if declared == "choice" and not node.choices:
-            self.add("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"))
+            self.add("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"), "Add `choices: [a, b]`.")
         elif len(set(node.choices)) < len(node.choices):
             self.add("CHOICES_INVALID", "a choice occurs twice", node.mark("choices"))
         elif declared is not None:
@@ -310,7 +310,8 @@ class _Checker:
         """Check a name for analysts or the application, which a file name or a URL may contain."""
         is_left_out = not written and key not in node.marks and key != "event"
         if not is_left_out and (not _EVENT.fullmatch(written) or len(written) > ID_CHARS_MAX):
-            self.add("ID_INVALID", f"{written!r} is not a valid name of {_A[key]}", node.mark(key))
+            fix = "Use letters, digits, `_`, `-` and `.`, without blanks, such as `hand_over`."
+            self.add("ID_INVALID", f"{written!r} is not a valid name of {_A[key]}", node.mark(key), fix)
 
     # -- actions ------------------------------------------------------------------------------------------------
 
@@ -651,8 +652,10 @@ class _Checker:
                 compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
             )
         except ExpressionInvalid as error:
-            fix = expression_fix(source.source) if isinstance(source, Expression) else ""
-            self.add(code, str(error), source.at.below(error.line - 1), fix)
+            unclosed = template_fix(source.source) if isinstance(source, Template) else ""
+            fix = unclosed or (expression_fix(source.source) if isinstance(source, Expression) else "")
+            message = "a part in braces is not closed" if unclosed else str(error)
+            self.add(code, message, source.at.below(error.line - 1), fix)
             return
         if "recall" in compiled.names and "recall" not in self.at_hand:
             self.may_remember(where(source, "recall"))

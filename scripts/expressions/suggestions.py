@@ -52,3 +52,12 @@ def expression_fix(source: str) -> str:
     if re.fullmatch(r"[\w\s，。！？,.!?'’-]+", source):
         return f"""Put the text in quotes of its own: "'{source.strip()}'"."""
     return ""
+
+
+def template_fix(source: str) -> str:
+    """Return the fix for a part of an invalid template that is not closed, or an empty text."""
+    for word in ("if", "for"):
+        begun = len(re.findall(rf"{{%[-+]?\s*{word}\b", source))
+        if begun > len(re.findall(rf"{{%[-+]?\s*end{word}\b", source)):
+            return f"Close `{{% {word} … %}}` with `{{% end{word} %}}`."
+    return "Close {{ with }}." if source.count("{{") > source.count("}}") else ""

@@ -1,5 +1,6 @@
 """The native format: the types of the model are its grammar."""
 
+from scripts.expressions.suggestions import SURE, likeness
 from scripts.model.action_ids import with_variable_ids
 from scripts.model.diagnostics import Problems
 from scripts.model.languages import LANGUAGE_KEY, MAIN
@@ -22,13 +23,34 @@ def recognises(tree: Mapping) -> bool:
 
 def reader_of(tree: Mapping, problems: Problems) -> tuple[Mapping, Reader]:
     """Return a file without `cuebook`, and a reader of the language that this key names."""
+    tree = _spelled(tree, (LANGUAGE_KEY,), problems)
     written = tree.get(LANGUAGE_KEY)
     if written is None:
         return tree, Reader(problems, lenient=False)
     if plain_value(written) != 1:
-        problems.add("ENUM_VALUE_INVALID", "this version of Cuebook reads `cuebook: 1`", written.at)
+        message = "this version of Cuebook reads `cuebook: 1`"
+        problems.add("ENUM_VALUE_INVALID", message, written.at, fix="Write `cuebook: 1`, without quotes.")
     pairs = tuple((key, value) for key, value in tree.pairs if key.text != LANGUAGE_KEY)
     return Mapping(pairs, tree.at), Reader(problems, lenient=False, language="1")
+
+
+def _spelled(tree: Mapping, alternatives: tuple[str, ...], problems: Problems) -> Mapping:
+    """Return the tree with one of these keys, if it has none of them and a similar one, which is reported."""
+    if any(tree.get(key) is not None for key in alternatives):
+        return tree
+    for number, (key, value) in enumerate(tree.pairs):
+        meant = max(alternatives, key=lambda each: likeness(key.text.casefold(), each))
+        if likeness(key.text.casefold(), meant) >= SURE:
+            problems.add("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at, fix=f"Did you mean `{meant}`?")
+            pairs = (*tree.pairs[:number], (word(meant, key), value), *tree.pairs[number + 1 :])
+            return Mapping(pairs, tree.at)
+    return tree
+
+
+def script_key_fix(tree: Mapping) -> str:
+    """Return the fix for a misspelt `script:` at the top of a file, or an empty text."""
+    near = [key.text for key, _ in tree.pairs if likeness(key.text.casefold(), "script") >= SURE]
+    return f"Write `script` instead of `{near[0]}`." if near else ""
 
 
 def _with_phases(tree: Mapping) -> Mapping:
@@ -50,7 +72,7 @@ def read(whole: Mapping, problems: Problems) -> Script | None:
     """Read the script, or None; `problems` collects what is wrong."""
     tree, reader = reader_of(whole, problems)
     if tree is not whole:
-        tree = _with_phases(tree)
+        tree = _with_phases(_spelled(tree, ("actions", "phases"), problems))
     written = []
     for key, value in tree.pairs:
         if key.text in _NOT_WRITTEN:

@@ -164,5 +164,9 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
         return detector_file.read_as_script(tree, Reader(problems, lenient=mode == "compat"))
     if isinstance(tree, MappingTree) and detector_file.holds_detectors(tree):
         return detector_file.read_detectors(*native.reader_of(tree, problems))
-    problems.add("UNRECOGNISED_SCRIPT", "unrecognised script type: no `script:` and no `session:` at the top", tree.at)
+    message = "unrecognised script type: no `script:` and no `session:` at the top"
+    fix = native.script_key_fix(tree) if isinstance(tree, MappingTree) else ""
+    if not fix and is_include_file(tree):
+        message, fix = "this is an include file, not a script", "Name a script that lists this file in `use`."
+    problems.add("UNRECOGNISED_SCRIPT", message, tree.at, fix=fix)
     return None

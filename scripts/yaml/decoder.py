@@ -97,6 +97,11 @@ _BRANCHES = {
     "else": "Write `else` directly below the `then` of its `if`, without a dash.",
     "then": "Write `then` directly below its `if`, without a dash.",
 }
+_BESIDE_IF = {
+    (True, False): "Write actions below `then:`, each with its own dash.",
+    (False, True): "Write a condition of one action as `when`, or begin a new item with `- if:`.",
+}
+"""Fixes for an item with a second action, by whether the first and the second are `if`."""
 _INSIDE = {
     "actions": "Write actions in a topic, topics in a phase: phases: [{phase: a, topics: [{topic: b, actions: […]}]}].",
     "topics": "Write topics in a phase: phases: [{phase: a, topics: […]}].",
@@ -287,6 +292,8 @@ class Reader:
             return self._struct(tree, kind)
         if not isinstance(tree, Mapping):
             fix = space_missing(tree.text) if isinstance(tree, Scalar) else ""
+            if isinstance(tree, Scalar) and tree.text in by_verb:
+                fix = f"Write a colon after it: `{tree.text}:`."
             return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
         verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
         known = self._fields(by_verb[verbs[0]]) if verbs else {}
@@ -300,7 +307,8 @@ class Reader:
         verb = verbs[0]
         extra = [other for other in verbs[1:] if other not in self._fields(by_verb[verb])]
         if extra:
-            self.add("ACTION_AMBIGUOUS", f"`{verb}` and `{extra[0]}` in one item", _key(tree, extra[0]).at)
+            fix = _BESIDE_IF.get((verb == "if", extra[0] == "if"), "")
+            self.add("ACTION_AMBIGUOUS", f"`{verb}` and `{extra[0]}` in one item", _key(tree, extra[0]).at, fix)
             return _FAILED
         if self._language == "1" and by_verb[verb] is UserSay:
             cure = "Write `acknowledge: TEXT` at the message before it."
@@ -326,6 +334,9 @@ class Reader:
         word = f"`{unknown[0].text}` is not an action" if unknown else "the item has no action"
         written = unknown[0].text if unknown else ""
         fix = _character_fix(written) or _BRANCHES.get(written) or suggest(written, list(by_verb))
+        verb, _, rest = written.partition(" ")
+        if verb in by_verb and rest:
+            fix = f"Write the colon after `{verb}`: `{verb}: {rest}`."
         self.add("ACTION_TYPE_UNKNOWN", word, at, fix)
         return _FAILED
 
@@ -395,7 +406,10 @@ class Reader:
                 return _FAILED
             return kind(**{shown.name: part} | ({"at": tree.at} if issubclass(kind, Node) else {}))
         if not isinstance(tree, Mapping):
-            return self._mismatch(tree, f"a mapping with {_names([f.key for f in fields.values() if f.required])}")
+            required = [field.key for field in fields.values() if field.required]
+            is_word = len(required) == 1 and isinstance(tree, Scalar) and bool(tree.text) and not short
+            fix = f"Write `{{{required[0]}: {shorten(tree.text)}}}`." if is_word else ""
+            return self._mismatch(tree, f"a mapping with {_names(required)}", fix)
         if kind in self._respell:
             tree = self._respell[kind](tree)
         if kind is If:
@@ -474,6 +488,8 @@ class Reader:
             return _BRANCHES[key]
         if key in _INSIDE and "phases" in fields:
             return _INSIDE[key]
+        if key == "actions" and "topics" in fields:
+            return "Write actions in a topic: topics: [{topic: b, actions: […]}]."
         if key != "get" and key in _fields(Output) and "outputs" in {field.name for field in fields.values()}:
             value = f"into: {{var: NAME, {key}: …}}" if self._language == "1" else f"output: [{{get: NAME, {key}: …}}]"
             return f"It is a key of the value: `{value}`."

@@ -18,4 +18,5 @@ def file_text(path: Path) -> str:
     except OSError as error:
         raise FileUnreadable(f"{path}: {error.strerror or 'cannot be read'}") from error
     except UnicodeDecodeError as error:
-        raise FileUnreadable(f"{path}: byte {error.start} is not UTF-8 text") from error
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise FileUnreadable(f"{path}: line {line} is not UTF-8 text (byte {error.start})") from error

@@ -88,10 +88,10 @@ def test_a_file_that_was_named_is_looked_at_whatever_it_is(cuebook: RunCommand, 
     result = cuebook("check", write("notes.yaml", "just: notes\n"))
     assert result.exit_code == 1
     assert "UNRECOGNISED_SCRIPT" in result.stdout
-    (write("latin.yaml", "")).write_bytes(b"script: \xff\n")
+    (write("latin.yaml", "")).write_bytes(b"cuebook: 1\nscript: \xff\n")
     result = cuebook("check", "latin.yaml")
     assert result.exit_code == 1
-    assert "FILE_UNREADABLE" in result.stdout
+    assert "FILE_UNREADABLE line 2 is not UTF-8 text" in result.stdout
 
 
 @pytest.mark.parametrize("arguments", [[], ["missing.yaml"], ["."], [".", "--format", "xml"]])

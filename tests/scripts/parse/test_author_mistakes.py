@@ -32,6 +32,7 @@ def script(*lines: str) -> str:
 
 
 ASK = ("- ask: How old?", "  id: ask_age")
+NATIVE = "cuebook: 1\nscript: visit\nactions:\n"
 IF = ("- if: age > 18", "  id: branch", "  then: [{say: one, id: one}]")
 SLIPS = {
     # indentation, dashes and colons
@@ -189,6 +190,37 @@ SLIPS = {
     "max: lots": (script(*ASK, "  output: [{get: age, type: number, max: lots}]"), "9:52", "'lots'", "`max: 10`"),
     "a limit in words": (script(*ASK, "  max_rounds: three"), "9:25", "a whole number", "in digits, such as 3"),
     "a type of programmers": (script(*ASK, "  output: [{get: age, type: integer}]"), "9:39", "'integer'", "`number`"),
+    "action": (NATIVE.replace("actions", "action") + "  - say: Hi.\n", "3:1", "`action`", "`actions`"),
+    "Actions": (NATIVE.replace("actions", "Actions") + "  - say: Hi.\n", "3:1", "`Actions`", "`actions`"),
+    "cuebok": (NATIVE.replace("cuebook", "cuebok") + "  - say: Hi.\n", "1:1", "`cuebok`", "`cuebook`"),
+    "Script": (NATIVE.replace("script", "Script") + "  - say: Hi.\n", "1:1", "no `script:`", "instead of `Script`"),
+    "a quoted version": (NATIVE.replace("1", "'1'") + "  - say: Hi.\n", "1:10", "`cuebook: 1`", "without quotes"),
+    "an action in a phase": (
+        "cuebook: 1\nscript: v\nphases: [{phase: a, actions: [say: x]}]\n",
+        "3:21",
+        "unknown key `actions`",
+        "Write actions in a topic",
+    ),
+    "an include file": ("cuebook: 1\nglobals: [{var: age}]\n", "1:1", "an include file", "lists this file in `use`"),
+    "a condition before the colon": (NATIVE + "  - if x > 3:\n", "4:5", "`if x > 3`", "`if: x > 3`"),
+    "an action beside a condition": (NATIVE + "  - if: 1 > x\n    say: Hi.\n", "5:5", "one item", "below `then:`"),
+    "a condition beside an action": (NATIVE + "  - say: Hi.\n    if: 1 > x\n", "5:5", "one item", "as `when`"),
+    "an action without a colon": (NATIVE + "  - end\n", "4:5", "found 'end'", "`end:`"),
+    "a parameter as a word": (
+        f"{NATIVE}  - say: Hi.\nskills: [{{skill: s, params: [age], actions: [say: x]}}]\n",
+        "5:30",
+        "a mapping with `var`",
+        "{var: 'age'}",
+    ),
+    "a choice without choices": (
+        NATIVE + "  - ask: How?\n    into: {var: mood, type: choice}\n",
+        "5:29",
+        "needs `choices`",
+        "Add `choices: [a, b]`",
+    ),
+    "an event of two words": (NATIVE + "  - emit: hand over\n", "4:11", "name of an event", "without blanks"),
+    "an open condition": (NATIVE + '  - say: "{% if x %}Hi."\n', "4:10", "not closed", "{% endif %}"),
+    "an open placeholder": (NATIVE + '  - say: "{{ x"\n', "4:10", "not closed", "Close {{ with }}"),
     "yes/no": (script(*ASK, "  output: [{get: age, type: yes/no}]"), "9:39", "'yes/no'", "`boolean`"),
 }
 
