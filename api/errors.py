@@ -227,6 +227,9 @@ def translate(error: BaseException, sent_names: Mapping[str, str] | None = None)
     return ApiError(code, message or str(error))
 
 
+_NO_BODY = "'data'"  # what the HTTP framework says about a body that is missing
+
+
 def _http_error(error: HTTPException, sent_names: Mapping[str, str]) -> ApiError:
     """Translate errors of the HTTP framework: routes, methods, bodies, parameters."""
     codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "PAYLOAD_TOO_LARGE"}
@@ -246,9 +249,11 @@ def _detail(found: dict[str, Any], otherwise: str, sent_names: Mapping[str, str]
     if found.get("source") in {"query", "header", "cookie"}:
         key = sent_names.get(key, key)
     message = humanize_validation_error(found.get("message", otherwise))
+    if key == "data" and message == _NO_BODY:
+        message = "the body is empty"
     return ErrorDetail(message=message, field=UNSET if key == "data" else key)
 
 
 def _request_problem(detail: ErrorDetail) -> str:
     where = "the body" if detail.field is UNSET else detail.field
-    return f"{where}: {detail.message}".replace("the body: 'data'", "the body is empty")
+    return detail.message if detail.message.startswith("the body") else f"{where}: {detail.message}"

@@ -121,6 +121,19 @@ async def test_refused_messages_leave_the_session_where_it_was(
     await assert_goes_on(api, session)
 
 
+async def test_a_body_that_is_missing_is_named(api: ApiClient) -> None:
+    answer = await api.post("/api/sessions", headers={"Content-Type": "application/json"})
+    error = answer.json()["error"]
+    assert (error["message"], error["details"]) == ("the body is empty", [{"message": "the body is empty"}])
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-01-31", "2026-01-31T09:00:00+01:00"])
+async def test_a_time_that_cannot_be_read_is_answered_with_an_example(api: ApiClient, time: str) -> None:
+    answer = await api.get(f"/api/sessions?createdAfter={time}")
+    assert_refused(answer, 400, "REQUEST_INVALID")
+    assert "createdAfter: expected a time such as 2026-01-31T09:00:00Z" in answer.json()["error"]["message"]
+
+
 OTHERS = [
     ("GET", f"/api/sessions/{NOBODY}", 404, "SESSION_NOT_FOUND"),
     ("GET", "/api/sessions/not-a-uuid", 404, "SESSION_NOT_FOUND"),
