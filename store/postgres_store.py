@@ -44,7 +44,7 @@ class PostgresStore(Store):
         self.reviews = Reviews(engine)
         self.retention = PostgresRetention(engine)
         self.analytics = PostgresAnalytics(engine, self._mirror)
-        self.verification = PostgresVerification(self._mirror)
+        self.verification = PostgresVerification(engine, self._mirror)
 
     @classmethod
     def open(cls, url: str, folder: Path, *, read_only: bool, read_timeout_s: float) -> Self:

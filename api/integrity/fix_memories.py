@@ -13,6 +13,7 @@ async def fix_memories(verification: VerificationRepository, memories: MemorySys
     Maintenance then completes the memories: it embeds units without a vector and summarises units without a parent.
     """
     fixed: list[Finding] = []
+    await verification.refresh()
     for rule in MEMORY_RULES:
         if rule.fix:
             fixed += await _fix(verification, memories, rule)
@@ -33,3 +34,4 @@ async def _fix(verification: VerificationRepository, memories: MemorySystem, rul
             memories.worker.enqueue(*owner)
         fixed += [each for each, owner in found if owner in owners]
         done.update(owners)
+        await verification.refresh()

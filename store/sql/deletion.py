@@ -147,26 +147,30 @@ def _remove_summaries_of(connection: Connection, tenant: str, session_ids: list[
     )
 
 
-def remove_dangling(connection: Connection, tenant: str, user_id: str) -> None:
-    """Remove units that no longer exist from the short-term memory of a user's groups. Within a transaction."""
+def remove_dangling(connection: Connection, tenant: str, user_id: str) -> int:
+    """Remove units that no longer exist from the short-term memory of a user's groups; return the number of groups
+    that changed. Within a transaction.
+    """
     user = {"tenant": tenant, "user_id": user_id}
     groups = connection.rows(
         f"SELECT group_id, short_term::VARCHAR FROM memory_groups WHERE {_OF_USER} AND short_term IS NOT NULL",  # noqa: S608
         user,
     )
     if not groups:
-        return
+        return 0
     found = connection.rows(f"SELECT sequence FROM memory_unit_rows WHERE {_OF_USER}", user)  # noqa: S608
     existing = {sequence for (sequence,) in found}
+    changed = 0
     for group_id, text in groups:
         state: dict[str, Any] = msgspec.json.decode(text)
         remaining = _remaining(state, existing)
         if remaining != state:
-            connection.change(
+            changed += connection.change(
                 f"""UPDATE memory_groups SET short_term = $short_term::JSON
                 WHERE {_OF_USER} AND group_id = $group_id""",  # noqa: S608
                 {**user, "group_id": group_id, "short_term": encode(remaining).decode()},
             )
+    return changed
 
 
 def _remaining(state: dict[str, Any], existing: set[int]) -> dict[str, Any]:

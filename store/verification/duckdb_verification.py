@@ -4,6 +4,11 @@ from store.duckdb.connection import DuckDBConnection, with_cursor
 from store.sql.repository import Repository, reads, writes
 from store.sql.script_texts import texts_after
 from store.verification import rules, session_parts
+from store.verification.rules import Rule
+
+
+def _fix(connection: DuckDBConnection, rule: Rule, tenant: str, user_id: str) -> None:
+    rules.fix(connection, rule, tenant, user_id, rules.broken_keys(connection.cursor, rule, tenant, user_id))
 
 
 class DuckDBVerification(Repository[DuckDBConnection]):
@@ -13,5 +18,8 @@ class DuckDBVerification(Repository[DuckDBConnection]):
     sessions_after = reads(with_cursor(session_parts.sessions_after))
     parts = reads(with_cursor(session_parts.read_parts))
     broken = reads(with_cursor(rules.broken))
-    fix = writes(rules.fix)
+    fix = writes(_fix)
     texts_after = reads(texts_after)
+
+    async def refresh(self) -> None:
+        """Reads see the present state."""

@@ -1,22 +1,25 @@
 """The consistency rules of memories. Derived data has SQL that rebuilds it; rows that are the truth are only reported.
 
 Derived are vectors, the parents of units, the last number of a memory, the number of ingested turns and short-term
-memory. A `fix` concerns one memory. What it deletes, the maintenance of memories creates again.
+memory. A `fix` concerns one memory. What it deletes, the maintenance of memories creates again. The SQL of a check is
+that of DuckDB, the SQL of a fix is executed by every database, and changes only rows that are still broken.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from store.duckdb.short_term_sql import DANGLING
 from store.sql.connection import Connection
 from store.sql.deletion import remove_dangling
 from store.verification.rules import Rule
 
+_Keys: TypeAlias = Sequence[tuple[Any, ...]]
 _OF_MEMORY = "tenant = $tenant AND user_id = $user_id"
 
 
-def _statement(sql: str) -> Callable[[Connection, str, str], object]:
+def _statement(sql: str) -> Callable[[Connection, str, str, _Keys], int]:
     """Return the fix that is one statement, with the parameters `$tenant` and `$user_id`."""
-    return lambda connection, tenant, user_id: connection.change(sql, {"tenant": tenant, "user_id": user_id})
+    return lambda connection, tenant, user_id, _: connection.change(sql, {"tenant": tenant, "user_id": user_id})
 
 
 def _twice(table: str, columns: str, what: str) -> Rule:
@@ -51,32 +54,37 @@ _GROUP_DIFFERS = """SELECT tenant, user_id,
 _NUMBER_BEHIND = """SELECT tenant, user_id, 'a unit has a higher number than ' || any_value(o.sequence) AS what
     FROM memory_owners AS o JOIN memory_unit_rows AS u USING (tenant, user_id)
     GROUP BY ALL HAVING max(u.sequence) > any_value(o.sequence)"""
-_RAISE_NUMBER = f"""UPDATE memory_owners SET sequence = greatest(sequence,
-        (SELECT max(sequence) FROM memory_unit_rows WHERE {_OF_MEMORY})) WHERE {_OF_MEMORY}"""  # noqa: S608
+_LAST_NUMBER = f"(SELECT max(sequence) FROM memory_unit_rows WHERE {_OF_MEMORY})"  # noqa: S608
+_RAISE_NUMBER = f"""UPDATE memory_owners SET sequence = {_LAST_NUMBER}
+    WHERE {_OF_MEMORY} AND sequence < {_LAST_NUMBER}"""  # noqa: S608
 
-_INGESTED = """SELECT tenant, g.user_id, session_id, g.turn, g.rowid AS place, max(t.turn) AS latest,
+_INGESTED = """SELECT tenant, g.user_id, session_id, g.turn, max(t.turn),
         'the latest turn is ' || max(t.turn) AS what
     FROM memory_groups AS g JOIN turns AS t USING (tenant, session_id)
     GROUP BY ALL HAVING g.turn > max(t.turn)"""
-_LOWER_INGESTED = f"""UPDATE memory_groups SET turn = latest FROM ({_INGESTED}) AS ahead
-    WHERE memory_groups.rowid = ahead.place AND ahead.tenant = $tenant AND ahead.user_id = $user_id"""  # noqa: S608
+_LATEST = """(SELECT max(t.turn) FROM turns AS t
+    WHERE t.tenant = memory_groups.tenant AND t.session_id = memory_groups.session_id)"""
+_LOWER_INGESTED = f"""UPDATE memory_groups SET turn = {_LATEST}
+    WHERE {_OF_MEMORY} AND turn > {_LATEST}"""  # noqa: S608
 
 # A parent is higher than its unit, in its group or, for the summary of a whole group, in the memory. So every cycle
 # contains a unit that violates this.
-_PARENT_INVALID = """SELECT tenant, user_id, rowid AS place,
-        'the parent of unit `' || unit_id || '` is not a summary above it' AS what
-    FROM memory_unit_rows AS u WHERE parent_id IS NOT NULL AND NOT EXISTS (FROM memory_unit_rows AS p
-        WHERE p.tenant = u.tenant AND p.user_id = u.user_id AND p.unit_id = u.parent_id
-            AND (p.rank, p.level) > (u.rank, u.level) AND CASE p.rank
-                WHEN 1 THEN p.group_id = u.group_id AND (u.rank = 0 OR u.unit_id <> u.group_id)
-                WHEN 2 THEN u.rank > 0 AND (u.rank = 1) = (u.unit_id = u.group_id)
-                ELSE false END)"""
+_IS_PARENT_INVALID = """parent_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memory_unit_rows AS p
+    WHERE p.tenant = u.tenant AND p.user_id = u.user_id AND p.unit_id = u.parent_id
+        AND (p.rank, p.level) > (u.rank, u.level) AND CASE p.rank
+            WHEN 1 THEN p.group_id = u.group_id AND (u.rank = 0 OR u.unit_id <> u.group_id)
+            WHEN 2 THEN u.rank > 0 AND (u.rank = 1) = (u.unit_id = u.group_id)
+            ELSE false END)"""
+_PARENT_INVALID = f"""SELECT tenant, user_id, 'the parent of unit `' || unit_id || '` is not a summary above it' AS what
+    FROM memory_unit_rows AS u WHERE {_IS_PARENT_INVALID}"""  # noqa: S608
+_REMOVE_PARENT = f"""UPDATE memory_unit_rows AS u SET parent_id = NULL
+    WHERE {_OF_MEMORY} AND {_IS_PARENT_INVALID}"""  # noqa: S608
 
 # A 32-bit float is not finite if all bits of its exponent are set: in the last byte, and one in the byte before it. The
 # newest of several vectors of a unit counts.
-_VECTOR_INVALID = """SELECT tenant, user_id, place,
+_VECTOR_INVALID = """SELECT tenant, user_id, embedder, sequence, digest,
         'the vector of unit ' || sequence || ' by ' || embedder || ' ' || problem AS what
-    FROM (SELECT v.rowid AS place, v.tenant, v.user_id, v.embedder, v.sequence, CASE
+    FROM (SELECT v.tenant, v.user_id, v.embedder, v.sequence, md5(v.vector) AS digest, CASE
             WHEN u.sequence IS NULL THEN 'belongs to a unit that does not exist'
             WHEN u.session_id IS DISTINCT FROM v.session_id THEN 'has another session than its unit'
             WHEN octet_length(vector) > 0 AND (octet_length(vector) <> usual OR usual % 4 <> 0)
@@ -95,9 +103,19 @@ _SHORT_TERM_MISSING = f"""SELECT tenant, user_id,
         'group `' || group_id || '` has units in short-term memory that do not exist' AS what
     FROM ({DANGLING})"""  # noqa: S608
 
+# What length is usual, all memories tell: so the check finds the vectors, and the fix does not read those of others.
+_REMOVE_VECTORS = f"""DELETE FROM memory_vectors WHERE {_OF_MEMORY} AND (embedder, sequence, md5(vector)) IN (
+    SELECT unnest($embedders::VARCHAR[]), unnest($sequences::BIGINT[]), unnest($digests::VARCHAR[]))"""  # noqa: S608
 
-def _places(found: str) -> str:
-    return f"rowid IN (SELECT place FROM ({found}) WHERE {_OF_MEMORY})"  # noqa: S608
+
+def _remove_vectors(connection: Connection, tenant: str, user_id: str, keys: _Keys) -> int:
+    embedders, sequences, digests = ([key[place] for key in keys] for place in range(3))
+    given = {"embedders": embedders, "sequences": sequences, "digests": digests}
+    return connection.change(_REMOVE_VECTORS, {"tenant": tenant, "user_id": user_id, **given})
+
+
+def _shorten(connection: Connection, tenant: str, user_id: str, _: _Keys) -> int:
+    return remove_dangling(connection, tenant, user_id)
 
 
 MEMORY_RULES = (
@@ -112,18 +130,8 @@ MEMORY_RULES = (
     Rule("memory_group_differs", "memory_unit_rows", _GROUP_DIFFERS),
     Rule("memory_number_behind", "memory_owners", _NUMBER_BEHIND, _statement(_RAISE_NUMBER)),
     Rule("memory_past_end", "memory_groups", _INGESTED, _statement(_LOWER_INGESTED)),
-    Rule(
-        "memory_parent_invalid",
-        "memory_unit_rows",
-        _PARENT_INVALID,
-        _statement(f"UPDATE memory_unit_rows SET parent_id = NULL WHERE {_places(_PARENT_INVALID)}"),  # noqa: S608
-    ),
-    Rule(
-        "vector_invalid",
-        "memory_vectors",
-        _VECTOR_INVALID,
-        _statement(f"DELETE FROM memory_vectors WHERE {_places(_VECTOR_INVALID)}"),  # noqa: S608
-    ),
-    Rule("short_term_memory_missing", "memory_groups", _SHORT_TERM_MISSING, remove_dangling),
+    Rule("memory_parent_invalid", "memory_unit_rows", _PARENT_INVALID, _statement(_REMOVE_PARENT)),
+    Rule("vector_invalid", "memory_vectors", _VECTOR_INVALID, _remove_vectors, "embedder, sequence, digest"),
+    Rule("short_term_memory_missing", "memory_groups", _SHORT_TERM_MISSING, _shorten),
 )
 """In the order of the fixes: a fix can cause a violation that a later one fixes."""

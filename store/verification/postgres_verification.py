@@ -1,4 +1,7 @@
-"""Verification over PostgreSQL: the rules are checked in the mirror, as of the moment at which it was refreshed."""
+"""Verification over PostgreSQL: the rules are checked in the mirror, as of the moment at which it was refreshed.
+
+Memories are fixed in the database itself.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,9 +9,9 @@ from typing import TypeVar
 
 from store.analytics.postgres_mirror import PostgresMirror
 from store.duckdb.connection import DuckDBConnection
-from store.interface.errors import NotWithPostgres
 from store.interface.findings import Finding
 from store.interface.rows import ScriptTextRow
+from store.postgres.engine import PostgresEngine
 from store.sql.script_texts import texts_after
 from store.verification import rules, session_parts
 from store.verification.rules import Rule
@@ -18,10 +21,15 @@ T = TypeVar("T")
 
 
 class PostgresVerification:
-    """Read the data of all tenants for verification."""
+    """Read the data of all tenants for verification, and fix memories."""
 
-    def __init__(self, mirror: PostgresMirror) -> None:
+    def __init__(self, engine: PostgresEngine, mirror: PostgresMirror) -> None:
+        self._engine = engine
         self._mirror = mirror
+
+    async def refresh(self) -> None:
+        """Refresh the mirror."""
+        await self._read(lambda _: None, is_fresh=True)
 
     async def session_count(self) -> int:
         """Refresh the mirror, and return the number of sessions of all tenants."""
@@ -44,8 +52,9 @@ class PostgresVerification:
         return await self._read(lambda connection: rules.broken(connection.cursor, rule))
 
     async def fix(self, rule: Rule, tenant: str, user_id: str) -> None:
-        """Raise NotWithPostgres: what a fix would change is guarded by constraints there."""
-        raise NotWithPostgres("memories in PostgreSQL are checked, but not fixed")
+        """Rebuild the derived rows of a memory that violated a rule at the last refresh, and have not changed since."""
+        keys = await self._read(lambda connection: rules.broken_keys(connection.cursor, rule, tenant, user_id))
+        await self._engine.write(lambda connection: rules.fix(connection, rule, tenant, user_id, keys))
 
     async def texts_after(self, after: tuple[str, str] | None, limit: int) -> list[ScriptTextRow]:
         """Return at most `limit` texts of all tenants after the tenant and digest `after`, in order."""

@@ -1,6 +1,7 @@
 """The consistency rules between the tables of the database; each rule is one SELECT that finds its violations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -23,8 +24,13 @@ class Rule(Struct, frozen=True):
     code: str
     table: str
     found: str
-    fix: Callable[[Connection, str, str], object] | None = None
-    """Rebuilds derived rows of the memory of a tenant's user; None if nothing can."""
+    fix: Callable[[Connection, str, str, Sequence[tuple[Any, ...]]], int] | None = None
+    """Rebuilds derived rows of the memory of a tenant's user, and returns their number; None if nothing can.
+
+    Every database executes it. It has the values of `keys` for the violations in the memory.
+    """
+    keys: str = ""
+    """Columns of `found` with which the fix finds the rows that violate the rule; none if it finds them itself."""
 
 
 class _Found(Struct, frozen=True):
@@ -41,10 +47,18 @@ def broken(cursor: Cursor, rule: Rule) -> list[Finding]:
     return [Finding(code=rule.code, table=rule.table, **msgspec.structs.asdict(row)) for row in rows]
 
 
-def fix(connection: Connection, rule: Rule, tenant: str, user_id: str) -> None:
+def broken_keys(cursor: Cursor, rule: Rule, tenant: str, user_id: str) -> list[tuple[Any, ...]]:
+    """Return the keys of the rows of a memory that violate a rule, for its fix."""
+    if not rule.keys:
+        return []
+    select = f"SELECT {rule.keys} FROM ({rule.found}) WHERE tenant = $tenant AND user_id = $user_id"  # noqa: S608
+    return cursor.execute(select, {"tenant": tenant, "user_id": user_id}).fetchall()
+
+
+def fix(connection: Connection, rule: Rule, tenant: str, user_id: str, keys: Sequence[tuple[Any, ...]]) -> None:
     """Rebuild the derived rows of a memory that violate a rule. Within a transaction."""
-    if rule.fix is not None:
-        rule.fix(connection, tenant, user_id)
+    if rule.fix is not None and rule.fix(connection, tenant, user_id, keys):
+        connection.note_memory_change(tenant, [user_id])
 
 
 _LATEST = "(SELECT tenant, session_id, max(turn) AS turn FROM turns GROUP BY ALL)"

@@ -12,6 +12,9 @@ from store.verification.session_parts import Place, SessionPart, SessionSize
 class VerificationRepository(Protocol):
     """Read the data of all tenants for verification, and fix memories. Raises the same errors as `Store`."""
 
+    async def refresh(self) -> None:
+        """Let the following reads see the present state of the database."""
+
     async def session_count(self) -> int:
         """Return the number of sessions of all tenants."""
 
@@ -28,7 +31,7 @@ class VerificationRepository(Protocol):
         """Return the violations of a rule, at most FOUND_MAX."""
 
     async def fix(self, rule: Rule, tenant: str, user_id: str) -> None:
-        """Rebuild the derived rows of a memory that violate a rule."""
+        """Rebuild the derived rows of a memory that violated a rule at the last refresh, and have not changed since."""
 
     async def texts_after(self, after: tuple[str, str] | None, limit: int) -> list[ScriptTextRow]:
         """Return at most `limit` texts of all tenants after the tenant and digest `after`, in order."""

@@ -20,7 +20,8 @@ def conversation() -> Conversation:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests with a store over each database, except those that are about a database file."""
     is_of_file = metafunc.definition.get_closest_marker("database_file") is not None
-    if "store" in metafunc.fixturenames and "contract" in metafunc.definition.path.parts and not is_of_file:
+    is_of_both = {"contract", "verification"} & set(metafunc.definition.path.parts)
+    if "store" in metafunc.fixturenames and is_of_both and not is_of_file:
         metafunc.parametrize("store", ["duckdb", "postgres"], indirect=True)
 
 

@@ -9,22 +9,22 @@ import duckdb
 import msgspec
 import pytest
 
-from store.duckdb.connection import DuckDBConnection
+from store.duckdb_store import DuckDBStore
 from store.interface.findings import FOUND_MAX, remedies
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
 from store.open_store import open_store
+from store.postgres_store import PostgresStore
+from store.sql.connection import Connection
 from store.store import Store
 from store.verification.memory_rules import MEMORY_RULES
-from tests.support.duckdb_engine import engine_of
 from tests.support.memory_findings import memory_findings
 from tests.support.store_rows import MOMENT, Conversation, unit_of
 
 GONE = "44444444-0000-4000-8000-000000000000"
 SHORT_TERM = '{"working":{"context":[2,77],"short_term":[78,1,4]},"room":{"capacity":5}}'
 OWN = "tenant = 'clinic' AND user_id = 'ana'"
-TRUTH = (
-    "SELECT list(u ORDER BY user_id, sequence, unit_id) FROM (SELECT * EXCLUDE (parent_id) FROM memory_unit_rows) AS u"
-)
+TRUTH = """SELECT user_id, sequence, unit_id, group_id, session_id, turn, message, rank, level, content, source
+    FROM memory_unit_rows ORDER BY user_id, sequence, unit_id"""
 
 
 def vector(*numbers: float) -> bytes:
@@ -104,6 +104,7 @@ def fix(store: Store) -> Callable[[], Any]:
     """Fix ana's memory by all rules, in their order."""
 
     async def fix() -> None:
+        await store.verification.refresh()
         for rule in MEMORY_RULES:
             if rule.fix:
                 await store.verification.fix(rule, "clinic", "ana")
@@ -116,29 +117,40 @@ async def spoil(store: Store) -> Callable[..., Any]:
     """Run SQL that no part of the program would run: ``await spoil("DELETE …")``."""
 
     async def spoil(*statements: str) -> Any:
-        def run(connection: DuckDBConnection) -> Any:
-            return [connection.rows(statement) for statement in statements][-1]
+        def run(connection: Connection) -> Any:
+            for statement in statements:
+                found = execute(connection, statement)
+            return found
 
-        return await engine_of(store).write(run)
+        assert isinstance(store, DuckDBStore | PostgresStore)
+        return await store._engine.write(run)
+
+    def execute(connection: Connection, statement: str) -> Any:
+        if statement.startswith("SELECT"):
+            return connection.rows(statement)
+        return connection.change(statement.replace("BLOB", "BYTEA") if isinstance(store, PostgresStore) else statement)
 
     return spoil
 
 
-REPORTED = {
+TWICE = {
     "memory_twice memory_owners": f"""INSERT INTO memory_owners
         SELECT * REPLACE (9 AS sequence) FROM memory_owners WHERE {OWN}""",
     "memory_twice memory_groups": f"""INSERT INTO memory_groups
         SELECT * REPLACE (-1 AS turn) FROM memory_groups WHERE {OWN}""",
     "memory_twice memory_unit_rows number": f"UPDATE memory_unit_rows SET sequence = 4 WHERE sequence = 5 AND {OWN}",
-    "memory_twice memory_unit_rows id": f"""INSERT INTO memory_unit_rows
-        SELECT * REPLACE (1 AS sequence) FROM memory_unit_rows WHERE sequence = 3 AND {OWN}""",
+}
+"""Damage that the keys of tables in PostgreSQL prevent, by its code and table."""
+
+REPORTED = {
+    "memory_twice memory_unit_rows id": f"UPDATE memory_unit_rows SET unit_id = 'unit-4' WHERE sequence = 5 AND {OWN}",
     "memory_missing memory_owners": f"DELETE FROM memory_owners WHERE {OWN}",
     "memory_missing memory_groups": f"DELETE FROM memory_groups WHERE {OWN}",
     "memory_orphaned memory_unit_rows session": f"DELETE FROM session_starts WHERE {OWN}",
     "memory_orphaned memory_unit_rows message": f"UPDATE memory_unit_rows SET message = 9 WHERE sequence = 2 AND {OWN}",
     "memory_group_differs memory_unit_rows": f"UPDATE memory_owners SET memory_id = 'other' WHERE {OWN}",
 }
-"""Damage to rows that are the truth, by its code and table."""
+"""Other damage to rows that are the truth."""
 
 FIXED = {
     "memory_number_behind": f"UPDATE memory_owners SET sequence = 8 WHERE {OWN}",
@@ -155,11 +167,25 @@ async def test_consistent_memories_have_no_findings(check: Any, memory: Any) -> 
     assert await check() == []
 
 
+@pytest.mark.database_file
 @pytest.mark.parametrize("code", REPORTED)
 async def test_damage_to_the_truth_is_reported_and_stays(
     memory: Any, check: Any, fix: Any, spoil: Any, code: str
 ) -> None:
-    await spoil(REPORTED[code])
+    await reported(code, REPORTED[code], check, fix, spoil)
+
+
+@pytest.mark.database_file
+@pytest.mark.parametrize("code", TWICE)
+async def test_rows_that_exist_twice_are_reported_and_stay(
+    memory: Any, check: Any, fix: Any, spoil: Any, code: str
+) -> None:
+    await reported(code, TWICE[code], check, fix, spoil)
+
+
+async def reported(code: str, damage: str, check: Any, fix: Any, spoil: Any) -> None:
+    """Expect findings of a code and table in ana's memory only, which no fix changes."""
+    await spoil(damage)
     truth = await spoil(TRUTH)
     findings = await check()
     assert code.split()[:2] in [[finding.code, finding.table] for finding in findings]
@@ -183,6 +209,22 @@ async def test_damage_to_derived_rows_is_fixed(memory: Any, check: Any, fix: Any
     assert await memory.units("clinic", "ben") == others
 
 
+async def test_another_server_reads_a_memory_again_once_it_is_fixed(
+    memory: Any, store: Store, fix: Any, spoil: Any
+) -> None:
+    if store.shared is None:
+        return  # there is no other server
+    before = await store.shared.memory_version("clinic", "ana")
+    await fix()
+    assert await store.shared.memory_version("clinic", "ana") == before
+    for damage in FIXED.values():
+        await spoil(damage)
+        await fix()
+        after = await store.shared.memory_version("clinic", "ana")
+        assert after > before
+        before = after
+
+
 async def test_counters_are_set_to_the_rows_they_count(memory: Any, fix: Any, spoil: Any) -> None:
     before = await memory.owner("clinic", "ana"), await memory.groups("clinic", "ana")
     await spoil(FIXED["memory_number_behind"], FIXED["memory_past_end"])
@@ -193,7 +235,7 @@ async def test_counters_are_set_to_the_rows_they_count(memory: Any, fix: Any, sp
 def test_every_rule_is_tested() -> None:
     assert {rule.code for rule in MEMORY_RULES if rule.fix} == FIXED.keys()
     assert {f"{rule.code} {rule.table}" for rule in MEMORY_RULES if not rule.fix} == {
-        " ".join(code.split()[:2]) for code in REPORTED
+        " ".join(code.split()[:2]) for code in (*TWICE, *REPORTED)
     }
     assert {rule.code for rule in MEMORY_RULES} <= remedies().keys()
 
@@ -238,7 +280,6 @@ async def test_an_invalid_vector_is_found(memory: Any, check: Any, fix: Any, num
     ("change", "left", "problem"),
     [
         ("sequence = 99", [1, 2, 3, 5, 6, 7, 8, 9], "does not exist"),
-        ("sequence = 5", [1, 2, 3, 5, 6, 7, 8, 9], "exists twice"),
         (f"session_id = '{GONE}'", [1, 2, 3, 5, 6, 7, 8, 9], "another session"),
     ],
 )
@@ -253,6 +294,28 @@ async def test_a_vector_belongs_to_one_unit(
     assert (await memory.vectors("clinic", "ana", "hashed:2")).sequences == left
 
 
+@pytest.mark.database_file
+async def test_vectors_that_exist_twice_are_removed(memory: Any, check: Any, fix: Any, spoil: Any) -> None:
+    await spoil(f"UPDATE memory_vectors SET sequence = 5 WHERE sequence = 4 AND {OWN}")
+    [finding] = await check()
+    assert "exists twice" in finding.what
+    await fix()
+    assert (await memory.vectors("clinic", "ana", "hashed:2")).sequences == [1, 2, 3, 6, 7, 8, 9]
+
+
+async def test_a_vector_that_was_replaced_after_the_check_stays(memory: Any, store: Store) -> None:
+    def of_unit(numbers: bytes) -> MemoryChange:
+        vectors = VectorRows("hashed:2", [4], [None], [numbers])
+        return MemoryChange(tenant="clinic", user_id="ana", vectors=vectors)
+
+    rule = next(rule for rule in MEMORY_RULES if rule.code == "vector_invalid")
+    await memory.change(of_unit(vector(0.6)))
+    assert len(await memory_findings(store)) == 1
+    await memory.change(of_unit(vector(0.8, 0.6)))
+    await store.verification.fix(rule, "clinic", "ana")
+    assert (await memory.vectors("clinic", "ana", "hashed:2")).sequences == [*range(1, 10)]
+
+
 async def test_short_term_memory_stays_but_for_missing_units(memory: Any, fix: Any, spoil: Any) -> None:
     await spoil(FIXED["short_term_memory_missing"])
     await fix()
@@ -263,6 +326,7 @@ async def test_short_term_memory_stays_but_for_missing_units(memory: Any, fix: A
     }
 
 
+@pytest.mark.database_file
 async def test_findings_are_bounded(memory: Any, check: Any, fix: Any) -> None:
     units = [unit_of(number, parent_id="nobody") for number in range(10, FOUND_MAX + 110)]
     owner = msgspec.structs.replace(await memory.owner("clinic", "ana"), sequence=FOUND_MAX + 200)
@@ -272,6 +336,7 @@ async def test_findings_are_bounded(memory: Any, check: Any, fix: Any) -> None:
     assert await check() == []
 
 
+@pytest.mark.database_file
 async def test_a_read_only_database_is_checked_too(memory: Any, store: Store, tmp_path: Path) -> None:
     await store.close()
     reading = open_store(tmp_path, read_only=True)
