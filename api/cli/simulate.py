@@ -13,6 +13,7 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from api.cli.options import EXISTING_PATH, SEED, in_json, with_settings
 from api.cli.output import end, errors, fail, print_json
 from api.cli.progress import progress_bar
+from api.ids import TENANT
 from api.settings import EXAMPLES, Settings
 from api.testing.simulation.published_scripts import SimulationFailed, read_scripts
 from api.testing.simulation.simulate import SimulationCounts, simulate
@@ -21,7 +22,7 @@ from api.testing.simulation.visits import DAYS_MAX, SESSIONS_MAX, LoadProfile
 from api.timestamps import utc_now
 from scripts.parse.read_script import Reading
 from store.interface.errors import DatabaseLocked, StoreError
-from store.interface.private_files import FILE_NAME, restrict_umask
+from store.interface.private_files import restrict_umask
 from store.open_store import open_store
 
 JOBS_MAX = 64
@@ -42,7 +43,7 @@ FEW = 2_000
 )
 @click.option("--until", help="End of the last day: a date or time in UTC [the beginning of today].")
 @click.option("--seed", type=SEED, default=1, help="Seed of all random choices [1].")
-@click.option("--append", is_flag=True, help="Add to an existing database.")
+@click.option("--append", is_flag=True, help="Add to a database that has sessions.")
 @click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="Number of processes [the number of processors].")
 @in_json
 @with_settings("data")
@@ -72,12 +73,11 @@ def simulate_traffic(
         seed=seed,
         ends_at=_moment(until),
     )
-    _require_free(settings.data, append=append)
     jobs = jobs or (1 if sessions <= FEW else min(os.cpu_count() or 1, JOBS_MAX))
     began, counts = time.monotonic(), SimulationCounts()
     try:
         readings = read_scripts(scripts or [EXAMPLES])
-        asyncio.run(_simulate(settings, profile, readings, jobs, counts))
+        asyncio.run(_simulate(settings, profile, readings, jobs, counts, append=append))
     except KeyboardInterrupt:
         _print_counts("stopped; the database has", counts, began)
         end(130)
@@ -113,14 +113,14 @@ def _moment(until: str | None) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _require_free(data: Path, *, append: bool) -> None:
-    """End the command if there is a database, to avoid mixing simulated and real sessions, unless `append` is set."""
-    if (data / FILE_NAME).exists() and not append:
-        fail(f"there is already a database in {data}; name a new folder with --data, or add to it with --append")
-
-
 async def _simulate(
-    settings: Settings, profile: LoadProfile, readings: Sequence[Reading], jobs: int, counts: SimulationCounts
+    settings: Settings,
+    profile: LoadProfile,
+    readings: Sequence[Reading],
+    jobs: int,
+    counts: SimulationCounts,
+    *,
+    append: bool,
 ) -> None:
     restrict_umask()
     store = await asyncio.to_thread(open_store, settings.data, settings.database_url)
@@ -128,6 +128,11 @@ async def _simulate(
     began = time.monotonic()
     columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
     try:
+        if not append and (await store.sessions.page(TENANT, limit=1)).rows:
+            raise SimulationFailed(
+                "the database has sessions already; name another one with --data or the setting database, or add to it "
+                "with --append"
+            )
         with progress_bar("sessions", *columns, total=profile.sessions, rate="") as bar:
 
             def on_progress(counts: SimulationCounts) -> None:

@@ -407,8 +407,9 @@ class Reader:
             return kind(**{shown.name: part} | ({"at": tree.at} if issubclass(kind, Node) else {}))
         if not isinstance(tree, Mapping):
             required = [field.key for field in fields.values() if field.required]
-            is_word = len(required) == 1 and isinstance(tree, Scalar) and bool(tree.text) and not short
-            fix = f"Write `{{{required[0]}: {shorten(tree.text)}}}`." if is_word else ""
+            fix = ""
+            if len(required) == 1 and isinstance(tree, Scalar) and tree.text and not short:
+                fix = f"Write `{{{required[0]}: {shorten(tree.text)}}}`."
             return self._mismatch(tree, f"a mapping with {_names(required)}", fix)
         if kind in self._respell:
             tree = self._respell[kind](tree)

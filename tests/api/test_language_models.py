@@ -315,6 +315,7 @@ FAILURES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.database_file
 async def test_the_key_is_nowhere_to_be_seen(serve: Serve, tmp_path: Path, endpoint: Endpoint) -> None:
     settings = f'model_url = "{endpoint.url}"\nmodel_attempts = 1\nmodel_timeout_s = 0.5\nlog_level = "debug"\n'
     (tmp_path / "cuebook.toml").write_text(settings)

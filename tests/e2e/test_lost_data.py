@@ -92,6 +92,7 @@ async def test_no_model_is_asked_where_the_data_is_lost(serve: Serve, tmp_path: 
         assert len(endpoint.requests) == asked
 
 
+@pytest.mark.database_file
 async def test_a_damaged_log_is_reported_until_the_loss_is_accepted(serve: Serve, tmp_path: Path) -> None:
     server = serve()
     await server.ready()

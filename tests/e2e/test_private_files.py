@@ -67,6 +67,7 @@ async def test_what_others_could_read_is_closed_at_start(serve: Serve, tmp_path:
     await server.stop()
 
 
+@pytest.mark.database_file
 async def test_a_record_opened_in_a_program_is_private(tmp_path: Path) -> None:
     folder = tmp_path / "above" / "data"
     for _ in range(2):

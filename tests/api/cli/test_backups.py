@@ -51,6 +51,7 @@ def test_backup_is_restored_elsewhere_by_its_path(cuebook: RunCommand, data: tup
     assert sessions(cuebook, elsewhere) == 1
 
 
+@pytest.mark.database_file
 async def test_no_database_is_replaced_that_a_server_uses(
     cuebook: RunCommand, data: tuple[str, str], serve: Serve
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from click.testing import Result
 
 from api.app import create_app
@@ -65,6 +66,7 @@ def mode_of(file: Path) -> int:
     return file.stat().st_mode
 
 
+@pytest.mark.database_file
 async def test_a_running_server_takes_keys_from_the_command_line(serve: Serve, tmp_path: Path) -> None:
     """The server asks for a key from the moment there is one; commands beside it go on without."""
     server = serve()

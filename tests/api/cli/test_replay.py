@@ -361,6 +361,7 @@ def test_what_cannot_be_replayed_is_reported(
     assert expected in result.stderr
 
 
+@pytest.mark.database_file
 def test_a_server_that_has_the_database_open_must_be_stopped(cuebook: RunCommand, serve: Serve, tmp_path: Path) -> None:
     server = serve()
     asyncio.run(server.ready())

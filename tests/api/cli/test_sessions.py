@@ -144,6 +144,7 @@ async def test_while_a_server_runs_it_is_asked(run: Callable[..., Any], serve: S
     assert await run("sessions", "show", session["sessionId"], *where) == shown
 
 
+@pytest.mark.database_file
 async def test_a_server_out_of_reach_is_named(cuebook: RunCommand, serve: Serve, tmp_path: Path) -> None:
     server = serve()
     await server.ready()

@@ -113,6 +113,7 @@ def test_the_database_is_compacted(cuebook: RunCommand, run: Callable[..., Any],
     assert json.loads(run("compact", "--json"))["bytesAfter"] > 0
 
 
+@pytest.mark.database_file
 def test_a_disk_without_room_is_reported(
     cuebook: RunCommand, talked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +142,7 @@ def test_what_is_not_there(cuebook: RunCommand, talked: list[str]) -> None:
         assert "Traceback" not in result.stderr
 
 
+@pytest.mark.database_file
 async def test_while_a_server_runs_it_does_the_work(cuebook: RunCommand, serve: Serve, tmp_path: Path) -> None:
     async def run(*arguments: object) -> Any:
         result = await asyncio.to_thread(cuebook, *arguments, *DATA)

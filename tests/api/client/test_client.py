@@ -197,6 +197,7 @@ async def test_a_program_without_an_event_loop_waits_for_its_answers(serve: Serv
     assert "Ana" in await asyncio.to_thread(talk)
 
 
+@pytest.mark.database_file
 async def test_an_embedded_runtime_keeps_its_sessions_and_holds_its_folder(tmp_path: Path) -> None:
     async with open_runtime(tmp_path, scripts=CONVERSATIONS) as cuebook:
         session = await cuebook.sessions.create("ana", "visit")

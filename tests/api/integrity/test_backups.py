@@ -66,6 +66,7 @@ async def test_size_says_what_is_in_the_log(api: ApiClient) -> None:
     assert (await api.read("/api/operations/compact"))["logBytes"] == 0
 
 
+@pytest.mark.database_file
 async def test_schedule_writes_backups_and_deletes_the_oldest(tmp_path: Path) -> None:
     now, store = START, open_store(tmp_path / "data")
     settings = Settings(data=tmp_path / "data", backup_folder=tmp_path / "far", backup_every_h=6, backup_keep=2)
@@ -80,6 +81,7 @@ async def test_schedule_writes_backups_and_deletes_the_oldest(tmp_path: Path) ->
     assert [each.created_at.hour for each in await backups.all()] == [18, 12]
 
 
+@pytest.mark.database_file
 async def test_scheduled_backup_that_fails_is_tried_again(tmp_path: Path) -> None:
     store = open_store(tmp_path / "data")
     (tmp_path / "far").write_text("a file in the place of the folder")

@@ -21,6 +21,8 @@ from tests.support.analytics_rules import problems
 from tests.support.api_client import OPERATOR_KEY, ApiClient
 from tests.support.fixture_types import OpenApp, Table
 
+pytestmark = pytest.mark.database_file
+
 Cuebook = Callable[..., Any]
 PATH = "/api/operations/verify"
 

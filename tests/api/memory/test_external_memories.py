@@ -62,6 +62,7 @@ def texts_of(recalled: Recalled) -> list[tuple[str, str]]:
     return [(chain.external, unit.unit.content) for chain in recalled.chains for unit in chain.units]
 
 
+@pytest.mark.database_file
 async def test_a_memory_in_a_data_folder_is_recalled_beside_the_users_own(
     open_memory: OpenMemory, archive: Path
 ) -> None:

@@ -206,6 +206,7 @@ async def rival_turn(store: Store, session_id: str) -> None:
     await store.turns.commit(row, head.turn)
 
 
+@pytest.mark.database_file
 async def test_after_a_conflict_the_session_is_read_again(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     app = create_app(Settings(data=tmp_path, scripts=CONVERSATIONS), store, OfflineModel())

@@ -22,6 +22,7 @@ from api.testing.simulation.visits import LoadProfile
 from api.timestamps import utc_now
 from runtime.state.limits import Limits
 from store.open_store import open_store
+from tests.support.data_folders import database_file
 
 UNTIL = datetime(2026, 3, 4, tzinfo=UTC)
 SCRIPTS = [EXAMPLES / "check_in", EXAMPLES / "winding_down.yaml", EXAMPLES / "sleep_followup_zh.yaml"]
@@ -77,7 +78,7 @@ async def simulated(folder: Path, scripts: Sequence[Path], *, jobs: int = 1, **c
 def ask(folder: Path, select: str) -> list[Any]:
     """Return the rows of a query over the database of a folder."""
     with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{folder}/cuebook.duckdb' AS cuebook (READ_ONLY)")
+        connection.execute(f"ATTACH '{database_file(folder)}' AS cuebook (READ_ONLY)")
         connection.execute("USE cuebook")
         connection.execute("SET TimeZone = 'UTC'")
         return connection.execute(select).fetchall()
