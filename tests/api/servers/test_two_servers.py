@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from api import other_servers
@@ -235,6 +236,35 @@ async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:
     for api in servers:
         units = (await api.get("/api/memory/units?userId=ana")).json()["data"]
         assert {unit["content"] for unit in units} == {f"She has {number} cats." for number in range(4)}
+
+
+async def test_a_memory_that_one_server_fixes_is_fixed_on_the_other(
+    servers: list[ApiClient], postgres_url: str
+) -> None:
+    one, two = servers
+
+    async def note(api: ApiClient, content: str) -> None:
+        added = await api.post("/api/memory/units", json={"userId": "ana", "units": [{"content": content}]})
+        assert added.status_code == 201, added.text
+
+    async def findings(api: ApiClient) -> list[str]:
+        batch = await api.read("/api/operations/verify")
+        found = batch["findings"]
+        while batch["next"] is not None:
+            batch = await api.read("/api/operations/verify", after=batch["next"])
+            found += batch["findings"]
+        return [finding["code"] for finding in found]
+
+    await note(one, "She has a cat.")
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("INSERT INTO memory_vectors VALUES ('default', 'ana', NULL, 77, 'hashed:64', '')")
+    assert await findings(two) == ["vector_invalid"]
+    fixed = (await one.post("/api/operations/verify/fix")).json()["fixed"]
+    assert [each["code"] for each in fixed] == ["vector_invalid"]
+    await note(two, "She has a dog.")
+    assert await findings(one) == []
+    units = (await one.get("/api/memory/units?userId=ana")).json()["data"]
+    assert {unit["content"] for unit in units} == {"She has a cat.", "She has a dog."}
 
 
 async def test_the_progress_of_a_job_does_not_interrupt_it(servers: list[ApiClient]) -> None:
