@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -25,9 +26,11 @@ from runtime.memory.short_term import newest
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids
 from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
+from store.interface.errors import MemoryMoved
 from store.interface.memory_rows import VectorRows
 from store.interface.repositories.memory_repository import MemoryRepository
 
+ATTEMPTS_MAX = 10  # to change a memory; each fails only if another server has changed it since it was read
 LATEST = "LATEST"
 """Name for the newest session of a user."""
 
@@ -262,6 +265,12 @@ class Memories(Struct, frozen=True):
         return await self._do(tenant, user_id, refill)
 
     async def _do(self, tenant: str, user_id: str, work: Callable[[LoadedMemory, MemoryTransaction], T]) -> T:
+        for _ in range(ATTEMPTS_MAX - 1):
+            with suppress(MemoryMoved):
+                return await self._try(tenant, user_id, work)
+        return await self._try(tenant, user_id, work)
+
+    async def _try(self, tenant: str, user_id: str, work: Callable[[LoadedMemory, MemoryTransaction], T]) -> T:
         async with self.memory_cache.locked(tenant, user_id) as loaded:
             draft = MemoryTransaction(loaded, self.clock())
             result = await asyncio.to_thread(work, loaded, draft)

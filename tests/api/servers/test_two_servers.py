@@ -238,6 +238,17 @@ async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:
         assert {unit["content"] for unit in units} == {f"She has {number} cats." for number in range(4)}
 
 
+async def test_both_servers_add_to_one_memory_at_once(servers: list[ApiClient]) -> None:
+    async def note(api: ApiClient, content: str) -> None:
+        added = await api.post("/api/memory/units", json={"userId": "ana", "units": [{"content": content}]})
+        assert added.status_code == 201, added.text
+
+    said = {f"{name} {number}" for name in ("one", "two") for number in range(8)}
+    await asyncio.gather(*(note(servers[each.startswith("one")], each) for each in said))
+    units = (await servers[0].get("/api/memory/units?userId=ana")).json()["data"]
+    assert {unit["content"] for unit in units} == said
+
+
 async def test_a_memory_that_one_server_fixes_is_fixed_on_the_other(
     servers: list[ApiClient], postgres_url: str
 ) -> None:

@@ -104,6 +104,7 @@ def test_sessions_are_complete_and_start_within_the_days(traffic: Path) -> None:
     assert max(finished for *_, finished in turns) <= UNTIL + timedelta(seconds=1)
 
 
+@pytest.mark.database_file
 def test_turns_are_stored_in_the_order_of_time(traffic: Path) -> None:
     moments = [moment for (moment,) in ask(traffic, "SELECT started_at FROM turns ORDER BY rowid")]
     assert moments == sorted(moments)
