@@ -47,19 +47,29 @@ class PostgresConnection:
         self.connection = connection
         self.tables = tables
 
-    def execute(self, statement: str, parameters: Parameters | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Execute a statement with named parameters, and return its cursor."""
+    def execute(
+        self, statement: str, parameters: Parameters | None = None, *, prepare: bool | None = None
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Execute a statement with named parameters, and return its cursor; `prepare` as in `fetch`."""
         numbered = number_parameters(statement)
         given = parameters or {}
-        return self.connection.execute(numbered.statement, [_storable(given[name]) for name in numbered.names])
+        values = [_storable(given[name]) for name in numbered.names]
+        return self.connection.execute(numbered.statement, values, prepare=prepare)
 
     def rows(self, select: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT."""
         return self.execute(select, parameters).fetchall()
 
-    def fetch(self, row: type[R], select: str, parameters: Parameters | None = None) -> list[R]:
-        """Return the rows of a SELECT whose columns are the fields of a row; other columns are ignored."""
-        found = self.rows(f"SELECT row_to_json(found)::text FROM ({select}) AS found", parameters)  # noqa: S608
+    def fetch(
+        self, row: type[R], select: str, parameters: Parameters | None = None, *, prepare: bool | None = None
+    ) -> list[R]:
+        """Return the rows of a SELECT whose columns are the fields of a row; other columns are ignored.
+
+        A statement that is executed often is prepared by the driver, and PostgreSQL may then plan it once for all
+        parameters. With `prepare=False` it is planned for these.
+        """
+        in_json = f"SELECT row_to_json(found)::text FROM ({select}) AS found"  # noqa: S608
+        found = self.execute(in_json, parameters, prepare=prepare).fetchall()
         return decode(list[row], f"[{','.join(text for (text,) in found)}]")  # type: ignore[valid-type]
 
     def change(self, statement: str, parameters: Parameters | None = None) -> int:

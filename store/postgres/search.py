@@ -1,7 +1,7 @@
 """Full-text search: find the messages that contain all words, the most recent first.
 
-There is no index. The JSON of every turn is compared with each word, newest first, until there are enough turns; the
-messages of these turns are decoded and matched exactly.
+There is no index of words. The JSON of the newest turns is compared with each word, then that of more of them, until
+there are enough turns; the messages of these turns are decoded and matched exactly.
 """
 
 import re
@@ -17,6 +17,9 @@ from store.sql.connection import Scalar, as_uuid
 from store.sql.message_search import Candidate, Position, escaped, search_in_pages
 from store.sql.sessions import LAST_MOVES
 
+WINDOWS = (4_000, 32_000, None)
+"""How many of the newest turns are searched; None: all, which PostgreSQL may then read in any order. It cannot know how
+many of them have a word, and would read all for a word that is in every second turn."""
 _LIKE_SIGNS, _ESCAPE = re.compile(r"[%_\\]"), r"\\\g<0>"
 
 
@@ -48,9 +51,9 @@ def _candidates(
     connection: PostgresConnection, tenant: str, what: SearchFilter, start: Position | None, batch: int
 ) -> list[Candidate]:
     parameters: dict[str, Scalar] = {"tenant": tenant, "batch": batch}
-    conditions = ["t.tenant = $tenant"]
+    conditions, words = ["t.tenant = $tenant"], []
     for number, word in enumerate(what.words):
-        conditions.append(f't.messages::text COLLATE "und-x-icu" ILIKE $like_{number}')
+        words.append(f't.messages::text COLLATE "und-x-icu" ILIKE $like_{number}')
         parameters[f"like_{number}"] = f"%{_LIKE_SIGNS.sub(_ESCAPE, escaped(word))}%"
     for name, condition in _CONDITIONS.items():
         value = getattr(what, name)
@@ -60,7 +63,13 @@ def _candidates(
     if start is not None:
         conditions.append("(t.finished_at, t.session_id, t.turn) <= ($at_time::TIMESTAMPTZ, $at_id::UUID, $at_turn)")
         parameters |= {"at_time": start[0], "at_id": str(start[1]), "at_turn": start[2]}
-    found = connection.fetch(_Found, _SELECT.format(conditions=" AND ".join(conditions)), parameters)
+    found: list[_Found] = []
+    for window in WINDOWS:
+        newest = "" if window is None else f"{_ORDER} LIMIT {window}"
+        select = _SELECT.format(conditions=" AND ".join(conditions), newest=newest, words=" AND ".join(words) or "true")
+        found = connection.fetch(_Found, select, parameters, prepare=False)
+        if len(found) == batch:
+            break
     return [_candidate(each, what.words, what.role) for each in found]
 
 
@@ -88,11 +97,12 @@ _CONDITIONS = {
     "after": "t.finished_at >= $after::TIMESTAMPTZ",
     "before": "t.finished_at < $before::TIMESTAMPTZ",
 }
-_SELECT = """
+_ORDER = "ORDER BY t.finished_at DESC, t.session_id DESC, t.turn DESC"
+_SELECT = f"""
 WITH candidates AS MATERIALIZED (
-    SELECT t.session_id, t.user_id, t.turn, t.finished_at, t.messages, t.message_count FROM turns AS t
-    WHERE {conditions}
-    ORDER BY t.finished_at DESC, t.session_id DESC, t.turn DESC LIMIT $batch
+    SELECT t.session_id, t.user_id, t.turn, t.finished_at, t.messages, t.message_count
+    FROM (SELECT * FROM turns AS t WHERE {{conditions}} {{newest}}) AS t
+    WHERE {{words}} {_ORDER} LIMIT $batch
 )
 SELECT c.session_id, c.user_id, s.key, c.turn, c.finished_at, c.messages,
     coalesce(nullif(trim(s.metadata ->> 'title'), ''), nullif(script.name, ''), s.script_id) AS title,
@@ -109,4 +119,4 @@ LEFT JOIN scripts AS script ON script.tenant = s.tenant
     AND script.script_uuid = coalesce(m.script_uuid, s.script_uuid)
     AND script.version = coalesce(m.script_version, s.script_version)
 ORDER BY c.finished_at DESC, c.session_id DESC, c.turn DESC
-"""
+"""  # noqa: S608

@@ -133,7 +133,7 @@ def _find(
         JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
         {"WHERE " if conditions else ""}{" AND ".join(conditions)}
         ORDER BY {by} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
-    return connection.fetch(_Found, select, parameters)
+    return connection.fetch(_Found, select, parameters, prepare=False)  # filters select few or nearly all sessions
 
 
 _POSITION = ", ".join(f"t.{name}" for name in PositionRow.__struct_fields__ if name != "execution_status")

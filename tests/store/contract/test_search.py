@@ -1,6 +1,7 @@
 """A search finds the messages in which all words occur, and no others, whatever they are written with."""
 
 import asyncio
+from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
@@ -15,6 +16,14 @@ from store.sql import message_search
 from store.store import Store
 from tests.support.effort import repeats
 from tests.support.store_rows import MOMENT, Conversation
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_windows() -> Iterator[None]:
+    """Let searches in PostgreSQL go beyond the newest turns."""
+    with pytest.MonkeyPatch.context() as searching:
+        searching.setattr("store.postgres.search.WINDOWS", (3, 7, None))
+        yield
 
 
 def fold(text: str) -> str:
