@@ -22,7 +22,7 @@ from api.testing.simulation.visits import DAYS_MAX, SESSIONS_MAX, LoadProfile
 from api.timestamps import utc_now
 from scripts.parse.read_script import Reading
 from store.interface.errors import DatabaseLocked, StoreError
-from store.interface.private_files import restrict_umask
+from store.interface.private_files import FILE_NAME, restrict_umask
 from store.open_store import open_store
 
 JOBS_MAX = 64
@@ -43,7 +43,7 @@ FEW = 2_000
 )
 @click.option("--until", help="End of the last day: a date or time in UTC [the beginning of today].")
 @click.option("--seed", type=SEED, default=1, help="Seed of all random choices [1].")
-@click.option("--append", is_flag=True, help="Add to a database that has sessions.")
+@click.option("--append", is_flag=True, help="Add to an existing database.")
 @click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="Number of processes [the number of processors].")
 @in_json
 @with_settings("data")
@@ -123,16 +123,17 @@ async def _simulate(
     append: bool,
 ) -> None:
     restrict_umask()
+    if not append and settings.database_url is None and (settings.data / FILE_NAME).exists():
+        raise SimulationFailed(
+            f"there is already a database in {settings.data}; name a new folder with --data, or add to it with --append"
+        )
     store = await asyncio.to_thread(open_store, settings.data, settings.database_url)
     turn_settings = TurnSettings(settings.limits, settings.contexts)
     began = time.monotonic()
     columns = (MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
     try:
         if not append and (await store.sessions.page(TENANT, limit=1)).rows:
-            raise SimulationFailed(
-                "the database has sessions already; name another one with --data or the setting database, or add to it "
-                "with --append"
-            )
+            raise SimulationFailed("the database has sessions already; name another one, or add to it with --append")
         with progress_bar("sessions", *columns, total=profile.sessions, rate="") as bar:
 
             def on_progress(counts: SimulationCounts) -> None:
