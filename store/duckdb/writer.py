@@ -184,9 +184,9 @@ class Writer(WritingThread[_Job]):
             return [(job.done, type(lost)(*lost.args)) for job in (group if isinstance(group, list) else [group])]
         if isinstance(group, _Statements):
             return [(group.done, self._run(group.run, group.changed))]
-        number = self._next_commit()
+        number, entries = self._next_commit(), [job.entry for job in group]
         try:
-            outcomes = self._committer.commit([job.entry for job in group], number)
+            outcomes = self._committer.commit(entries, number)
         except _BAD_ROW as error:
             if len(group) == 1:
                 return [(group[0].done, RowRefused(f"the database refused the row: {describe_error(error)}"))]
@@ -194,16 +194,16 @@ class Writer(WritingThread[_Job]):
         except duckdb.Error as error:
             return [(job.done, self._failed(error)) for job in group]
         turns = [
-            job.entry
-            for job, outcome in zip(group, outcomes, strict=True)
-            if outcome is None and isinstance(job.entry, ProposedTurn)
+            entry
+            for entry, outcome in zip(entries, outcomes, strict=True)
+            if outcome is None and isinstance(entry, ProposedTurn)
         ]
         self._database.heads.note_turns(turns)
         outcomes_stored = self._durably(outcomes, number if turns else None)
         # if the sync failed, nothing is cached any more
         self.variables.apply(global_writes([each.turn for each in turns]))
         self._unmerged += len(turns)
-        self._log_group([job.entry for job in group], outcomes_stored)
+        self._log_group(entries, outcomes_stored)
         return list(zip((job.done for job in group), outcomes_stored, strict=True))
 
     def _require_writable(self) -> None:

@@ -64,7 +64,8 @@ def _candidates(
         conditions.append("(t.finished_at, t.session_id, t.turn) <= ($at_time::TIMESTAMPTZ, $at_id::UUID, $at_turn)")
         parameters |= {"at_time": start[0], "at_id": str(start[1]), "at_turn": start[2]}
     found: list[_Found] = []
-    for window in WINDOWS:
+    is_narrow = what.user_id is not None or what.session_id is not None  # an index finds these few turns
+    for window in (None,) if is_narrow else WINDOWS:
         newest = "" if window is None else f"{_ORDER} LIMIT {window}"
         select = _SELECT.format(conditions=" AND ".join(conditions), newest=newest, words=" AND ".join(words) or "true")
         found = connection.fetch(_Found, select, parameters, prepare=False)

@@ -5,6 +5,7 @@ A crash is a copy of the database, taken at that moment: what a killed process l
 
 import asyncio
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply, Usage
 from tests.support.api_client import ApiClient
-from tests.support.data_folders import change_rows, copied
+from tests.support.data_folders import change_rows
 from tests.support.fixture_types import OpenApp, RunCommand
 
 SCRIPT = """
@@ -85,7 +86,7 @@ async def calls_of(api: ApiClient, session: Any) -> list[tuple[Any, ...]]:
 
 def crash(folder: Path, number: int = 1) -> Path:
     """Copy the database as it is at this moment into a folder of its own."""
-    return copied(folder, folder.with_name(f"crashed{number}"))
+    return shutil.copytree(folder, folder.with_name(f"crashed{number}"))
 
 
 async def hang(api: ApiClient, witness: Witness, request: Any) -> None:
