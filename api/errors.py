@@ -11,7 +11,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from api.logs.turn_fields import fields_of
 from api.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
-from api.validation_messages import humanize_validation_error
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
     BackupRunning,
@@ -108,6 +107,11 @@ class ApiError(Exception):
         if self.retry_after_s is not None:
             return msgspec.structs.replace(usual, retry_after_s=self.retry_after_s)
         return usual
+
+
+def invalid_field(field: str, problem: str) -> ApiError:
+    """Return the error of a field, parameter or header of a request that is not valid."""
+    return ApiError("REQUEST_INVALID", f"{field}: {problem}", details=[ErrorDetail(message=problem, field=field)])
 
 
 class Recovery(Struct, frozen=True, rename="camel"):
@@ -214,46 +218,11 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
 """The code and message of an exception; an empty message is that of the exception. Base classes follow their own."""
 
 
-def translate(error: BaseException, sent_names: Mapping[str, str] | None = None) -> ApiError:
-    """Translate any exception; `sent_names` are the route's parameters as the client spells them."""
-    match error:
-        case ApiError():
-            return error
-        case HTTPException():
-            return _http_error(error, sent_names or {})
+def translate(error: BaseException) -> ApiError:
+    """Translate any exception of the product."""
+    if isinstance(error, ApiError):
+        return error
     code, message = next(
         (each for kind, each in _TRANSLATED.items() if isinstance(error, kind)), _TRANSLATED[Exception]
     )
     return ApiError(code, message or str(error))
-
-
-_NO_BODY = "'data'"  # what the HTTP framework says about a body that is missing
-
-
-def _http_error(error: HTTPException, sent_names: Mapping[str, str]) -> ApiError:
-    """Translate errors of the HTTP framework: routes, methods, bodies, parameters."""
-    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "PAYLOAD_TOO_LARGE"}
-    if error.status_code in codes:
-        return ApiError(codes[error.status_code], error.detail or "not possible")
-    if error.status_code >= 500:
-        return ApiError("INTERNAL_ERROR", "internal error; see the log for this request id")
-    if not isinstance(error.extra, list):
-        return ApiError("REQUEST_INVALID", error.detail)
-    details = [_detail(each, error.detail, sent_names) for each in error.extra]
-    return ApiError("REQUEST_INVALID", _request_problem(details[0]) if details else error.detail, details=details)
-
-
-def _detail(found: dict[str, Any], otherwise: str, sent_names: Mapping[str, str]) -> ErrorDetail:
-    """Translate one problem that the HTTP framework found in a body, a parameter or a header."""
-    key = str(found.get("key", "data"))
-    if found.get("source") in {"query", "header", "cookie"}:
-        key = sent_names.get(key, key)
-    message = humanize_validation_error(found.get("message", otherwise))
-    if key == "data" and message == _NO_BODY:
-        message = "the body is empty"
-    return ErrorDetail(message=message, field=UNSET if key == "data" else key)
-
-
-def _request_problem(detail: ErrorDetail) -> str:
-    where = "the body" if detail.field is UNSET else detail.field
-    return detail.message if detail.message.startswith("the body") else f"{where}: {detail.message}"

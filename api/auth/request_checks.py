@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 from litestar.config.cors import CORSConfig
 from msgspec import Struct
 
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.ids import has_control
 
 HOPS_MAX = 32
@@ -180,4 +180,4 @@ def check_place(parameters: Mapping[str, object], query: bytes) -> None:
 
 
 def _invalid(name: str) -> ApiError:
-    return ApiError("REQUEST_INVALID", f"{name}: an id cannot contain control characters or line breaks")
+    return invalid_field(name, "an id cannot contain control characters or line breaks")

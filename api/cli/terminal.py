@@ -79,7 +79,7 @@ class ScriptedInput(_Dialogue):
         """Print how the conversation ended."""
         left = sum(1 for _ in self._lines)
         if left:
-            how += f"; {left} inputs were not used"
+            how += f"; {left} {'input was' if left == 1 else 'inputs were'} not used"
         super().stop(how)
 
 

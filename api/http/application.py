@@ -7,6 +7,7 @@ Applications therefore share them; a request finds its services in a context var
 import asyncio
 import contextlib
 import functools
+import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import ModuleType
 from typing import Any
@@ -23,6 +24,7 @@ from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Message, 
 from api.auth.request_checks import SAFE, cors_of
 from api.errors import ApiError
 from api.http.error_responses import exception_handlers
+from api.http.invalid_requests import require_known_parameters
 from api.http.openapi import PolicyPlugin, description
 from api.http.request import JSON, TAKES, ApiRequest, condition
 from api.http.routes import (
@@ -134,7 +136,7 @@ def _routes(body_bytes_max: int, import_bytes_max: int, cors_origins: tuple[str,
         request_class=ApiRequest,
         plugins=[PolicyPlugin()],
         cors_config=cors_of(cors_origins),
-        before_request=_check_body,
+        before_request=_check,
         lifespan=[_lifespan],
         openapi_config=description(),
         request_max_body_size=body_bytes_max,
@@ -207,6 +209,13 @@ async def _drain(receive: Receive) -> None:
                 drained += len(message["body"])
 
 
+async def _check(request: Request[Any, Any, Any]) -> None:
+    """Check the names of the parameters, and the body."""
+    if request.scope["query_string"]:
+        require_known_parameters(request)
+    await _check_body(request)
+
+
 async def _check_body(request: Request[Any, Any, Any]) -> None:
     """Accept only JSON that is declared as JSON, also for an empty body: browsers send other content types from pages
     of other origins without a preflight request.
@@ -235,7 +244,15 @@ async def _check_body(request: Request[Any, Any, Any]) -> None:
     except RecursionError as error:
         raise ApiError("REQUEST_INVALID", "the body is nested too deeply") from error
     except msgspec.DecodeError as error:
-        raise ApiError("REQUEST_INVALID", f"the body is not JSON: {error}") from error
+        raise ApiError("REQUEST_INVALID", _json_problem(body, error)) from error
+
+
+def _json_problem(body: bytes, error: msgspec.DecodeError) -> str:
+    """Describe why a body cannot be read; of half a surrogate pair, msgspec says that the input was truncated."""
+    with contextlib.suppress(ValueError, RecursionError):
+        json.loads(body)
+        return r"the body has half of a surrogate pair, such as \ud800, which is not a character"
+    return f"the body is not JSON: {error}"
 
 
 def _has_content_type(scope: HTTPScope) -> bool:

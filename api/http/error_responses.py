@@ -5,11 +5,10 @@ from typing import Any
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
-from litestar.handlers import HTTPRouteHandler
-from litestar.params import ParameterKwarg
 
 from api import errors
 from api.auth.principal import ANONYMOUS, CALLER
+from api.http.invalid_requests import describe_refusal
 from api.metrics import Metrics
 from api.participants.views import visible_error
 from api.timestamps import utc_text
@@ -27,7 +26,7 @@ def exception_handlers(
     """Return the handlers that answer every failure with the one error format."""
 
     def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer]:
-        failure = errors.translate(error, _sent_names(request))
+        failure = describe_refusal(error, request) if isinstance(error, HTTPException) else errors.translate(error)
         request_id = request.scope["state"]["request_id"]
         errors.log_failure(failure, error, request_id, route_of(request))
         metrics_of().errors.labels(failure.code).inc()
@@ -38,14 +37,3 @@ def exception_handlers(
         return Response(body, status_code=failure.kind.status, headers=headers, media_type="application/json")
 
     return {Exception: handle, HTTPException: handle}
-
-
-def _sent_names(request: Request[Any, Any, Any]) -> dict[str, str]:
-    """Return the parameters of the route and its dependencies as clients spell them, by their names in the code."""
-    handler = request.scope.get("route_handler")
-    if not isinstance(handler, HTTPRouteHandler):
-        return {}
-    providers = handler.resolve_dependencies().values()
-    signatures = [handler.parsed_fn_signature, *(each.parsed_fn_signature for each in providers)]
-    fields = [(name, field.kwarg_definition) for each in signatures for name, field in each.parameters.items()]
-    return {name: kind.name for name, kind in fields if isinstance(kind, ParameterKwarg) and kind.name}

@@ -9,7 +9,7 @@ from msgspec import Struct
 from api.auth.api_keys import digest_of
 from api.auth.authenticator import RateLimiter
 from api.catalog.catalog import Catalog
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.participants.access import Participants
 from api.schemas.participants import LinkPage, NewEntry, NewLink
 from api.sessions.session_creation import SessionCreation, timezone_of
@@ -174,9 +174,9 @@ def _code(link: LinkRow, new: NewEntry) -> str | None:
     """Return the code of a participant. Raises ApiError REQUEST_INVALID."""
     code = new.code.strip() if new.code is not None else None
     if link.users == "named" and not code:
-        raise ApiError("REQUEST_INVALID", "code: this link needs the code of the participant")
+        raise invalid_field("code", "this link needs the code of the participant")
     if link.users == "anonymous" and code is not None:
-        raise ApiError("REQUEST_INVALID", "code: this link takes no code, because its participants are anonymous")
+        raise invalid_field("code", "this link takes no code, because its participants are anonymous")
     return code
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
 from api.auth.principal import Principal
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.reviews.agreement import alpha
 from api.schemas.reviews import (
     TARGETS_MAX,
@@ -45,7 +45,7 @@ class Reviews:
         """Create a review. Raises ApiError REQUEST_INVALID, SESSION_NOT_FOUND, REVIEWS_FULL."""
         questions = [_question(each) for each in new.questions]
         if len({each.question_id for each in questions}) < len(questions):
-            raise ApiError("REQUEST_INVALID", "questions: an id occurs twice")
+            raise invalid_field("questions", "an id occurs twice")
         row = ReviewRow(
             tenant=tenant,
             review_id=self._ids(),
@@ -58,7 +58,7 @@ class Reviews:
         )
         targets = await self._targets(row, new)
         if not targets:
-            raise ApiError("REQUEST_INVALID", "sessions: there is nothing to rate; change the conditions")
+            raise invalid_field("sessions", "there is nothing to rate; change the conditions")
         try:
             await self._rows.add(row, targets)
         except RowRefused as refused:
@@ -226,7 +226,7 @@ def rating_view(row: RatingRow) -> RatingView:
 
 def _aware(name: str, moment: datetime | None) -> datetime | None:
     if moment is not None and moment.tzinfo is None:
-        raise ApiError("REQUEST_INVALID", f"sessions.{name}: a time with its offset, such as a `Z`, is needed")
+        raise invalid_field(f"sessions.{name}", "a time with its offset, such as a `Z`, is needed")
     return moment
 
 
@@ -234,13 +234,13 @@ def _question(new: Question) -> QuestionRow:
     """Return a question. Raises ApiError REQUEST_INVALID."""
     name = f"questions: {new.question_id}"
     if new.kind == "scale" and (new.min is None or new.max is None or new.min >= new.max):
-        raise ApiError("REQUEST_INVALID", f"{name}: a scale needs `min` and `max`, such as 1 and 5")
+        raise invalid_field(name, "a scale needs `min` and `max`, such as 1 and 5")
     if new.kind == "choice" and (len(new.choices) < 2 or len(set(new.choices)) < len(new.choices)):
-        raise ApiError("REQUEST_INVALID", f"{name}: a choice needs two or more different `choices`")
+        raise invalid_field(name, "a choice needs two or more different `choices`")
     if new.kind != "scale" and (new.min is not None or new.max is not None):
-        raise ApiError("REQUEST_INVALID", f"{name}: only a scale has `min` and `max`")
+        raise invalid_field(name, "only a scale has `min` and `max`")
     if new.kind != "choice" and new.choices:
-        raise ApiError("REQUEST_INVALID", f"{name}: only a choice has `choices`")
+        raise invalid_field(name, "only a choice has `choices`")
     return QuestionRow(
         question_id=new.question_id, text=new.text, kind=new.kind, min=new.min, max=new.max, choices=new.choices
     )
@@ -254,10 +254,10 @@ def _checked(review: ReviewRow, new: NewRating) -> tuple[dict[str, int | str], d
     for name, answer in new.answers.items():
         question = questions.get(name)
         if question is None:
-            raise ApiError("REQUEST_INVALID", f"answers: the review has no question {name}")
+            raise invalid_field("answers", f"the review has no question {name}")
         problem = _problem(question, answer)
         if problem:
-            raise ApiError("REQUEST_INVALID", f"answers.{name}: {problem}")
+            raise invalid_field(f"answers.{name}", problem)
         if question.kind == "text":
             texts[name] = str(answer)
         else:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from api.catalog.catalog import Catalog
-from api.errors import ApiError
+from api.errors import invalid_field
 from api.model_calls import RecordedCalls
 from api.schemas.sessions import NewMessage, NewSession
 from api.sessions import row_mapping
@@ -27,7 +27,7 @@ from store.interface.rows import SessionRow
 def timezone_of(name: str | None) -> str:
     """Return the time zone of a request. Raises ApiError REQUEST_INVALID if it does not exist."""
     if name and zone_of(name) is None:
-        raise ApiError("REQUEST_INVALID", f"timezone: there is no time zone {name!r}")
+        raise invalid_field("timezone", f"there is no time zone {name!r}")
     return name or ""
 
 
@@ -120,7 +120,7 @@ class SessionCreation:
             try:
                 trial.write("global" if name in program.global_names else "session", name, value, "api", self._clock())
             except WriteRefused as error:
-                raise ApiError("REQUEST_INVALID", f"initialVariables: {error}") from error
+                raise invalid_field("initialVariables", str(error)) from error
         return variables
 
     async def _begin(self, cached: CachedSession, key: str | None, pending: PendingTurn[TurnResult]) -> TurnResult:

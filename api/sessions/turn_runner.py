@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from api.analytics.pseudonyms import id_of, salt_of
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.logs.turn_fields import note_turn
 from api.memory.memory_system import MemorySystem
 from api.memory.session_memory import SessionMemory
@@ -64,7 +64,7 @@ def values_of(raw: dict[str, Any], name: str) -> dict[str, Any]:
     try:
         values = bounded(raw)
     except ValueRefused as error:
-        raise ApiError("REQUEST_INVALID", f"{name}: {error}") from error
+        raise invalid_field(name, str(error)) from error
     return values if isinstance(values, dict) else {}
 
 
@@ -75,7 +75,7 @@ def context_settings_of(raw: dict[str, Any] | str | UnsetType | None) -> Context
     try:
         return checked(read_settings(raw), dict.fromkeys(strategies()))
     except SettingsInvalid as error:
-        raise ApiError("REQUEST_INVALID", f"context: {error}") from error
+        raise invalid_field("context", str(error)) from error
 
 
 def same_request(row: TurnRow | None, fingerprint: str | None) -> TurnRow:

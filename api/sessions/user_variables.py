@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.sessions.turn_runner import values_of
 from runtime.state.ports import Clock
 from runtime.state.scopes import CELLS_MAX, WriteRefused, require_name
@@ -26,7 +26,7 @@ async def set_variables(
         try:
             require_name(name)
         except WriteRefused as refused:
-            raise ApiError("REQUEST_INVALID", f"variables: {refused}") from refused
+            raise invalid_field("variables", str(refused)) from refused
     if not values:
         return await store.sessions.user_variables(tenant, user_id)
     rows = [

@@ -12,7 +12,7 @@ from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.effects import Branch, LoopBack, Read, Select, Write, effect_of, facts_in
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.values import DATES, DeclaredType, number_in
-from scripts.model.actions import Action, AiAsk, Ask, Form, arms, outputs_of, walk
+from scripts.model.actions import Action, AiAsk, Ask, Form, Repeat, arms, outputs_of, walk
 from scripts.model.base import Expression, Location
 from scripts.model.diagnostics import Problems, Severity
 from scripts.model.script import (
@@ -30,6 +30,7 @@ from scripts.model.script import (
 from scripts.model.variables import Output
 from scripts.translations.localisation import language, own_locale
 
+_COUNT = regex.compile(r"[0-9]{1,3}")
 PATTERN_S = 0.02  # for one match of an author's pattern, outside the event loop
 _DAYS = [(date(1990, 1, 1) + timedelta(days=n)).isoformat() for n in range(0, 20_000, 7)]  # one date per week
 
@@ -46,7 +47,7 @@ def check_questions(layout: ControlFlowGraph, problems: Problems) -> None:
 def _actions(actions: tuple[Action, ...], problems: Problems, path: str) -> None:
     for action in walk(actions):
         for condition in _conditions(action):
-            _constant(condition, problems, path)
+            _constant(condition, problems, path, _fix_for(action, condition))
         if action.when is not None and facts_in(action.when).value:
             _constant(action.when, problems, path)
         for output in (each for item in outputs_of(action) for each in item.questions):
@@ -80,13 +81,23 @@ def _conditions(action: Action) -> list[Expression]:
     return [each for each in dict.fromkeys(found) if each not in false_here or facts_in(each).value]
 
 
-def _constant(condition: Expression, problems: Problems, path: str) -> None:
+def _fix_for(action: Action, condition: Expression) -> str:
+    """Return what an author meant who wrote a number in place of a condition, or an empty text."""
+    source = condition.source.strip()
+    return (
+        f"To run `do` {source} times, write `repeat: {{max: {source}}}`."
+        if _COUNT.fullmatch(source) and isinstance(action, Repeat)
+        else ""
+    )
+
+
+def _constant(condition: Expression, problems: Problems, path: str, fix: str = "") -> None:
     value = facts_in(condition).value
     if isinstance(value, Unknown):
         return
     spelled = " ".join(condition.source.split())
     outcome = "always" if value else "never"
-    problems.add("CONDITION_CONSTANT", f"`{spelled}` {outcome} holds", condition.at, path=path)
+    problems.add("CONDITION_CONSTANT", f"`{spelled}` {outcome} holds", condition.at, path=path, fix=fix)
 
 
 # -- answers --------------------------------------------------------------------------------------------------------

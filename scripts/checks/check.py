@@ -83,6 +83,8 @@ _A = {"event": "an event", "milestone": "a milestone", "outcome": "an outcome"}
 _EVENT = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
+_WORD = regex.compile(r"\w+")
+_SEVERAL_NAMES = regex.compile(r"[^\W\d]\w*(?:\s*[,，、]\s*[^\W\d]\w*)+")
 
 
 _NEEDS_ALL_PARTS = frozenset({"NO_ACTIONS", "EXPERIMENT_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"})
@@ -274,7 +276,7 @@ class _Checker:
     def name(self, name: str, at: Location) -> None:
         allowed = _NAME if self.script.form == "native" else _OLDER_NAME
         if not allowed.fullmatch(name) or len(name) > ID_CHARS_MAX:
-            self.add("VARIABLE_NAME_INVALID", f"{name!r} is not a valid variable name", at)
+            self.add("VARIABLE_NAME_INVALID", f"{name!r} is not a valid variable name", at, _several(name))
         elif is_reserved(name):
             self.add("RESERVED_NAME", f"the runtime reserves the name `{name}`", at)
 
@@ -690,3 +692,10 @@ class _Checker:
 
 def _line_at(text: Template, offset: int) -> Location:
     return text.at.below(text.source.count("\n", 0, offset))
+
+
+def _several(name: str) -> str:
+    """Return the fix for several names in one text, or an empty text."""
+    if _SEVERAL_NAMES.fullmatch(name) is None:
+        return ""
+    return f"Write a list: `[{', '.join(_WORD.findall(name))}]`."

@@ -671,6 +671,8 @@ class Reader:
         found = {Mapping: "a mapping", SequenceTree: "a list"}.get(type(tree), "")
         if isinstance(tree, Scalar):
             found = "nothing" if tree.value is None else shorten(tree.text)
+        if isinstance(tree, SequenceTree) and expected.startswith("a mapping"):
+            fix = fix or "Write the keys without dashes."
         self.add("TYPE_MISMATCH", f"expected {expected}, found {found}", tree.at, fix)
         return _FAILED
 

@@ -21,6 +21,7 @@ _BULLET = re.compile(r"\s*(?P<char>[－—–‐−•·●○▪◦＊*+])[ \u3
 _DASH_WITHOUT_SPACE = re.compile(r"\s*-(?P<rest>[^\W\d]\w*:(?:\s|$).*)")
 _COLON_WITHOUT_SPACE = re.compile(r"\s*(?:- +)?(?P<key>[^\W\d]\w*):(?P<value>[^\s/:].*)")
 _KEY = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[^\s:#\"'{}\[\],&*!|>%@`-][^:#\"'{}\[\]]{0,60}?) *:(?P<value>\s.*|$)")
+_DASH_BEHIND_KEY = re.compile(r"\s*(?:- +)*(?P<key>[^\W\d]\w*): +(?P<dash>-) (?P<text>.*)")
 _ONE_WORD = re.compile(r"[^\W\d]\w*")
 _BLOCK_TEXT = re.compile(r":\s+[|>][0-9+-]*\s*(?:#.*)?$")
 _FLOW_VALUE = re.compile(r"(?P<key>[^\W\d]\w*): (?P<value>[^\s\"'\[{][^,}\]]*?: [^,}\]]*)")
@@ -75,8 +76,8 @@ class _Diagnosis:
 
     def hint(self) -> SyntaxHint:
         for look in (
-            self._quote, self._character, self._flow, self._spaces, self._special, self._block_text, self._colon,
-            self._indentation, self._no_key,
+            self._quote, self._character, self._flow, self._spaces, self._special, self._block_text, self._list_in_line,
+            self._colon, self._indentation, self._no_key,
         ):  # fmt: skip
             found = look()
             if found is not None:
@@ -248,6 +249,15 @@ class _Diagnosis:
             if number < self._line and _KEY.match(written):
                 return None
         return None
+
+    def _list_in_line(self) -> SyntaxHint | None:
+        """Find a dash in the line of a key."""
+        found = _DASH_BEHIND_KEY.match(self._at(self._line))
+        if found is None or "block sequence entries are not allowed" not in self._problem:
+            return None
+        key, text = found["key"], _short(found["text"].strip())
+        fix = f'Write each item on a line of its own below `{key}:`, or put quotes around a text: {key}: "- {text}".'
+        return SyntaxHint(self._line, found.start("dash") + 1, "a list cannot begin in the line of its key", fix)
 
     def _colon(self) -> SyntaxHint | None:
         """Find a colon in an unquoted text."""

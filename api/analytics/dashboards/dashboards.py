@@ -6,7 +6,7 @@ import msgspec
 
 from api.analytics.dashboards.page import Part, dashboard_page
 from api.analytics.queries import AnalyticsQueries
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.schemas.analytics import Form, NewAnalyticsQuery
 from api.schemas.dashboards import DashboardText, DashboardView, Tile
 from runtime.state.ports import Clock, Ids
@@ -83,7 +83,7 @@ class Dashboards:
     async def _check(self, tenant: str, tile: Tile, at: str) -> None:
         """Raise ApiError unless a tile is a report with valid parameters, or a saved query."""
         if (tile.report is None) == (tile.query_id is None):
-            raise ApiError("REQUEST_INVALID", f"{at}: name a `report` or a `queryId`, not both")
+            raise invalid_field(at, "name a `report` or a `queryId`, not both")
         if tile.report is None:
             await self._query(tenant, tile.query_id or "")
             return
@@ -94,7 +94,7 @@ class Dashboards:
         try:
             statement(definition, tile.parameters)
         except ReportRefused as error:
-            raise ApiError("REQUEST_INVALID", f"{at}: {error}") from error
+            raise invalid_field(at, str(error)) from error
 
     async def _query(self, tenant: str, query_id: str) -> SavedQueryRow:
         query = await self._rows.query(tenant, query_id)

@@ -17,8 +17,9 @@ from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
 from api.asgi.sse_response import left
 from api.auth.principal import masks
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.http.files import answering, download
+from api.http.invalid_requests import ANY_PARAMETERS
 from api.http.request import ApiRequest
 from api.schemas.analytics import (
     MAX_AGE_DEFAULT_S,
@@ -135,7 +136,13 @@ async def list_reports() -> ReportList:
     return ReportList(data=msgspec.convert(REPORTS, list[ReportView], from_attributes=True))
 
 
-@get("/reports/{report:str}", summary="Run a report", responses=_TABLE, operation_class=_DOCUMENTS)
+@get(
+    "/reports/{report:str}",
+    summary="Run a report",
+    responses=_TABLE,
+    operation_class=_DOCUMENTS,
+    opt={ANY_PARAMETERS: True},
+)
 async def get_report(
     report: FromPath[str],
     request: ApiRequest,
@@ -181,7 +188,7 @@ def _parameters(request: ApiRequest) -> dict[str, str]:
     parameters: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in parameters:
-            raise ApiError("REQUEST_INVALID", f"{name}: sent twice")
+            raise invalid_field(name, "sent twice")
         parameters[name] = value
     return {name: value for name, value in parameters.items() if name not in _OURS}
 

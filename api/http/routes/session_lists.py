@@ -12,7 +12,7 @@ from litestar.openapi.spec import OpenAPIHeader, OpenAPIResponse, OpenAPIType, O
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, number_of
 from api.schemas.base import Id
 from api.schemas.lifecycle import KeyedSession, KeyedView, SnapshotEntry, SnapshotList, SnapshotView
@@ -87,7 +87,7 @@ async def list_sessions(
     try:
         pairs = metadata_pairs(metadata or [])
     except FilterPairInvalid as error:
-        raise ApiError("REQUEST_INVALID", f"metadata: {error}") from error
+        raise invalid_field("metadata", str(error)) from error
     which = SessionFilter(
         user_id=user_for(request, user_id),
         status=status,
@@ -145,7 +145,7 @@ async def search_sessions(
     try:
         words = parse_terms(q)
     except SearchInvalid as error:
-        raise ApiError("REQUEST_INVALID", f"q: {error}") from error
+        raise invalid_field("q", str(error)) from error
     what = SearchFilter(
         words=words,
         role=role,

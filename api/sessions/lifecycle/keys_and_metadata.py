@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.schemas.lifecycle import KeyedSession, NewLabels
 from api.schemas.sessions import NewMessage
 from api.sessions.row_mapping import FORKED_FROM
@@ -62,7 +62,7 @@ class Labels:
 
     async def _label(self, tenant: str, session_id: str, new: NewLabels) -> CachedSession:
         if FORKED_FROM in new.metadata:
-            raise ApiError("REQUEST_INVALID", f"metadata: `{FORKED_FROM}` is the origin of a fork and cannot change")
+            raise invalid_field("metadata", f"`{FORKED_FROM}` is the origin of a fork and cannot change")
         async with self._changes.hold((tenant, session_id), queue=True):  # not the session's lock: turns continue
             for _ in range(ATTEMPTS_MAX):
                 if await self._try_label(tenant, session_id, new):

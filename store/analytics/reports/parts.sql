@@ -82,10 +82,10 @@ CREATE OR REPLACE MACRO is_idle(last_at, days) AS
 CREATE OR REPLACE MACRO period_of(moment, period, zone) AS date_trunc(period, timezone(zone, moment))::DATE;
 
 -- The bounds of the 95 % confidence interval of a proportion by Wilson (1927), which is also valid for few cases and for
--- proportions near 0 and 1.
-CREATE OR REPLACE MACRO wilson_low(hits, cases) AS greatest(0, (hits + 1.9207294103471005
+-- proportions near 0 and 1. The bounds of no case and of all cases are exact, which the formula only approximates in floats.
+CREATE OR REPLACE MACRO wilson_low(hits, cases) AS if(hits = 0, 0.0::DOUBLE, (hits + 1.9207294103471005
     - 1.959963984540054 * sqrt(hits * (cases - hits) / cases + 0.9603647051735503)) / (cases + 3.841458820694201));
-CREATE OR REPLACE MACRO wilson_high(hits, cases) AS least(1, (hits + 1.9207294103471005
+CREATE OR REPLACE MACRO wilson_high(hits, cases) AS if(hits = cases, 1.0::DOUBLE, (hits + 1.9207294103471005
     + 1.959963984540054 * sqrt(hits * (cases - hits) / cases + 0.9603647051735503)) / (cases + 3.841458820694201));
 
 -- The bounds of the 95 % confidence interval of the difference of two proportions by Newcombe (1998, method 10), from the Wilson

@@ -14,6 +14,7 @@ import pytest
 from api.schemas.keys import ROLES
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
+from tests.support.query_parameters import QueryParameters
 
 TABLE = """\
 route                                                         none app author analyst reader admin tenant own other part
@@ -234,13 +235,18 @@ def rows(table: str) -> dict[str, dict[str, str]]:
 
 
 async def outcome(
-    api: ApiClient, route: str, key: str | None, ids: dict[str, str], query: str = "", body: Any = None
+    api: ApiClient,
+    route: str,
+    key: str | None,
+    ids: dict[str, str],
+    query: dict[str, str] | None = None,
+    body: Any = None,
 ) -> str:
     """Send a request; return `yes` or the status of its refusal."""
     method, path = route.split(" ")
     content = (body or {}) if method in {"POST", "PATCH", "PUT"} else None
     headers = {} if key is None else {"Authorization": key}
-    answer = await api.request(method, path.format(**(IDS | ids)) + query, json=content, headers=headers)
+    answer = await api.request(method, path.format(**(IDS | ids)), params=query, json=content, headers=headers)
     if answer.status_code == 404 and answer.json()["error"]["code"] == "SESSION_NOT_FOUND":
         return "404"
     return str(answer.status_code) if answer.status_code in {401, 403} else "yes"
@@ -249,8 +255,9 @@ async def outcome(
 class Bound:
     """A key with all roles that is bound to ana, beside ben."""
 
-    def __init__(self, api: ApiClient, app_key: str) -> None:
+    def __init__(self, api: ApiClient, app_key: str, parameters: QueryParameters) -> None:
         self._api = api
+        self._parameters = parameters
         self._app_key = {"Authorization": app_key}
         self._key = ""
 
@@ -259,7 +266,8 @@ class Bound:
         key = self._key = self._key or await self._api.create_key(*ROLES, user="ana")
         ana, ben = await self._ids_of("ana", route), await self._ids_of("ben", route)
         named_by_path = re.search("{(user|session)Id}", route)
-        query = "" if named_by_path else "?userId=ben&q=dog"
+        method, path = route.split(" ")
+        query = {} if named_by_path else self._parameters.select(method, path, {"userId": "ben", "q": "dog"})
         other = await outcome(self._api, route, key, ben, query, BODIES.get(route, {"userId": "ben"}))
         if "{userId}" in route:
             self._key = ""  # it ends with the user
@@ -292,7 +300,7 @@ async def test_every_route_answers_as_the_table_says(unlimited: ApiClient) -> No
     admitted = await api.post("/api/participants/tokens", json=new, headers={"Authorization": app_key})
     keys["part"] = f"Bearer {admitted.json()['token']}"
     await api.post("/api/participants/session", headers={"Authorization": keys["part"]})
-    bound = Bound(api, app_key)
+    bound = Bound(api, app_key, await QueryParameters.of(api))
     expected = rows(TABLE)
     seen: dict[str, dict[str, str]] = {}
     for route in await routes(api):

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
@@ -17,6 +18,7 @@ from api.auth.policy import policy_of
 from api.schemas.keys import ROLES
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
+from tests.support.query_parameters import QueryParameters
 
 STRANGE = {
     "sessionId": "7d0f9f0e-4d0c-4b0e-9f3a-5d1c0a6b7e11",
@@ -288,15 +290,16 @@ async def tenants(api: ApiClient) -> AsyncIterator[tuple[Tenant, Tenant]]:
 @pytest.mark.timeout(600)
 async def test_no_route_lets_a_tenant_reach_anothers(api: ApiClient, tenants: tuple[Tenant, Tenant]) -> None:
     victim, thief = tenants
-    before = await victim.world()
+    before, parameters = await victim.world(), await QueryParameters.of(api)
     for method, path in await operations(api):
         if path in FOR_PARTICIPANTS:
             continue
         names = set(re.findall(r"{(\w+)}", path))
         assert names <= STRANGE.keys(), f"say what another tenant's {names} are"
-        for query in (QUERIES.get(path, ""), "?debug=true&limit=1", "?userId=ana", "?strict=true"):
-            if path.startswith("/api/memory") and "userId" not in query:
-                query = f"{query}&userId=ana".replace("&", "&" if query else "?")
+        usual = dict(parse_qsl(QUERIES.get(path, "").removeprefix("?")))
+        for added in ({}, {"debug": "true", "limit": "1"}, {"userId": "ana"}, {"strict": "true"}):
+            of_memory = {"userId": "ana"} if path.startswith("/api/memory") else {}
+            query = f"?{urlencode(parameters.select(method, path, {**usual, **of_memory, **added}))}"
             asked = f"{path.format(**victim.ids)}{query}"
             answer = await thief.ask(method, asked, body_of(method, path, victim.ids))
             assert victim.mark not in answer.text, (method, path)

@@ -91,6 +91,20 @@ SLIPS = {
         "quotes",
     ),
     "text goes on as a key": (script("- say: It is", "  one of those: good."), "8:13", "unknown key", "in quotes"),
+    "a list behind its key": (
+        script("- say: - Hi."),
+        "7:18",
+        "a list cannot begin in the line of its key",
+        'say: "- Hi."',
+    ),
+    "a mapping with dashes": (
+        NATIVE + "  - repeat:\n      - max: 3\n    do: [say: Hi.]\n",
+        "5:7",
+        "expected a mapping",
+        "without dashes",
+    ),
+    "a repeat with a number": (NATIVE + "  - repeat: 3\n    do: [say: Hi.]\n", "4:13", "`3` always", "{max: 3}"),
+    "two names in a text": (NATIVE + "  - ask: How?\n    into: a, b\n", "5:11", "'a, b' is not", "`[a, b]`"),
     # quotes
     "a quote left open": (script('- say: "Hi.', "  id: a", '- say: "Ho."'), "7:18", "never closed", "Close the quote"),
     "a last quote left open": (

@@ -1,0 +1,153 @@
+"""Requests that the HTTP framework refuses, and parameters that it would ignore, described with what is possible."""
+
+import re
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from litestar import Request
+from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import ParameterKwarg, QueryParameter
+from litestar.typing import FieldDefinition
+from msgspec import UNSET, inspect
+
+from api.errors import ApiError, ErrorDetail, invalid_field
+from api.validation_messages import humanize_validation_error
+
+ANY_PARAMETERS = "any_parameters"
+"""The key of `opt` that marks a handler which reads parameters of any name."""
+NAMES_MAX = 12
+"""The names that a message lists if none of them is close to the one that was sent."""
+
+_API = "/api/"
+_NO_BODY = "'data'"  # what the HTTP framework says about a body that is missing
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_NOT_AMONG = re.compile(r"Invalid enum value (.*)", re.DOTALL)
+_STEP = re.compile(r"[^.\[\]]+")
+
+
+def require_known_parameters(request: Request[Any, Any, Any]) -> None:
+    """Check the names of a request's query parameters, because a filter that is misspelt would select everything.
+
+    Pages ignore parameters that they do not know. Raises ApiError REQUEST_INVALID.
+    """
+    handler = request.route_handler
+    if not isinstance(handler, HTTPRouteHandler) or ANY_PARAMETERS in handler.opt:
+        return
+    if not request.scope["path"].startswith(_API):
+        return
+    known = _query_parameters(handler)
+    for name in request.query_params:
+        if name not in known:
+            raise invalid_field(name, f"there is no such parameter{_instead_of(name, known)}")
+
+
+def describe_refusal(error: HTTPException, request: Request[Any, Any, Any]) -> ApiError:
+    """Return the error for a route, method, body or parameter that the HTTP framework refuses."""
+    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "PAYLOAD_TOO_LARGE"}
+    if error.status_code in codes:
+        return ApiError(codes[error.status_code], error.detail or "not possible")
+    if error.status_code >= 500:
+        return ApiError("INTERNAL_ERROR", "internal error; see the log for this request id")
+    if not isinstance(error.extra, list):
+        return ApiError("REQUEST_INVALID", error.detail)
+    fields = _fields(request.scope.get("route_handler"))
+    details = [_detail(each, error.detail, fields) for each in error.extra]
+    return ApiError("REQUEST_INVALID", _message(details[0]) if details else error.detail, details=details)
+
+
+def _detail(found: Mapping[str, Any], otherwise: str, fields: Mapping[str, FieldDefinition]) -> ErrorDetail:
+    """Translate one problem that the HTTP framework found in a body, a parameter or a header."""
+    key = str(found.get("key", "data"))
+    is_in_body = found.get("source") not in {"query", "header", "cookie"}
+    field = fields.get("data" if is_in_body else key)
+    if not is_in_body and field is not None:
+        key = _sent_name(key, field)
+    path = "" if key == "data" else key
+    problem = found.get("message", otherwise)
+    if not path and problem == _NO_BODY:
+        return ErrorDetail(message="the body is empty")
+    types = _types_at(field, path if is_in_body else "")
+    if unknown := _UNKNOWN_FIELD.fullmatch(problem):
+        names = [each.encode_name for kind in types if isinstance(kind, inspect.StructType) for each in kind.fields]
+        where = f"{path}.{unknown[1]}" if path else unknown[1]
+        return ErrorDetail(message=f"there is no such field{_instead_of(unknown[1], names)}", field=where)
+    return ErrorDetail(message=_in_words(problem, types), field=path or UNSET)
+
+
+def _message(detail: ErrorDetail) -> str:
+    where = "the body" if detail.field is UNSET else detail.field
+    return detail.message if detail.message.startswith("the body") else f"{where}: {detail.message}"
+
+
+def _in_words(problem: str, types: list[inspect.Type]) -> str:
+    """Describe a problem that msgspec found in a value of one of these types."""
+    values = [str(value) for kind in types if isinstance(kind, inspect.LiteralType) for value in kind.values]
+    if values and (other := _NOT_AMONG.fullmatch(problem)):
+        return f"{other[1]} is not one of {', '.join(values)}"
+    return humanize_validation_error(problem)
+
+
+def _instead_of(name: str, known: Collection[str]) -> str:
+    """Return the name that was probably meant, or else all of a few."""
+    by_lower_case = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), by_lower_case, 1)
+    if close:
+        return f"; did you mean `{by_lower_case[close[0]]}`?"
+    return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= NAMES_MAX else ""
+
+
+@cache  # one entry for each route
+def _query_parameters(handler: HTTPRouteHandler) -> frozenset[str]:
+    fields = _fields(handler).items()
+    return frozenset(
+        _sent_name(name, field) for name, field in fields if isinstance(field.kwarg_definition, QueryParameter)
+    )
+
+
+def _fields(handler: object) -> dict[str, FieldDefinition]:
+    """Return the parameters of a handler and of its dependencies, by their names in the code."""
+    if not isinstance(handler, HTTPRouteHandler):
+        return {}
+    providers = handler.resolve_dependencies().values()
+    signatures = [handler.parsed_fn_signature, *(each.parsed_fn_signature for each in providers)]
+    return {name: field for each in signatures for name, field in each.parameters.items()}
+
+
+def _sent_name(name: str, field: FieldDefinition) -> str:
+    """Return the name of a parameter as clients spell it."""
+    definition = field.kwarg_definition
+    return definition.name if isinstance(definition, ParameterKwarg) and definition.name else name
+
+
+def _types_at(field: FieldDefinition | None, path: str) -> list[inspect.Type]:
+    """Return the types that a value at a path such as `units[0].kind` can have."""
+    if field is None:
+        return []
+    types = _alternatives(inspect.type_info(field.annotation))
+    for step in _STEP.findall(path):
+        types = [found for kind in types for found in _alternatives(_part(kind, step))]
+    return types
+
+
+def _part(kind: inspect.Type, step: str) -> inspect.Type:
+    """Return the type of a part of a value, given a field's name or an item's number."""
+    match kind:
+        case inspect.StructType():
+            return next((each.type for each in kind.fields if each.encode_name == step), inspect.AnyType())
+        case inspect.ListType() | inspect.VarTupleType() | inspect.SetType():
+            return kind.item_type
+        case inspect.DictType():
+            return kind.value_type
+    return inspect.AnyType()
+
+
+def _alternatives(kind: inspect.Type) -> list[inspect.Type]:
+    """Return the types of a union, without what only describes them."""
+    while isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    return (
+        [each for part in kind.types for each in _alternatives(part)] if isinstance(kind, inspect.UnionType) else [kind]
+    )

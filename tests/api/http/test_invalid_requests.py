@@ -1,0 +1,85 @@
+"""What the answer to an invalid request says: what is possible instead, and where."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.api_client import ApiClient
+
+BODY = {"userId": "ana", "scriptId": "diary"}
+
+
+async def detail_of(api: ApiClient, method: str, path: str, body: Any = None) -> tuple[str, str, str]:
+    """Return the message of the error, and the field and message of its first detail."""
+    answer = await (api.request(method, path) if body is None else api.request(method, path, json=body))
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    assert error["code"] == "REQUEST_INVALID"
+    [detail] = error["details"]
+    return error["message"], detail["field"], detail["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "message"),
+    [
+        ("/api/sessions", {**BODY, "userid": "bo"}, "userid", "there is no such field; did you mean `userId`?"),
+        ("/api/keys", {"name": "a", "role": "app"}, "role", "there is no such field; did you mean `roles`?"),
+        (
+            "/api/keys",
+            {"name": "a", "zzzz": 1},
+            "zzzz",
+            "there is no such field; there are expiresDays, name, roles, userId",
+        ),
+        (
+            "/api/memory/units",
+            {"userId": "ana", "units": [{"content": "x"}, {"content": "x", "metdata": {}}]},
+            "units[1].metdata",
+            "there is no such field; did you mean `metadata`?",
+        ),
+        ("/api/sessions", {**BODY, "timezone": "Mars/X"}, "timezone", "there is no time zone 'Mars/X'"),
+        ("/api/keys", {"name": "a", "roles": ["app", "boss"]}, "roles[1]", "'boss' is not one of "),
+    ],
+)
+async def test_a_field_that_is_not_valid_is_named_with_what_is_possible(
+    api: ApiClient, path: str, body: Any, field: str, message: str
+) -> None:
+    whole, found, problem = await detail_of(api, "POST", path, body)
+    assert (whole, found) == (f"{field}: {problem}", field)
+    assert problem.startswith(message)
+
+
+async def test_a_value_that_is_not_among_the_possible_ones_is_answered_with_them(api: ApiClient) -> None:
+    assert (await detail_of(api, "GET", "/api/sessions?status=done"))[0] == (
+        "status: 'done' is not one of active, completed, paused"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/api/sessions?stauts=active", "stauts: there is no such parameter; did you mean `status`?"),
+        ("/api/sessions?limit=3&userID=ana", "userID: there is no such parameter; did you mean `userId`?"),
+        ("/api/scripts?zzzz=1", "zzzz: there is no such parameter"),
+        ("/api/sessions/x?debug=true", "debug: there is no such parameter"),
+    ],
+)
+async def test_a_parameter_that_a_route_does_not_have_is_refused(api: ApiClient, path: str, message: str) -> None:
+    assert (await detail_of(api, "GET", path))[0].startswith(message)
+
+
+async def test_nothing_is_carried_out_with_an_unknown_parameter(api: ApiClient) -> None:
+    session = await api.create_session("diary")
+    answer = await api.delete(f"/api/sessions/{session['sessionId']}?dryRun=true")
+    assert answer.status_code == 400
+    assert (await api.get(f"/api/sessions/{session['sessionId']}")).status_code == 200
+
+
+async def test_pages_ignore_parameters_that_they_do_not_know(api: ApiClient) -> None:
+    assert (await api.get("/health?utm_source=mail")).status_code == 200
+
+
+async def test_half_of_a_surrogate_pair_is_named(api: ApiClient) -> None:
+    body = b'{"scriptId": "diary", "userId": "\\ud83d"}'
+    answer = await api.post("/api/sessions", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert "half of a surrogate pair" in answer.json()["error"]["message"]
