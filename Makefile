@@ -92,12 +92,10 @@ test-all soak: export REQUIRE_POSTGRES = 1
 test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
 	$(PYTEST) -m 'slow or embeddings or browser'
 
-# without the reports and queries in a browser, whose process of low priority waits for all other tests, and the screens
-# that only show what the routes answer
-GATE := tests/console --ignore tests/console/test_analytics.py --ignore tests/console/test_memory.py \
-	--ignore tests/console/test_operate.py tests/slow/test_kill_points.py tests/slow/test_server_kills.py \
-	tests/slow/test_simulated_crashes.py tests/slow/test_cut_connections.py tests/slow/test_calls_of_two_servers.py \
-	tests/slow/test_failover.py
+# the pages on which people write and talk, without the screens that only show what routes answer
+GATE := $(addprefix tests/console/,test_chat.py test_participant.py test_play.py test_quality.py test_reminders.py \
+	test_write.py) $(addprefix tests/slow/,test_kill_points.py test_server_kills.py test_simulated_crashes.py \
+	test_cut_connections.py test_calls_of_two_servers.py test_failover.py)
 
 test-gate: test .venv/console console
 	TEST_EFFORT=0.1 $(PYTEST) -m 'slow or browser' $(GATE)

@@ -18,9 +18,10 @@ from granian.constants import Interfaces
 from granian.server.embed import Server as Granian
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from api.analytics import files
+from api.analytics import files, process
 from api.app import create_app
 from api.embedded import running
+from api.http import services
 from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
 from api.timestamps import utc_now
@@ -113,6 +114,18 @@ def chosen_engine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as opening:
         if is_postgres_chosen():
             opening.setattr(DuckDBStore, "open", open_postgres)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_spare_processes() -> Iterator[None]:
+    """Start an analytics process only for a job: one that waits for the next job costs as much, and is rarely used.
+
+    Tests of the waiting process ask for it with `keeps_spare`.
+    """
+    create = process.Processes
+    with pytest.MonkeyPatch.context() as starting:
+        starting.setattr(services, "Processes", lambda *, keeps_spare: create(keeps_spare=False))
         yield
 
 

@@ -109,7 +109,7 @@ def clock() -> Clock:
 @pytest.fixture
 async def dashboards(data: Path, clock: Clock) -> AsyncIterator[Dashboards]:
     """Open the dashboards of a database in which everything happened."""
-    store, processes = open_store(data), Processes(keeps_spare=True)
+    store, processes = open_store(data), Processes()
     try:
         files = AnalyticsFiles(store, Catalog(store, clock), processes, data, Metrics())
         ids = iter("de")

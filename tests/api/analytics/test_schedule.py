@@ -47,7 +47,7 @@ def scheduled(data: Path) -> Callable[..., Any]:
 
     @asynccontextmanager
     async def opening(**settings: Any) -> AsyncIterator[Scheduled]:
-        store, processes = open_store(data), Processes(keeps_spare=True)
+        store, processes = open_store(data), Processes()
         try:
             yield Scheduled(store, processes, data, **settings)
         finally:

@@ -1,5 +1,7 @@
 """The members of the built-in names: what `check` says of each and what happens when a session reads it."""
 
+from functools import lru_cache
+
 import pytest
 from msgspec.structs import replace
 
@@ -7,6 +9,7 @@ from runtime.engine.engine import TurnFailed
 from runtime.state.program import Program
 from scripts.expressions.members import BUILTINS, DETECTED, KINDS
 from scripts.model.base import NOWHERE, Template
+from scripts.model.script import Script
 from scripts.parse.read_script import Source, read_script
 from tests.support.runtime_session import NewSession, StartSession
 
@@ -44,9 +47,17 @@ HOLDERS = {
 }
 
 
+@lru_cache
+def script_of(text: str) -> Script:
+    """Read a script once, into which many sources are put."""
+    script = read_script(Source(text)).script
+    assert script is not None
+    return script
+
+
 def unchecked(text: str, source: str) -> Program:
     """Return the script as `check` would refuse it."""
-    script = read_script(Source(text)).script
+    script = script_of(text)
     say = Template(source, NOWHERE)
     if script.detectors:
         acting = replace(script.detectors[0], actions=(replace(script.detectors[0].actions[0], texts=(say,)),))
