@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from litestar import Request
@@ -20,6 +20,10 @@ ANY_PARAMETERS = "any_parameters"
 """The key of `opt` that marks a handler which reads parameters of any name."""
 NAMES_MAX = 12
 """The names that a message lists if none of them is close to the one that was sent."""
+NAME_CHARS_MAX = 100
+"""The characters that a message repeats of a name that was sent."""
+HANDLERS_MAX = 2_000
+"""Handlers whose parameters are cached: those of all route tables of a process."""
 
 _API = "/api/"
 _NO_BODY = "'data'"  # what the HTTP framework says about a body that is missing
@@ -41,7 +45,7 @@ def require_known_parameters(request: Request[Any, Any, Any]) -> None:
     known = _query_parameters(handler)
     for name in request.query_params:
         if name not in known:
-            raise invalid_field(name, f"there is no such parameter{_instead_of(name, known)}")
+            raise invalid_field(name[:NAME_CHARS_MAX], f"there is no such parameter{_instead_of(name, known)}")
 
 
 def describe_refusal(error: HTTPException, request: Request[Any, Any, Any]) -> ApiError:
@@ -72,7 +76,8 @@ def _detail(found: Mapping[str, Any], otherwise: str, fields: Mapping[str, Field
     types = _types_at(field, path if is_in_body else "")
     if unknown := _UNKNOWN_FIELD.fullmatch(problem):
         names = [each.encode_name for kind in types if isinstance(kind, inspect.StructType) for each in kind.fields]
-        where = f"{path}.{unknown[1]}" if path else unknown[1]
+        name = unknown[1][:NAME_CHARS_MAX]
+        where = f"{path}.{name}" if path else name
         return ErrorDetail(message=f"there is no such field{_instead_of(unknown[1], names)}", field=where)
     return ErrorDetail(message=_in_words(problem, types), field=path or UNSET)
 
@@ -99,7 +104,7 @@ def _instead_of(name: str, known: Collection[str]) -> str:
     return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= NAMES_MAX else ""
 
 
-@cache  # one entry for each route
+@lru_cache(maxsize=HANDLERS_MAX)
 def _query_parameters(handler: HTTPRouteHandler) -> frozenset[str]:
     fields = _fields(handler).items()
     return frozenset(

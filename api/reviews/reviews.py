@@ -232,7 +232,7 @@ def _aware(name: str, moment: datetime | None) -> datetime | None:
 
 def _question(new: Question) -> QuestionRow:
     """Return a question. Raises ApiError REQUEST_INVALID."""
-    name = f"questions: {new.question_id}"
+    name = f"questions.{new.question_id}"
     if new.kind == "scale" and (new.min is None or new.max is None or new.min >= new.max):
         raise invalid_field(name, "a scale needs `min` and `max`, such as 1 and 5")
     if new.kind == "choice" and (len(new.choices) < 2 or len(set(new.choices)) < len(new.choices)):
