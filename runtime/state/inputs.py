@@ -196,7 +196,7 @@ def _check_intervention(state: State, turn_input: Intervention) -> None:
         case Resume() if state.status != "paused":
             raise NotNow(f"the session is {state.status}, and cannot be resumed")
         case End() | SetVariables() | Append() | Compress() | TakeOver() | UseModel() if state.status == "completed":
-            raise NotNow("the conversation is over")
+            raise NotNow("the conversation has ended")
         case TakeOver() if state.operator:
             raise NotNow(f"{state.operator} has taken the session over; give it back first")
         case TakeOver() | Speak() if state.status != "active":
