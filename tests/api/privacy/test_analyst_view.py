@@ -66,14 +66,17 @@ async def test_an_analyst_sees_no_word_of_a_conversation_on_any_route(
         headers = {"Authorization": await conversation.api.create_key("analyst")}
         parameters, seen = await QueryParameters.of(conversation.api), 0
         for method, path in await routes(conversation.api):
-            for asked in (questions, questions | {"debug": "true", "masked": "false"}):
+            plain, unmasked = (
+                parameters.select(method, path, asked)
+                for asked in (questions, questions | {"debug": "true", "masked": "false"})
+            )
+            for sent in [plain] if plain == unmasked else [plain, unmasked]:
                 body: Any = {} if method in {"POST", "PUT", "PATCH"} else None
-                sent = parameters.select(method, path, asked)
                 answer = await conversation.api.request(
                     method, path.format(**ids), params=sent, json=body, headers=headers
                 )
                 text = answer.text + str(answer.headers)
-                repeated = set(leaks(str(asked)))  # an answer may repeat the question
+                repeated = set(leaks(str(sent)))  # an answer may repeat the question
                 assert [each for each in leaks(text) if each not in repeated or answer.is_success] == [], (method, path)
                 seen += answer.is_success
         assert seen > 10
