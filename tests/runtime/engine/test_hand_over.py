@@ -100,13 +100,13 @@ async def test_one_person_at_a_time(drive: StartSession) -> None:
     assert session.turns[-1].events[0].body == Intervened("take_over", operator="Lee")
 
 
-async def test_a_session_that_is_paused_or_over_is_not_taken_over(drive: StartSession) -> None:
+async def test_a_session_that_is_paused_or_has_ended_is_not_taken_over(drive: StartSession) -> None:
     session = await drive(TALK)
     await session.turn(Pause())
     with pytest.raises(NotNow, match="paused"):
         await session.turn(TakeOver("Kim"))
     await session.turn(End("enough"))
-    with pytest.raises(NotNow, match="over"):
+    with pytest.raises(NotNow, match="the conversation has ended"):
         await session.turn(TakeOver("Kim"))
 
 
