@@ -80,7 +80,7 @@ async def _stop(services: Services) -> None:
     """End the streams first, and close the store after everything that uses it."""
     services.live.close()
     await services.analytics.files.close()
-    await services.processes.close()
+    services.processes.close()
     await services.chat.close()
     await services.keys.close()
     await services.tool_caller.close()

@@ -19,9 +19,9 @@ from granian.server.embed import Server as Granian
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from api.analytics import files, process
+from api.analytics.worker_process import WorkerProcesses
 from api.app import create_app
 from api.embedded import running
-from api.http import services
 from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
 from api.timestamps import utc_now
@@ -118,15 +118,18 @@ def chosen_engine() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def no_spare_processes() -> Iterator[None]:
-    """Start an analytics process only for a job: one that waits for the next job costs as much, and is rarely used.
+def shared_fork_server() -> Iterator[None]:
+    """Start the analytics processes of all tests as forks of one process, which takes half a second of CPU to start."""
 
-    Tests of the waiting process ask for it with `keeps_spare`.
-    """
-    create = process.Processes
+    class Shared(WorkerProcesses):
+        def close(self) -> None:
+            """Leave it to the next test."""
+
+    shared = Shared()
     with pytest.MonkeyPatch.context() as starting:
-        starting.setattr(services, "Processes", lambda *, keeps_spare: create(keeps_spare=False))
+        starting.setattr(process, "WorkerProcesses", lambda: shared)
         yield
+    WorkerProcesses.close(shared)
 
 
 @pytest.fixture(scope="session")

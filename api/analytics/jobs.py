@@ -1,9 +1,10 @@
 """The jobs of analytics worker processes, and the protocol between server and worker.
 
-The server writes one WorkRequest as MessagePack to the standard input of a worker and closes it; the worker writes Done
-or Failed to its standard output and ends.
+Each job has a socket. The server writes one WorkRequest as MessagePack and ends the writing; the worker writes Done or
+Failed and ends, and the fork server adds the exit code (see fork_server.py).
 """
 
+import struct
 from typing import TypeAlias
 
 import msgspec
@@ -14,8 +15,10 @@ from store.analytics.refresh import Masking
 from store.analytics.storage import StorageVersion
 
 ANSWER_BYTES_MAX = 500_000_000
-SPARE_S = 600
-"""How long a worker waits for a request."""
+NUMBER = struct.Struct("!I")
+"""A message of the server to the fork server: the number of a job."""
+EXIT_CODE = struct.Struct("!i")
+"""What follows an answer: the exit code of the worker, negative for a signal."""
 
 
 class Refresh(Struct, frozen=True, tag="refresh"):

@@ -1,25 +1,25 @@
-"""The analytics worker process: `python -m api.analytics.worker` runs one request, answers and ends.
+"""An analytics worker: a process that runs one job, answers and ends.
 
-It limits its own memory and CPU time, and ends with the server that started it.
+It limits its own memory and CPU time, and ends with the fork server that started it.
 """
 
 import os
 import resource
 import signal
+import socket
 import sys
 import threading
 import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import NoReturn
 
 import msgspec
 from msgspec import Struct
 
 from api.analytics.execute import PICTURES, Question, answer
 from api.analytics.jobs import (
-    SPARE_S,
     Done,
     Failed,
     Finished,
@@ -34,40 +34,36 @@ from store.analytics.storage import finish_snapshot
 from store.interface.errors import DatabaseLocked, QueryStopped, StoreError
 
 LONG_CPU_S = 2.0
-LOOK_S = 0.2  # between two looks at the server and at the time of work
+LOOK_S = 0.2  # between two looks at the fork server and at the time of work
+REQUEST_S = 60
+"""How long it waits for its request."""
 ROOM_BYTES = 1_000_000_000
 """Address space in addition to the job's limit: libraries, stacks, arenas, and the answer."""
 
 
-def main() -> None:
-    """Read one request from standard input and answer it on standard output."""
-    os.setpgrp()  # Ctrl-C must not reach it; a separate session would undo the lower priority on Linux
-    answers = _take_output()
-    signal.alarm(SPARE_S)  # ends this process if there is no request by then
-    content = sys.stdin.buffer.read()
-    signal.alarm(0)
-    if not content:  # the server has ended, or needs no further worker
-        return
-    request = msgspec.msgpack.decode(content, type=WorkRequest)
-    threading.Thread(target=_watch, args=(int(sys.argv[1]),), daemon=True).start()
-    _bound(request)
-    answers.write(msgspec.msgpack.encode(_run_job(request.job)))
-    answers.flush()
-    os._exit(0)  # skip all clean-up
+def run(connection: socket.socket, fork_server: int) -> NoReturn:
+    """Read one request, answer it and end this process, which the process `fork_server` started."""
+    code = 1
+    try:
+        signal.alarm(REQUEST_S)
+        with connection.makefile("rb") as requests:
+            content = requests.read()
+        signal.alarm(0)
+        if content:  # else the server has given the job up
+            request = msgspec.msgpack.decode(content, type=WorkRequest)
+            threading.Thread(target=_watch, args=(fork_server,), daemon=True).start()
+            _bound(request)
+            connection.sendall(msgspec.msgpack.encode(_run_job(request.job)))
+        code = 0
+    except ConnectionError:
+        pass  # the server waits no longer
+    finally:
+        os._exit(code)  # skip all clean-up
 
 
-def _take_output() -> BinaryIO:
-    """Return the pipe for the answer; discard the output of libraries."""
-    answers = os.fdopen(os.dup(1), "wb")
-    void = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(void, 1)
-    os.close(void)
-    return answers
-
-
-def _watch(server: int) -> None:
-    """End this process when the server ends; set the lowest priority after long work, so that turns are not delayed."""
-    while os.getppid() == server:
+def _watch(fork_server: int) -> None:
+    """End this process with the fork server; set the lowest priority after long work, so that turns are not delayed."""
+    while os.getppid() == fork_server:
         if time.process_time() > LONG_CPU_S:
             with suppress(OSError):  # a container may forbid it
                 os.setpriority(os.PRIO_PROCESS, os.getpid(), 19)  # on Linux of the main thread, which does all the work
@@ -121,7 +117,3 @@ def _result_of(job: Job) -> Struct:
         case FinishSnapshot():
             finish_snapshot(Path(job.path), job.version, Path(job.folder))
             return Finished()
-
-
-if __name__ == "__main__":
-    main()

@@ -115,7 +115,7 @@ class Services:
         self.memory_transfer = MemoryTransfer(store.memory, cache, clock, ids, enqueue)
         # while requests are served, the verifier pauses so that turns keep their speed
         self.verifier = SessionVerifier(store, clock, settings, contexts, gently=serves)
-        self._create_analytics(serves=serves)
+        self._create_analytics()
         self.other_servers = self._others()
         self._watch()
 
@@ -151,10 +151,10 @@ class Services:
         principal_of = self.participants.principal
         self.guard = AuthMiddleware(authenticator, principal_of, self.chat.owner, settings, self.requests)
 
-    def _create_analytics(self, *, serves: bool) -> None:
+    def _create_analytics(self) -> None:
         """Create the parts that read the database for analysts, and the deletion, which also removes their files."""
         store, settings, clock = self.store, self.settings, self.clock
-        self.processes = Processes(keeps_spare=serves)
+        self.processes = Processes()
         files = AnalyticsFiles(store, self.catalog, self.processes, settings.data, self.metrics, settings.keys_in)
         self.analytics = AnalyticsQueries(files, self.processes, self.metrics)
         self.snapshots = Snapshots(store, self.analytics, settings, clock)

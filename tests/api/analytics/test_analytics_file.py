@@ -87,7 +87,7 @@ def files(data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
             yield files, store
         finally:
             await files.close()
-            await processes.close()
+            processes.close()
             await store.close()
 
     return opening

@@ -115,7 +115,7 @@ async def dashboards(data: Path, clock: Clock) -> AsyncIterator[Dashboards]:
         ids = iter("de")
         yield Dashboards(store, AnalyticsQueries(files, processes, Metrics()), clock, lambda: next(ids))
     finally:
-        await processes.close()
+        processes.close()
         await store.close()
 
 

@@ -16,8 +16,10 @@ import duckdb
 import pytest
 from litestar.types import HTTPDisconnectEvent
 
+from api.analytics import process
 from api.analytics.execute import AnswerDocument, Question
 from api.analytics.process import Processes
+from api.analytics.worker_process import WorkerProcesses
 from api.errors import ApiError
 from api.http.routes.analytics import cancel_on_disconnect
 from store.analytics.query import QueryLimits
@@ -37,10 +39,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def processes() -> AsyncIterator[Processes]:
-    processes = Processes()
-    yield processes
-    await processes.close()
+def processes() -> Processes:
+    return Processes()
 
 
 async def ask(
@@ -56,9 +56,18 @@ async def is_answered(processes: Processes, file: Path) -> bool:
 
 
 def children(of: int = os.getpid()) -> set[int]:
-    """Return the processes, with these limits."""
+    """Return the workers of a process: the forks of its fork server."""
+    return {pid for server in fork_servers(of) for pid in children_named_analytics(server)}
+
+
+def fork_servers(of: int = os.getpid()) -> set[int]:
+    """Return the fork server of a process, if it has started one."""
+    return children_named_analytics(of)
+
+
+def children_named_analytics(of: int) -> set[int]:
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(of)], capture_output=True, text=True)
-    return {int(line.split()[0]) for line in listed.stdout.splitlines() if "api.analytics.worker" in line}
+    return {int(line.split()[0]) for line in listed.stdout.splitlines() if "api.analytics.fork_server" in line}
 
 
 def runs(pid: int) -> bool:
@@ -214,31 +223,40 @@ async def test_few_are_under_way_at_once(file: Path) -> None:
     await asyncio.wait([task])
     await eventually(lambda: not children())
     assert await is_answered(processes, file)
-    await processes.close()
 
 
-@pytest.fixture
-async def sparing() -> AsyncIterator[Processes]:
-    sparing = Processes(keeps_spare=True)
-    yield sparing
-    await sparing.close()
-    assert not children()
+async def test_a_fork_server_that_was_killed_is_replaced(processes: Processes, file: Path) -> None:
+    task, pid = await working(processes, file)
+    (killed,) = fork_servers()
+    os.kill(killed, signal.SIGKILL)
+    with pytest.raises(QueryStopped, match="its process was killed"):
+        await task
+    await eventually(lambda: not runs(pid))
+    assert await is_answered(processes, file)
+    assert killed not in fork_servers()
 
 
-async def test_a_spare_takes_the_next_query(sparing: Processes, file: Path) -> None:
-    assert await is_answered(sparing, file)
-    await eventually(lambda: len(children()) == 1)
-    (spare,) = children()
-    task, pid = await working(sparing, file)
-    assert pid == spare
-    task.cancel()
-    await asyncio.wait([task])
-    await eventually(lambda: len(children() - {spare}) == 1)
-    (next_spare,) = children() - {spare}
-    os.kill(next_spare, signal.SIGKILL)
-    await eventually(lambda: not Path(f"/proc/{next_spare}").exists())
-    await asyncio.sleep(0)  # its end is reported to the event loop
-    assert await is_answered(sparing, file)
+async def test_queries_at_the_same_time_end_each_for_itself(processes: Processes, file: Path) -> None:
+    endless, first = await working(processes, file)
+    other = asyncio.create_task(ask(processes, file, STUBBORN))
+    await eventually(lambda: len(asking(file)) == 2)
+    endless.cancel()
+    await asyncio.wait([endless])
+    assert not runs(first)
+    (second,) = asking(file)
+    os.kill(second, signal.SIGXCPU)
+    with pytest.raises(QueryStopped, match="exceeded its time limit"):
+        await other
+
+
+async def test_closing_ends_the_queries(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    monkeypatch.setattr(process, "WorkerProcesses", WorkerProcesses)  # of its own
+    processes = Processes()
+    task, pid = await working(processes, file)
+    processes.close()
+    with pytest.raises(QueryStopped, match="killed"):
+        await task
+    assert not runs(pid)
 
 
 ASKING = """

@@ -228,7 +228,7 @@ async def test_the_process_of_a_question_renders_within_its_memory(file: Path) -
         sql = "SELECT script, count(*) AS n FROM sessions GROUP BY script"
         question = Question(path=str(file), sql=sql, limits=QueryLimits(timeout_s=60), form=form, title="Sessions")
         answers[form] = await processes.run(question, AnswerDocument, timeout_s=120)
-    await processes.close()
+    processes.close()
     assert msgspec.json.decode(answers["vega-lite"].content)["$schema"] == SCHEMA
     assert b"Sessions" in answers["svg"].content
     assert pixels(answers["png"].content)[0] > 600

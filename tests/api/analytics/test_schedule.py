@@ -51,7 +51,7 @@ def scheduled(data: Path) -> Callable[..., Any]:
         try:
             yield Scheduled(store, processes, data, **settings)
         finally:
-            await processes.close()
+            processes.close()
             await store.close()
 
     return opening
