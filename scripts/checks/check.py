@@ -219,6 +219,10 @@ class _Checker:
         trigger = interrupt.on
         if not (any(trigger.keywords) or trigger.intent or trigger.detector):
             self.add("TRIGGER_EMPTY", "`on` is empty", interrupt.mark("on"))
+        if _SEVERAL_NAMES.fullmatch(trigger.intent) and self.script.form == "native":
+            message = f"`{trigger.intent}` is one description, which only a language model can recognise"
+            fix = f"Write a list for single words: `on: [{', '.join(_WORD.findall(trigger.intent))}]`."
+            self.add("KEYWORDS_UNLISTED", message, interrupt.mark("on"), fix)
         if "match" in trigger.marks and not trigger.keywords:
             message = f"`match: {trigger.match}` applies to keywords, and `on` has none"
             self.add("MATCH_WITHOUT_KEYWORDS", message, trigger.mark("match"))

@@ -28,6 +28,7 @@ from scripts.parse.includes import (
     used_names,
     with_includes,
 )
+from scripts.yaml.comments import report_cut_texts
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.text_file import file_text
@@ -153,6 +154,7 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
     if tree is None:
         return None
     if isinstance(tree, MappingTree) and native.recognises(tree):
+        report_cut_texts(source.text, problems)
         return native.read(tree, problems)
     if isinstance(tree, MappingTree) and session_format.recognises(tree):
         return session_format.read(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))

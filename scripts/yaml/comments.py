@@ -7,9 +7,14 @@ import yaml
 from msgspec import Struct
 
 from scripts.model.base import Location
+from scripts.model.diagnostics import Problems
 
 _LINE_HEAD = re.compile(r"[\s-]*")
+_TOUCHING = re.compile(r"^[^#\n]*\S #[^\s#]", re.MULTILINE)
 _KEY = re.compile(r"[\s-]*([\"']?)(?P<key>[^\s\"'#:{\[]+)\1\s*(?::|#)")
+
+_NO_TEXT = frozenset(":-,[]{}|>\"'")
+"""What a text without quotes does not end with."""
 
 
 class Comment(Struct, frozen=True):
@@ -37,6 +42,19 @@ def comments(text: str) -> Iterator[Comment]:
                 about = key["key"] if key and not above else ""
                 yield Comment(number, found.start() + 1, line[found.start() :].rstrip(), above, about)
                 break
+
+
+def report_cut_texts(text: str, problems: Problems) -> None:
+    """Report texts without quotes that ` #5` cuts off: a comment that touches its `#` is probably meant as text."""
+    if _TOUCHING.search(text) is None:  # as nearly always; else the text is parsed once more
+        return
+    lines = text.splitlines() if "\r" in text else text.split("\n")
+    for comment in comments(text):
+        before = lines[comment.line - 1][: comment.column - 2]
+        touches = re.match(r"#[^\s#]", comment.text) and not before.endswith((" ", "\t"))
+        if not comment.above and touches and before[-1] not in _NO_TEXT:
+            at = Location(comment.line, comment.column, problems.file)
+            problems.add("COMMENT_CUTS_TEXT", f"the text ends before `{comment.text.split()[0]}`", at)
 
 
 def _scalars(text: str) -> dict[int, list[tuple[int, int]]]:

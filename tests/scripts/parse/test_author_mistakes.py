@@ -264,3 +264,28 @@ def test_no_slip_of_one_character_is_answered_with_jargon() -> None:
                     assert problem.column <= len(slipped.splitlines()[problem.line - 1]) + 1, (slipped, problem)
                     found.add(re.sub(r"\d+|`.*?`", "", problem.message))
     assert len(found) > 12
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- say: Hello.  #two blanks",
+        "- say: Hello. # a blank after it",
+        "- say: 'Room #5' #quoted",
+        "- say: |  #of the block\n    Room #5\n",
+        "- {set: {a: [1, 2]}} #after brackets",
+        "- say: Room#5",
+        "#- say: Hello #1",
+    ],
+)
+def test_comments_that_cut_off_no_text_are_not_reported(line) -> None:
+    reading = read_script(Source(f"{NATIVE}{line}\n- say: Goodbye.\n"))
+    assert reading.script is not None
+    assert "COMMENT_CUTS_TEXT" not in {problem.code for problem in reading.problems}
+
+
+@pytest.mark.parametrize("on", ["asks for the price, or for help", "price", "[price, help]", "{keywords: [price]}"])
+def test_descriptions_and_lists_of_keywords_are_not_confused(on) -> None:
+    interrupt = f"interrupts: [{{interrupt: i, on: {on}, do: [{{say: Yes.}}]}}]"
+    reading = read_script(Source(f"{NATIVE}- say: Hello.\n{interrupt}\n".replace("or for", "for")))
+    assert "KEYWORDS_UNLISTED" not in {problem.code for problem in reading.problems}
