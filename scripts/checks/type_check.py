@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from scripts.checks.abstract_state import Level, Sight
@@ -339,6 +340,25 @@ def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
             message = f"`{name}` is a {kind}, and line {each.line} calculates with it"
             fix = "Write `type: number`, or calculate with another variable."
             problems.add("TYPE_CLASH", message, each.output.mark("get"), path=path, fix=fix)
+    _check_counted_choices(layout, problems)
+
+
+def _check_counted_choices(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a problem for each `choose` that may store a text in a variable with which something calculates."""
+    uses = _Uses(layout)
+    for node, body in layout.bodies():
+        for action in walk(body.actions):
+            pick = effect_of(action).body
+            if not isinstance(pick, Select) or pick.word != "choice":
+                continue
+            name = pick.put.name
+            declared = layout.sight(node).declaration(name)
+            text = next((each for each in pick.options if isinstance(each.value, str)), None)
+            line = uses.line(_cell(layout, node, name), is_date=False)
+            if text is not None and line is not None and (declared is None or declared.kind != "number"):
+                message = f"`{name}` may be the text {shorten(text.value)}, and line {line} calculates with it"
+                fix = f"Give each choice a number: `{{key: {text.key}, text: …, value: 1}}`."
+                problems.add("TYPE_CLASH", message, pick.put.at, path=layout.path(node), fix=fix)
 
 
 def _kind(layout: ControlFlowGraph, counted: CountedAnswer) -> str | None:
@@ -348,21 +368,39 @@ def _kind(layout: ControlFlowGraph, counted: CountedAnswer) -> str | None:
 
 def counted_answers(layout: ControlFlowGraph) -> Iterator[CountedAnswer]:
     """Return the answers that are not certainly numbers and that some visible expression calculates with."""
-    uses: dict[_Cell, int] = {}
-    differences: dict[_Cell, int] = {}
-    for node, source in _sources(layout):
-        for name in facts_in(source).counted:
-            uses.setdefault(_cell(layout, node, name), source.at.line)
-        for name in facts_in(source).subtracted:
-            differences.setdefault(_cell(layout, node, name), source.at.line)
+    uses = _Uses(layout)
     for node, body in layout.bodies():
         for output in _typed_answers(body.actions):
-            cell = _cell(layout, node, output.get)
-            line = uses.get(cell) or differences.get(cell)
-            counted = CountedAnswer(layout.spot(node), output, line or 0)
+            counted = CountedAnswer(layout.spot(node), output, 0)
             kind = _kind(layout, counted)
-            if line is not None and kind in {None, *_TEXTS} and (kind not in DATES or cell in uses):
-                yield counted
+            line = uses.line(_cell(layout, node, output.get), is_date=kind in DATES)
+            if line is not None and kind in {None, *_TEXTS}:
+                yield msgspec.structs.replace(counted, line=line)
+
+
+class _Uses:
+    """The lines of the expressions that calculate with variables, or take their difference."""
+
+    def __init__(self, layout: ControlFlowGraph) -> None:
+        self._numbers: dict[_Cell, int] = {}
+        self._differences: dict[_Cell, int] = {}
+        for node, source in _sources(layout):
+            facts = facts_in(source)
+            sums = [names for names in facts.added if _has_number(layout, node, names)]
+            for name in facts.counted.union(*sums):
+                self._numbers.setdefault(_cell(layout, node, name), source.at.line)
+            for name in facts.subtracted:
+                self._differences.setdefault(_cell(layout, node, name), source.at.line)
+
+    def line(self, cell: _Cell, *, is_date: bool) -> int | None:
+        """Return the first line that needs the variable to be a number; the difference of two dates does not."""
+        return self._numbers.get(cell) or (None if is_date else self._differences.get(cell))
+
+
+def _has_number(layout: ControlFlowGraph, node: Node, names: frozenset[str]) -> bool:
+    """Whether one of the variables of a sum is a number by its type or initial value, so that all must be numbers."""
+    found = (layout.sight(node).declaration(name) for name in names)
+    return any(each is not None and (each.kind or infer_type(each.value)) == "number" for each in found)
 
 
 def _typed_answers(actions: tuple[Action, ...]) -> Iterator[Output]:

@@ -88,6 +88,7 @@ class ExpressionInfo(Struct, frozen=True):
     carried: frozenset[str] = frozenset()  # of an expression: the names whose values may occur in its result
     faults: tuple[MemberFault, ...] = ()  # of the built-in names
     counted: frozenset[str] = frozenset()  # the names used in arithmetic
+    added: tuple[frozenset[str], ...] = ()  # the names of each sum, which may be numbers or texts
     subtracted: frozenset[str] = frozenset()  # the names whose difference it takes, which may be numbers or dates
     places: tuple[tuple[str, str, int], ...] = ()  # the functions of a place: name, place, line
 
@@ -166,6 +167,7 @@ class _Reader:
             atoms=tuple(self._atoms.values()),
             faults=member_faults(tree.body, names, has_loop=any(isinstance(node, nodes.For) for node in every)),
             counted=frozenset(_counted(every)) - BUILTINS,
+            added=tuple(_added(every)),
             subtracted=frozenset(_subtracted(every)) - BUILTINS,
             places=tuple(_places(every)),
             **known,
@@ -359,6 +361,22 @@ def _is_time(node: nodes.Expr) -> bool:
             return False
 
 
+def _added(every: Iterable[nodes.Node]) -> Iterator[frozenset[str]]:
+    """Yield the names of each sum of several operands."""
+    for node in every:
+        if isinstance(node, nodes.Add):
+            names = frozenset(name for each in _summands(node) for name in _operand(each)) - BUILTINS
+            if len(names) > 1:
+                yield names
+
+
+def _summands(node: nodes.Expr) -> Iterator[nodes.Expr]:
+    while isinstance(node, nodes.Add):
+        yield node.right
+        node = node.left
+    yield node
+
+
 def _counted(every: Iterable[nodes.Node]) -> Iterator[str]:
     """Yield the direct operands of arithmetic; `a + b` of two names may also join texts and does not count."""
     for node in every:
@@ -367,6 +385,8 @@ def _counted(every: Iterable[nodes.Node]) -> Iterator[str]:
                 yield from _operand(node.node)
             case nodes.Filter() if node.name in _COUNTING_FILTERS and node.node is not None:
                 yield from _operand(node.node)
+            case nodes.Filter(name="sum", node=nodes.List(items=items)):
+                yield from (name for item in items for name in _operand(item))
             case nodes.Add() | nodes.Sub() if _is_number(node.left) or _is_number(node.right):
                 yield from (*_operand(node.left), *_operand(node.right))
             case nodes.BinExpr() if isinstance(node, _ONLY_NUMBERS):
