@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import regex
 
 from scripts.checks import form_checks, tool_checks
+from scripts.checks.answer_conditions import check_conditions
 from scripts.checks.answerability import check_answer_words, check_questions
 from scripts.checks.backtracking import ambiguous_part
 from scripts.checks.control_flow import ControlFlowGraph, Spot
@@ -181,7 +182,9 @@ class _Checker:
 
     def analyses(self, layout: ControlFlowGraph, reported: Collection[tuple[str, Spot]]) -> None:
         """Check a script without errors as a whole; `reported` are reads for which a problem is recorded already."""
-        check_assignment(layout, self.problems, reported)
+        answered = check_assignment(layout, self.problems, reported)
+        if self.script.form == "native":
+            check_conditions(layout, self.problems, answered)
         for check in (check_reachability, check_sense, check_arithmetic, check_questions, check_names):
             check(layout, self.problems)
         check_copies(self.script, self.problems)

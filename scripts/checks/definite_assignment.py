@@ -20,7 +20,8 @@ false warnings; apart from them it misses no such read:
 """
 
 import heapq
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator
 from typing import assert_never
 
 import msgspec
@@ -57,6 +58,7 @@ from scripts.model.variables import Declaration
 VISITS_MAX = 30  # per node; more would mean that the analysis does not converge
 PASSES_MAX = 12  # per loop
 _EMPTY = ("", "the list is empty")
+_ALONE = re.compile(r"\s*(not\s+)?([^\W\d]\w*)\s*")
 
 
 class UnsetRead(Struct, frozen=True):
@@ -69,12 +71,25 @@ class UnsetRead(Struct, frozen=True):
     is_never: bool
 
 
-def check_assignment(layout: ControlFlowGraph, problems: Problems, reported: Collection[tuple[str, Spot]]) -> None:
+class AnsweredCondition(Struct, frozen=True):
+    """A condition that is a variable alone, or `not` and the variable, where the variable has a value for certain."""
+
+    node: Node
+    name: str
+    at: Location
+    is_negated: bool
+
+
+def check_assignment(
+    layout: ControlFlowGraph, problems: Problems, reported: Collection[tuple[str, Spot]]
+) -> list[AnsweredCondition]:
     """Add a problem for every read that may find no value, once per name and topic or skill.
 
     `reported` are the names, with the place of the read, for which a problem already reports that nothing sets them.
+    Returns the conditions that are a variable alone, which has a value there.
     """
-    for read in _Paths(layout).run():
+    paths = _Paths(layout)
+    for read in paths.run():
         if (read.name, read.spot) in reported:
             continue
         if read.doubt:
@@ -84,6 +99,7 @@ def check_assignment(layout: ControlFlowGraph, problems: Problems, reported: Col
         else:
             message = f"`{read.name}` may be unset here: not every path sets it"
         problems.add("VARIABLE_MAYBE_UNSET", message, read.at, path="/".join(read.spot).strip("/"))
+    return list(paths.answered())
 
 
 class _Paths:
@@ -93,6 +109,7 @@ class _Paths:
         self._layout = layout
         self._conditions = Conditions(layout.at_any_time)
         self._found: dict[Node, dict[str, UnsetRead]] = {}
+        self._alone: dict[Node, dict[Location, tuple[AnsweredCondition, bool]]] = {}  # and whether it has a value
         self._node = layout.first
         self._sight = layout.sight(layout.first)
         self._local: frozenset[str] = frozenset()
@@ -117,6 +134,11 @@ class _Paths:
                 self._drain()
         return [finding for node in sorted(self._found) for finding in self._found[node].values()]
 
+    def answered(self) -> Iterator[AnsweredCondition]:
+        """Yield the conditions that are a variable alone, if it has a value on every path to them."""
+        for node in sorted(self._alone):
+            yield from (condition for condition, has_value in self._alone[node].values() if has_value)
+
     def _drain(self) -> None:
         while self._queue:
             node = heapq.heappop(self._queue)
@@ -124,6 +146,7 @@ class _Paths:
             if self._visits[node] <= VISITS_MAX:
                 self._node, self._sight, self._local = node, self._layout.sight(node), frozenset()
                 self._found[node] = {}
+                self._alone[node] = {}
                 self._visit(node, self._entries[node].copy())
 
     def _arrive(self, node: Node, known: AbstractState, doubt: str) -> None:
@@ -484,9 +507,21 @@ class _Paths:
         if isinstance(value, str) and number_in(value) is None and is_stored:
             self._conditions.hold(known, name, value)
 
+    def _note_alone(self, look: Read, known: AbstractState) -> None:
+        """Note a condition that is a variable alone, and whether the variable has a value."""
+        found = _ALONE.fullmatch(look.source.source)
+        if found is None or found[2] in BUILTINS or found[2] in look.at_hand or found[2] in self._local:
+            return
+        condition = AnsweredCondition(self._node, found[2], look.source.at, bool(found[1]))
+        noted = self._alone[self._node]
+        had_value = noted[condition.at][1] if condition.at in noted else True
+        noted[condition.at] = condition, had_value and self._sight.mask(known, found[2]) == VALUE
+
     def _look(self, look: Read, known: AbstractState) -> None:
         facts = facts_in(look.source)
         self._conditions.learn(facts.atoms)
+        if look.is_condition:
+            self._note_alone(look, known)
         for read in facts.reads:
             if read.name in BUILTINS or read.name in look.at_hand or read.name in self._local:
                 continue

@@ -314,7 +314,7 @@ def _common(found: list[InferredType | None]) -> InferredType | None:
 
 
 _TEXTS = frozenset({"text", "choice", "time", "timezone", *DATES})
-_Cell: TypeAlias = tuple[Level, str, str]
+Cell: TypeAlias = tuple[Level, str, str]
 """A variable: its layer, its owner in the script, and its name."""
 
 
@@ -354,7 +354,7 @@ def _check_counted_choices(layout: ControlFlowGraph, problems: Problems) -> None
             name = pick.put.name
             declared = layout.sight(node).declaration(name)
             text = next((each for each in pick.options if isinstance(each.value, str)), None)
-            line = uses.line(_cell(layout, node, name), is_date=False)
+            line = uses.line(cell_of(layout, node, name), is_date=False)
             if text is not None and line is not None and (declared is None or declared.kind != "number"):
                 message = f"`{name}` may be the text {shorten(text.value)}, and line {line} calculates with it"
                 fix = f"Give each choice a number: `{{key: {text.key}, text: …, value: 1}}`."
@@ -373,7 +373,7 @@ def counted_answers(layout: ControlFlowGraph) -> Iterator[CountedAnswer]:
         for output in _typed_answers(body.actions):
             counted = CountedAnswer(layout.spot(node), output, 0)
             kind = _kind(layout, counted)
-            line = uses.line(_cell(layout, node, output.get), is_date=kind in DATES)
+            line = uses.line(cell_of(layout, node, output.get), is_date=kind in DATES)
             if line is not None and kind in {None, *_TEXTS}:
                 yield msgspec.structs.replace(counted, line=line)
 
@@ -382,17 +382,17 @@ class _Uses:
     """The lines of the expressions that calculate with variables, or take their difference."""
 
     def __init__(self, layout: ControlFlowGraph) -> None:
-        self._numbers: dict[_Cell, int] = {}
-        self._differences: dict[_Cell, int] = {}
+        self._numbers: dict[Cell, int] = {}
+        self._differences: dict[Cell, int] = {}
         for node, source in _sources(layout):
             facts = facts_in(source)
             sums = [names for names in facts.added if _has_number(layout, node, names)]
             for name in facts.counted.union(*sums):
-                self._numbers.setdefault(_cell(layout, node, name), source.at.line)
+                self._numbers.setdefault(cell_of(layout, node, name), source.at.line)
             for name in facts.subtracted:
-                self._differences.setdefault(_cell(layout, node, name), source.at.line)
+                self._differences.setdefault(cell_of(layout, node, name), source.at.line)
 
-    def line(self, cell: _Cell, *, is_date: bool) -> int | None:
+    def line(self, cell: Cell, *, is_date: bool) -> int | None:
         """Return the first line that needs the variable to be a number; the difference of two dates does not."""
         return self._numbers.get(cell) or (None if is_date else self._differences.get(cell))
 
@@ -410,7 +410,8 @@ def _typed_answers(actions: tuple[Action, ...]) -> Iterator[Output]:
                 yield from item.questions
 
 
-def _cell(layout: ControlFlowGraph, node: Node, name: str) -> _Cell:
+def cell_of(layout: ControlFlowGraph, node: Node, name: str) -> Cell:
+    """Return the variable that a name refers to in a topic or skill."""
     level, name = layout.sight(node).key(name)
     owner = {Level.TOPIC: "/".join(layout.spot(node)), Level.PHASE: layout.spot(node)[0]}.get(level, "")
     return level, owner, name

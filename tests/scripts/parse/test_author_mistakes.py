@@ -289,3 +289,32 @@ def test_descriptions_and_lists_of_keywords_are_not_confused(on) -> None:
     interrupt = f"interrupts: [{{interrupt: i, on: {on}, do: [{{say: Yes.}}]}}]"
     reading = read_script(Source(f"{NATIVE}- say: Hello.\n{interrupt}\n".replace("or for", "for")))
     assert "KEYWORDS_UNLISTED" not in {problem.code for problem in reading.problems}
+
+
+ANSWERS = {
+    "text": ("into: a", True),
+    "choices": ("into: {var: a, choices: [yes, no]}", True),
+    "choices without no": ("into: {var: a, choices: [tea, coffee]}", False),
+    "boolean": ("into: {var: a, type: boolean}", False),
+    "number": ("into: {var: a, type: number}", False),
+    "optional": ("into: {var: a, type: text, required: false}", False),
+    "default": ("into: {var: a, choices: [yes, no], default: yes}", False),
+    "perhaps not asked": ("when: b\n  into: a", False),
+}
+
+
+@pytest.mark.parametrize("condition", ["a", "not a"])
+@pytest.mark.parametrize(("keys", "is_reported"), ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_that_is_always_true_is_reported_as_a_condition(keys, is_reported, condition) -> None:
+    lines = f"- ask: Well?\n  {keys}\n- when: {condition}\n  say: Yes.\n"
+    asked = "- ask: Sure?\n  into: {var: b, type: boolean}\n"
+    reading = read_script(Source(f"{NATIVE}{asked}{lines}"))
+    assert reading.script is not None
+    assert ("CONDITION_CONSTANT" in {problem.code for problem in reading.problems}) is is_reported
+
+
+def test_an_answer_that_a_loop_reads_before_it_is_given_is_no_constant() -> None:
+    loop = "- repeat: {max: 3, until: b}\n  do:\n    - when: a\n      say: Again.\n    - ask: Well?\n      into: a\n"
+    asked = "    - ask: Done?\n      into: {var: b, type: boolean}\n"
+    reading = read_script(Source(f"{NATIVE}{loop}{asked}"))
+    assert "CONDITION_CONSTANT" not in {problem.code for problem in reading.problems}

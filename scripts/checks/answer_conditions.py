@@ -1,0 +1,71 @@
+"""Check conditions that are a variable alone: any text counts as true, also `no`."""
+
+from collections.abc import Sequence
+
+from scripts.checks.control_flow import ControlFlowGraph
+from scripts.checks.definite_assignment import AnsweredCondition
+from scripts.checks.effects import Select, Write, effect_of, facts_in
+from scripts.checks.type_check import Cell, cell_of, counted_answers
+from scripts.model.actions import Action, Ask, outputs_of, walk
+from scripts.model.diagnostics import Problems
+from scripts.model.variables import Output
+
+_NO = frozenset({"no", "false", "nein", "non", "否", "不", "不是", "没有"})
+_FIX = "Write `type: boolean` where the variable takes its value, or compare it: {name} == 'yes'."
+
+
+def check_conditions(layout: ControlFlowGraph, problems: Problems, conditions: list[AnsweredCondition]) -> None:
+    """Add a problem for each of these conditions whose variable is always a text."""
+    if not conditions:
+        return
+    texts = _text_cells(layout)
+    for each in conditions:
+        if cell_of(layout, each.node, each.name) in texts:
+            outcome = "never" if each.is_negated else "always"
+            message = f"any text counts as true, also `no`: with an answer in `{each.name}` this {outcome} holds"
+            problems.add(
+                "CONDITION_CONSTANT", message, each.at, path=layout.path(each.node), fix=_FIX.format(name=each.name)
+            )
+
+
+def _text_cells(layout: ControlFlowGraph) -> set[Cell]:
+    """Return the variables without an initial value into which only texts are written, none of them empty."""
+    numbers = {(each.spot, each.output.get) for each in counted_answers(layout)}
+    is_text: dict[Cell, bool] = {}
+    for node, body in layout.bodies():
+        for action in walk(body.actions):
+            for name in {name for name, _ in effect_of(action, layout.script.forms).written}:
+                declared = layout.sight(node).declaration(name)
+                is_open = declared is None or (declared.kind in {None, "text", "choice"} and declared.value is None)
+                fits = is_open and (layout.spot(node), name) not in numbers and _writes_text(action, name)
+                cell = cell_of(layout, node, name)
+                is_text[cell] = is_text.get(cell, True) and fits
+    return {cell for cell, fits in is_text.items() if fits}
+
+
+def _writes_text(action: Action, name: str) -> bool:
+    """Whether an action writes only texts to a variable, and if these are choices, one that means no."""
+    outputs = [each for each in outputs_of(action) if isinstance(each, Output) and each.get == name]
+    if outputs:
+        return isinstance(action, Ask) and all(_is_text(each) for each in outputs)
+    effect = effect_of(action)
+    if isinstance(effect.body, Select) and effect.body.put.name == name:
+        return _have_no([each.value for each in effect.body.options])
+    writes = [step.value for step in effect.steps if isinstance(step, Write) and step.name == name]
+    return bool(writes) and _have_no([facts_in(value).value if value is not None else None for value in writes])
+
+
+def _is_text(output: Output) -> bool:
+    """Whether the answer is a text: its type says so, or it has none and no description from which a model infers it.
+
+    A condition may ask whether one of several choices was made at all, so choices count only if one of them means no.
+    """
+    if output.default is not None or output.required is False or output.define:
+        return False
+    return output.kind in {None, "text"} or (output.kind == "choice" and _have_no(output.choices))
+
+
+def _have_no(values: Sequence[object]) -> bool:
+    return all(isinstance(value, str) and value for value in values) and any(
+        str(value).casefold() in _NO for value in values
+    )
