@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from runtime.actions import records
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure, offering, onward
 from runtime.actions.outputs import expected_outputs, outputs_of
-from runtime.answers.reply_values import CERTAIN_TYPES, AnswerRefused, checked, choices_of, parse_answer, read_further
+from runtime.answers.reply_values import (
+    CERTAIN_TYPES,
+    AnswerRefused,
+    checked,
+    choices_of,
+    label_of,
+    parse_answer,
+    read_further,
+)
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply, Purpose
 from runtime.state.state import Source, Wait
@@ -285,13 +293,19 @@ def _keep(run: TurnContext, outputs: tuple[Output, ...], values: Mapping[str, ob
 def _complaint(
     run: TurnContext, action: Ask | AiAsk, refused: Mapping[str, AnswerRefused], missing: list[Output]
 ) -> str:
-    """Return the text for an invalid answer: the output's own, the action's, or the runtime's."""
-    outputs = [output for output in expected_outputs(run, action) if output.get in refused] or missing
+    """Return the text for an invalid answer: the output's own, the action's, or the runtime's.
+
+    After a part of the answer it names the values that are missing.
+    """
+    expected = expected_outputs(run, action)
+    outputs = [output for output in expected if output.get in refused] or missing
     first = outputs[0]
     own = refused[first.get].say if first.get in refused else None
     written = own or first.invalid or action.invalid
     if written is not None:
         return run.text(written)
+    if not refused and len(_missing(run, action)) < len(expected):
+        return run.phrase("missing", tuple(map(label_of, missing)))
     name = refused[first.get].phrase if first.get in refused else first.kind or "text"
     texts = tuple(choice.text for choice in choices_of(first))
     return run.phrase(name, texts)

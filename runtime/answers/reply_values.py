@@ -101,6 +101,11 @@ def read_labelled(outputs: tuple[Output, ...], reply: str, today: date, locale: 
     return {name: value for name, value in values.items() if is_given(value)}
 
 
+def label_of(output: Output) -> str:
+    """Return what a reply may call an output: its description if that is short, else its name."""
+    return _labels(output)[-1]
+
+
 def _labels(output: Output) -> tuple[str, ...]:
     return (output.get, output.define) if 0 < len(output.define) <= LABEL_CHARS_MAX else (output.get,)
 

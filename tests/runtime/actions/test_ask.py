@@ -347,3 +347,25 @@ async def test_a_limit_that_cannot_be_computed_is_none_with_a_warning(drive: Sta
     assert {found for found, _ in session.warnings} == {code}
     await session.reply("9")
     assert [each.new for each in session.happened(VariableChanged)] == [9]
+
+
+async def test_a_reply_with_some_of_the_values_is_followed_by_the_names_of_the_missing_ones(
+    drive: StartSession,
+) -> None:
+    values = "[{get: name, type: text}, {get: age, type: number}, {get: job, define: your job, type: text}]"
+    session = await drive(f"- {{ask: Who are you?, id: q, output: {values}}}\n- say: '{{{{ job }}}}'")
+    await session.reply("hello")
+    assert session.said == ["Sorry, I did not get that. Could you say it again?"]
+    await session.reply("age: 30")
+    assert session.said == ["Still needed: name, your job."]
+    await session.reply("name: Ana, job: cook")
+    assert session.said == ["cook"]
+
+
+async def test_the_missing_values_of_a_record_are_named(drive: StartSession) -> None:
+    fields = "{tolist: family, fields: [{get: name, type: text}, {get: age, type: number, required: false}]}"
+    session = await drive(f"- {{ask: Who is in your family?, id: q, output: [{fields}]}}\n- user_say: end")
+    await session.reply("Eva, 12")
+    assert session.said == ["Still needed: name."]
+    await session.reply("Eva")
+    assert session.cells("topic")["family"] == [{"name": "Eva", "age": 12}]
