@@ -85,6 +85,7 @@ _EVENT = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 _WORD = regex.compile(r"\w+")
+_WIDE_COMMA = regex.compile(r"\s*[，、]\s*")
 _SEVERAL_NAMES = regex.compile(r"[^\W\d]\w*(?:\s*[,，、]\s*[^\W\d]\w*)+")
 
 
@@ -226,6 +227,7 @@ class _Checker:
             message = f"`{trigger.intent}` is one description, which only a language model can recognise"
             fix = f"Write a list for single words: `on: [{', '.join(_WORD.findall(trigger.intent))}]`."
             self.add("KEYWORDS_UNLISTED", message, interrupt.mark("on"), fix)
+        self.separated(trigger.keywords, interrupt.mark("on"))
         if "match" in trigger.marks and not trigger.keywords:
             message = f"`match: {trigger.match}` applies to keywords, and `on` has none"
             self.add("MATCH_WITHOUT_KEYWORDS", message, trigger.mark("match"))
@@ -305,6 +307,7 @@ class _Checker:
     def typed(self, node: Declaration | Output, value: Value, key: str) -> None:
         """Check the type and choices of a declaration, and its value."""
         declared = node.kind
+        self.separated(node.choices, node.mark("choices"))
         if declared == "choice" and not node.choices:
             self.add("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"), "Add `choices: [a, b]`.")
         elif len(set(node.choices)) < len(node.choices):
@@ -314,6 +317,12 @@ class _Checker:
                 coerce(value, declared, node.choices)
             except ValueRefused as refused:
                 self.add("DEFAULT_MISMATCH", str(refused), node.mark(key))
+
+    def separated(self, words: Sequence[str], at: Location) -> None:
+        """Report a list whose only item contains full-width commas, which do not separate items."""
+        if len(words) == 1 and len(parts := _WIDE_COMMA.split(words[0].strip())) > 1:
+            fix = f"Separate the items with `, `: `[{', '.join(parts)}]`."
+            self.add("LIST_UNSEPARATED", f"`{words[0]}` is one item", at, fix)
 
     def word(self, written: str, node: Topic | Action | Signal | Ending, key: str) -> None:
         """Check a name for analysts or the application, which a file name or a URL may contain."""
@@ -394,6 +403,7 @@ class _Checker:
             case Show() if action.media.image is None and action.media.url is None:
                 self.add("REQUIRED_FIELD_MISSING", "`show` needs `image` or `url`", action.media.at)
             case Choose():
+                self.separated([each.key for each in action.fixed], action.mark("choices"))
                 self.choices(action)
             case Experiment():
                 self.met.add(action.plan)
