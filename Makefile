@@ -84,6 +84,11 @@ console: .venv/base
 run: .venv/base $(PAGES) $(if $(DATABASE),.venv/postgres)
 	$(BIN)/cuebook serve --port $(PORT) $(if $(DATABASE),--database $(DATABASE))
 
+# these write and remove many small files: in memory, where a file system there has 8 GB free
+ifeq ($(shell test "$$(df -Pk /dev/shm 2> /dev/null | awk 'END {print $$4}')" -gt 8000000 2> /dev/null && echo room),room)
+test test-postgres: export TMPDIR := /dev/shm
+endif
+
 test: .venv/dev
 	TEST_EFFORT=0.1 $(PYTEST) -m 'not slow and not embeddings and not browser'
 

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -56,6 +57,11 @@ class PostgresServer:
         name = f"test_{uuid4().hex}"
         self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         return self.url(name)
+
+    def drop_database(self, url: str) -> None:
+        """Remove a database by its address, and end the connections to it."""
+        name = urlsplit(url).path.removeprefix("/")
+        self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def stop(self, how: str = "immediate") -> None:
         """Stop the server: `fast`, or `immediate`, as if it were killed."""
