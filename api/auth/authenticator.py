@@ -18,7 +18,7 @@ from api.auth.participant_tokens import ParticipantTokens
 from api.auth.policy import RoutePolicy
 from api.auth.principal import ANONYMOUS, ANONYMOUS_ADMIN, Principal
 from api.auth.request_checks import check_id
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.ids import TENANT, TENANT_HEADER
 from api.settings import Settings
 from runtime.models.hosted.settings import is_loopback
@@ -216,7 +216,10 @@ def _cookie(values: Mapping[bytes, str]) -> str:
 
 def _tenant(values: Mapping[bytes, str]) -> str:
     """Return the tenant that the operator names. Raises ApiError REQUEST_INVALID."""
-    tenant = unquote(values.get(TENANT_HEADER.encode(), "")) or TENANT
+    try:
+        tenant = unquote(values.get(TENANT_HEADER.encode(), ""), errors="strict") or TENANT
+    except UnicodeDecodeError as error:
+        raise invalid_field(TENANT_HEADER, "this is not UTF-8") from error
     if len(tenant) > TENANT_CHARS_MAX:
         raise ApiError("REQUEST_INVALID", f"a tenant name has at most {TENANT_CHARS_MAX} characters")
     check_id(TENANT_HEADER, tenant)

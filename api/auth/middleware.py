@@ -194,7 +194,7 @@ class AuthMiddleware:
             state[REVOCATION] = sender.known.revoked
         parameters = scope["path_params"]
         if rule.has_ids:
-            check_place(parameters, scope["query_string"])
+            check_place(parameters, scope.get("raw_path") or b"", scope["query_string"])
         if rule.is_open:
             return
         if sender.is_by_cookie:

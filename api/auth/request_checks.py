@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
 from litestar.config.cors import CORSConfig
 from msgspec import Struct
@@ -154,6 +154,8 @@ TEXTS = frozenset({"q", "search", "words"})
 """Query parameters that are texts and may have several lines."""
 _REFUSED_HEADER = re.compile(r"[\u0000-\u001f\u007f]")  # others may be parts of letters: UTF-8 is read as Latin-1
 _ESCAPED = re.compile(rb"%(?:[01]|7f|c2%[89]|e2%80%a[89])|[\x00-\x1f\x7f-\x9f]", re.IGNORECASE)
+_NOT_ASCII = re.compile(rb"%[89a-f]|[\x80-\xff]", re.IGNORECASE)
+_REPLACED = "\ufffd"  # what servers decode bytes to that are not UTF-8
 
 
 def check_id(name: str, value: str) -> None:
@@ -168,15 +170,34 @@ def check_header(name: str, value: str) -> None:
         raise _invalid(name)
 
 
-def check_place(parameters: Mapping[str, object], query: bytes) -> None:
-    """Check the ids in a path and in a query string. Raises ApiError REQUEST_INVALID."""
+def check_place(parameters: Mapping[str, object], path: bytes, query: bytes) -> None:
+    """Check the ids in a path and in a query string, as they were sent. Raises ApiError REQUEST_INVALID."""
     for name, value in parameters.items():
         if isinstance(value, str):
             check_id(name, value)
+    if not _is_utf8(path):
+        raise _not_utf8(next((name for name, value in parameters.items() if _REPLACED in str(value)), "the path"))
     if _ESCAPED.search(query):
         for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
             if name not in TEXTS:
                 check_id("the name of a query parameter" if has_control(name) else name, f"{name}{value}")
+    if not _is_utf8(query):
+        part = next(each for each in query.split(b"&") if not _is_utf8(each))
+        raise _not_utf8(unquote_to_bytes(part.partition(b"=")[0]).decode(errors="replace"))
+
+
+def _is_utf8(sent: bytes) -> bool:
+    """Return whether a path or a query string is UTF-8; if it is not, different ids would be decoded to one."""
+    if _NOT_ASCII.search(sent):
+        try:
+            unquote_to_bytes(sent).decode()
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _not_utf8(name: str) -> ApiError:
+    return invalid_field(name, "this is not UTF-8")
 
 
 def _invalid(name: str) -> ApiError:

@@ -15,7 +15,7 @@ from api.auth.policy import ROUTE_POLICIES
 from api.embedded_memory import open_memory
 from api.memory_errors import InvalidMemoryRequest
 from runtime.models.hosted.settings import Secret
-from tests.support.api_client import ApiClient
+from tests.support.api_client import OPERATOR_KEY, ApiClient
 from tests.support.fixture_types import OpenApp
 
 BAD = ("a\0b", "a\r\nb", "a\n", "\tb", "a\x7f", "a\x85b", "a\u2028b")
@@ -69,6 +69,24 @@ async def test_an_id_in_a_query_has_no_control_character(api: ApiClient, path: s
     for bad in BAD:
         assert_refused(await api.get(path, params={name: bad}), bad)
         assert_refused(await api.get(f"{path}?{quote(bad, safe='')}=x"), bad)
+
+
+async def test_bytes_that_are_not_utf_8_name_nobody(api: ApiClient) -> None:
+    body = {"variables": {"name": "Zhang"}}
+    await api.patch("/api/users/%EF%BF%BD/variables", json=body)  # U+FFFD itself, to which other bytes were decoded
+    for method, path, name in [
+        ("GET", "/api/users/%D5%C5/variables", "userId"),
+        ("DELETE", "/api/users/%C0%EE", "userId"),
+        ("GET", "/api/users/a%2F%ff/variables", "userId"),
+        ("GET", "/api/sessions?limit=3&userId=%ff", "userId"),
+        ("GET", "/api/sessions/by-key?key=%ff", "key"),
+        ("GET", "/api/sessions/search?q=%ff", "q"),
+    ]:
+        answer = await api.request(method, path)
+        assert (answer.status_code, answer.json()["error"]["message"]) == (400, f"{name}: this is not UTF-8"), path
+    assert (await api.read("/api/users/%EF%BF%BD/variables"))["variables"]["name"]["value"] == "Zhang"
+    headers = {"Authorization": f"Bearer {OPERATOR_KEY}", "X-Cuebook-Tenant": "%ff"}
+    assert (await api.get("/api/sessions", headers=headers)).status_code == 400
 
 
 async def test_texts_in_a_query_may_have_several_lines(api: ApiClient) -> None:
