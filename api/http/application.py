@@ -22,9 +22,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Message, Receive, Scope, Send
 
 from api.auth.request_checks import SAFE, cors_of
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.http.error_responses import exception_handlers
-from api.http.invalid_requests import require_known_parameters
+from api.http.invalid_requests import NAME_CHARS_MAX, require_known_parameters
 from api.http.openapi import PolicyPlugin, description
 from api.http.request import JSON, TAKES, ApiRequest, condition
 from api.http.routes import (
@@ -245,12 +245,30 @@ async def _check_body(request: Request[Any, Any, Any]) -> None:
         raise ApiError("REQUEST_INVALID", "the body is nested too deeply") from error
     except msgspec.DecodeError as error:
         raise ApiError("REQUEST_INVALID", _json_problem(body, error)) from error
+    if request.method not in SAFE and not _has_body(request.route_handler):
+        _require_no_fields(body)
+
+
+def _has_body(handler: HTTPRouteHandler) -> bool:
+    return TAKES in handler.opt or "data" in handler.parsed_fn_signature.parameters
+
+
+def _require_no_fields(body: bytes) -> None:
+    """Refuse what a request asks for by its body, such as `dryRun`, if its route takes no body: it would be ignored.
+
+    Raises ApiError REQUEST_INVALID.
+    """
+    sent = msgspec.json.decode(body)
+    if isinstance(sent, dict) and sent:
+        raise invalid_field(next(iter(sent))[:NAME_CHARS_MAX], "there is no such field; this request has no body")
+    if sent not in (None, {}):
+        raise ApiError("REQUEST_INVALID", "this request has no body")
 
 
 def _json_problem(body: bytes, error: msgspec.DecodeError) -> str:
-    """Describe why a body cannot be read; of half a surrogate pair, msgspec says that the input was truncated."""
+    """Describe why a body cannot be read; of half of a surrogate pair, msgspec says that the input was truncated."""
     with contextlib.suppress(ValueError, RecursionError):
-        json.loads(body)
+        json.loads(body.decode(), parse_constant=int)  # NaN and Infinity are not JSON, and not int either
         return r"the body has half of a surrogate pair, such as \ud800, which is not a character"
     return f"the body is not JSON: {error}"
 

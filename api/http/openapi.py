@@ -96,12 +96,13 @@ def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, path_paramete
     """Document the errors of a route by status: those of its path, parameters and body first, of its policy last."""
     parameters = handler.parsed_fn_signature.parameters
     takes = {name for name, field in parameters.items() if not isinstance(field.kwarg_definition, DependencyKwarg)}
-    before = ["REQUEST_INVALID"] if takes - {"request"} or path_parameters else []
+    is_read = "GET" in handler.http_methods
+    before = ["REQUEST_INVALID"] if takes - {"request"} or path_parameters or not is_read else []
     before += [_NOT_FOUND[name] for name in path_parameters if name in _NOT_FOUND]
     before += ["UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE"] if "data" in takes else []
     after = [] if rule.is_open else ["UNAUTHENTICATED", "FORBIDDEN"]
     after += ["RATE_LIMITED", "REQUESTS_FULL"] if rule.is_counted else []
-    if "GET" not in handler.http_methods:
+    if not is_read:
         after += ["REQUEST_TIMEOUT", "DATABASE_FILE_LOST", "DATABASE_UNAVAILABLE"]
     after += [] if rule.is_open else ["DATABASE_STOPPED"]
     by_status: dict[int, list[str]] = {}

@@ -74,6 +74,22 @@ async def test_nothing_is_carried_out_with_an_unknown_parameter(api: ApiClient) 
     assert (await api.get(f"/api/sessions/{session['sessionId']}")).status_code == 200
 
 
+async def test_nothing_is_carried_out_with_a_body_that_a_route_does_not_have(api: ApiClient) -> None:
+    session = await api.create_session("diary")
+    path = f"/api/sessions/{session['sessionId']}"
+    for route in ("/api/operations/compact", "/api/operations/retention", f"{path}/clear", f"{path}/pause"):
+        assert await detail_of(api, "POST", route, {"dryRun": True}) == (
+            "dryRun: there is no such field; this request has no body",
+            "dryRun",
+            "there is no such field; this request has no body",
+        )
+    assert (await detail_of(api, "DELETE", path, {"dryRun": True}))[1] == "dryRun"
+    assert (await api.post(f"{path}/pause", json=["dryRun"])).status_code == 400
+    assert (await api.read(path))["status"] == "active"
+    assert (await api.post(f"{path}/pause", json={})).status_code == 200
+    assert (await api.post(f"{path}/resume", json=None)).status_code == 200
+
+
 async def test_pages_ignore_parameters_that_they_do_not_know(api: ApiClient) -> None:
     assert (await api.get("/health?utm_source=mail")).status_code == 200
 
@@ -83,3 +99,10 @@ async def test_half_of_a_surrogate_pair_is_named(api: ApiClient) -> None:
     answer = await api.post("/api/sessions", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400
     assert "half of a surrogate pair" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("body", [b'{"userId": NaN}', b'{"userId": -Infinity}', b'\xef\xbb\xbf{"userId": "ana"}'])
+async def test_a_body_that_is_almost_json_has_the_byte_named(api: ApiClient, body: bytes) -> None:
+    answer = await api.post("/api/sessions", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert "invalid character (byte " in answer.json()["error"]["message"]
