@@ -69,7 +69,7 @@ class Catalog:
     async def save(self, tenant: str, new: NewScript, mode: Mode) -> SavedScript:
         """Store a script, and publish it unless it is a draft. Raises ApiError if it cannot be run."""
         source = Source(new.yaml_content, file="", side_files=new.files)
-        reading = await asyncio.to_thread(read_script, source, mode)
+        reading = await self.with_own_id(tenant, await asyncio.to_thread(read_script, source, mode))
         if reading.script is None:
             raise unusable(reading.errors)
         async with self._saving:
@@ -89,7 +89,8 @@ class Catalog:
         """Store every script of a folder; return the reading of one that cannot be run."""
         outcomes: list[SavedScript | Reading] = []
         files: dict[str, str] = {}
-        for reading in await asyncio.to_thread(lambda: list(read_folder(folder))):
+        for read in await asyncio.to_thread(lambda: list(read_folder(folder))):
+            reading = await self.with_own_id(tenant, read)
             script = reading.script
             if script is None:
                 outcomes.append(reading)
@@ -99,6 +100,16 @@ class Catalog:
                 files[script.id] = reading.source.file
                 outcomes.append(await self.publish(tenant, reading, script))
         return outcomes
+
+    async def with_own_id(self, tenant: str, reading: Reading) -> Reading:
+        """Return a reading with an error if the script's id is the uuid of another script, by which that is found."""
+        if (script := reading.script) is None:
+            return reading
+        versions = await self._store.scripts.versions(tenant, script.id)
+        other = next((row.script_id for row in versions if row.script_id != script.id), None)
+        if other is None:
+            return reading
+        return refused(reading, "ID_INVALID", f"the id {script.id} is the uuid of the script {other}")
 
     async def publish(self, tenant: str, reading: Reading, script: Script) -> SavedScript:
         """Store and publish a script that was read from a file.
@@ -332,8 +343,12 @@ def _not_published(latest: ScriptRow) -> ApiError:
 
 def second(reading: Reading, script_id: str, first: str) -> Reading:
     """Return a reading with an error for an id of another file: both files would replace each other at every start."""
-    message = f"the script {script_id} is in {first} already"
-    problem = Problem("DUPLICATE_ID", message, "error", 1, 1, reading.source.file, fix="Give one of them another id.")
+    return refused(reading, "DUPLICATE_ID", f"the script {script_id} is in {first} already")
+
+
+def refused(reading: Reading, code: str, message: str) -> Reading:
+    """Return a reading with an error for an id that another script has."""
+    problem = Problem(code, message, "error", 1, 1, reading.source.file, fix="Give one of them another id.")
     return Reading(reading.source, None, (problem,))
 
 

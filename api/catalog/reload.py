@@ -106,7 +106,7 @@ class Reloader:
                 log.warning("script not published", file=str(self._relative(path)), problem=str(error))
 
     async def _publish(self, path: Path) -> None:
-        reading = await asyncio.to_thread(read_path, self._relative(path))
+        reading = await self._catalog.with_own_id(TENANT, await asyncio.to_thread(read_path, self._relative(path)))
         if reading.errors and reading.source.text and not is_script(reading.source):
             if self._scripts.pop(path, None) is not None:
                 log.warning("not a script any more", file=str(self._relative(path)), note="it stays published")

@@ -66,6 +66,22 @@ LISTED = {
 PROBLEM = {"code", "severity", "message", "fix", "file", "line", "column", "path"}
 
 
+async def test_a_script_cannot_have_the_uuid_of_another_as_id(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        uuid = (await api.publish_script(HELLO))["scriptId"]
+        text = HELLO.replace("script: hello", f"script: {uuid}")
+        for path, publish in [("/api/scripts", True), ("/api/scripts", False), ("/api/scripts/import", True)]:
+            refused = await api.post(path, json={"yamlContent": text, "publish": publish})
+            assert (refused.status_code, refused.json()["error"]["details"][0]["code"]) == (422, "ID_INVALID")
+            assert "the uuid of the script hello" in refused.json()["error"]["message"]
+        assert (await api.read(f"/api/scripts/{uuid}"))["version"] == 1
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    (folder / "other.yaml").write_text(text, "utf-8")
+    async with app(tmp_path, scripts=folder) as api:
+        assert (await api.read(f"/api/scripts/{uuid}"))["scriptKey"] == "hello"
+
+
 async def test_a_published_script_answers_with_its_text_and_structure(api: ApiClient) -> None:
     answer = await api.post("/api/scripts", json={"yamlContent": HELLO, "author": "Ana", "description": "Greets."})
     assert answer.status_code == 201
