@@ -108,8 +108,8 @@ class ColumnView(View, frozen=True, kw_only=True):
     """Displayed text of a choice, if it differs."""
     placeholder: str | UnsetType = UNSET
     pattern: str | UnsetType = UNSET
-    min: int | float | str | UnsetType = UNSET
-    max: int | float | str | UnsetType = UNSET
+    min: float | str | UnsetType = UNSET
+    max: float | str | UnsetType = UNSET
 
 
 class FieldView(ColumnView, frozen=True, kw_only=True):

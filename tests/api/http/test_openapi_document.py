@@ -44,6 +44,21 @@ async def test_the_document_is_valid(document: Any) -> None:
     assert errors == []
 
 
+def alternatives(schema: Any) -> Iterator[list[Any]]:
+    """Return every `oneOf` of a document."""
+    parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    if isinstance(schema, dict) and "oneOf" in schema:
+        yield schema["oneOf"]
+    for part in parts:
+        yield from alternatives(part)
+
+
+async def test_a_number_is_only_one_of_several_alternatives(document: Any) -> None:
+    found = [{each.get("type") for each in several} for several in alternatives(document)]
+    assert len(found) > 100
+    assert [types for types in found if {"integer", "number"} <= types] == []
+
+
 async def test_no_name_is_given_twice(document: Any) -> None:
     titles = Counter(schema.get("title") for schema in document["components"]["schemas"].values())
     ids = Counter(operation["operationId"] for _, _, operation in operations(document))
