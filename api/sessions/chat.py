@@ -26,6 +26,7 @@ from api.sessions.session_cache import (
     Failure,
     SessionCache,
     SessionLocks,
+    key_exists,
     require_not_redacted,
 )
 from api.sessions.streams import Streams
@@ -294,8 +295,7 @@ class Chat:
                 self._cache.evict(session)
                 raise self._conflict(cached) from error
             if isinstance(error, KeyTaken):
-                context = {"key": session.key, "sessionId": error.session_id}
-                raise ApiError("SESSION_KEY_EXISTS", "a session with this key exists", context=context) from error
+                raise key_exists(error) from error
             raise
         return deliveries
 

@@ -25,7 +25,7 @@ from runtime.engine.engine import Turn
 from runtime.state.events import HISTORY_MAX, Message
 from runtime.state.program import Program
 from runtime.state.state import ExecutionStatus, State, StateUnreadable, decode
-from store.interface.errors import StoreError
+from store.interface.errors import KeyTaken, StoreError
 from store.interface.rows import KEYED_TURNS, FailureRow, LoadedSession, SessionRow, TurnRow, is_uuid
 from store.interface.shared_database import SessionStamp
 from store.store import Store
@@ -201,6 +201,11 @@ def require_not_redacted(session: SessionRow) -> None:
         message = f"the session was redacted on {at[:10]} by a retention policy of the server"
         context = {"sessionId": session.session_id, "redactedAt": at}
         raise ApiError("SESSION_REDACTED", message, context=context)
+
+
+def key_exists(error: KeyTaken) -> ApiError:
+    """Return the error for a key that another session has, which is not named: it may belong to another user."""
+    return ApiError("SESSION_KEY_EXISTS", "a session with this key exists", context={"key": error.key})
 
 
 class _Load:

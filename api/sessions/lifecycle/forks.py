@@ -5,10 +5,10 @@ from msgspec import Struct
 
 from api.schemas.lifecycle import NewFork
 from api.sessions.chat import Chat
-from api.sessions.lifecycle.keys_and_metadata import apply_patch, key_exists
-from api.sessions.lifecycle.resolve_turn import resolve_turn
-from api.sessions.row_mapping import FORKED_FROM, Origin
-from api.sessions.session_cache import CachedSession, require_not_redacted
+from api.sessions.lifecycle.keys_and_metadata import apply_patch
+from api.sessions.lifecycle.resolve_turn import load_turn, resolve_turn
+from api.sessions.row_mapping import FORKED_FROM, Origin, messages_of, origin_of
+from api.sessions.session_cache import CachedSession, key_exists, require_not_redacted
 from api.sessions.turn_runner import Preconditions, TurnRunner, fingerprint_of, same_request
 from store.interface.errors import KeyTaken, RowRefused
 from store.interface.rows import ForkRow
@@ -73,10 +73,21 @@ class Forks:
         return await self._chat.session(tenant, row.session_id)
 
     async def _existing_fork(self, tenant: str, key: str, fingerprint: str | None) -> CachedSession | None:
-        """Return the fork that an earlier request with this key made, if any. Raises ApiError IDEMPOTENCY_MISMATCH."""
+        """Return the fork that an earlier request with this key made, as that answered it, if any.
+
+        Raises ApiError IDEMPOTENCY_MISMATCH.
+        """
         session = await self._store.sessions.by_creation_key(tenant, key)
         if session is None:
             return None
         require_not_redacted(session)
         same_request(await self._store.turns.get(tenant, session.session_id, 0), fingerprint)
-        return await self._chat.session(tenant, session.session_id)
+        cached = await self._chat.session(tenant, session.session_id)
+        origin = origin_of(session)
+        if origin is None or origin.turn == cached.state.turn:
+            return cached
+        row, state = await load_turn(self._store, cached, origin.turn)
+        program = await self._chat.program_at(cached, origin.turn)
+        fork = CachedSession(session, program, state, messages_of(row.messages))
+        fork.updated_at = row.finished_at
+        return fork

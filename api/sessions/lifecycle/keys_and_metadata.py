@@ -6,7 +6,7 @@ from api.errors import ApiError, invalid_field
 from api.schemas.lifecycle import KeyedSession, NewLabels
 from api.schemas.sessions import NewMessage
 from api.sessions.row_mapping import FORKED_FROM
-from api.sessions.session_cache import CachedSession, SessionLocks, require_not_redacted
+from api.sessions.session_cache import CachedSession, SessionLocks, key_exists, require_not_redacted
 from api.sessions.session_creation import SessionCreation
 from api.sessions.turn_runner import Preconditions, TurnRunner, values_of
 from store.interface.errors import KeyTaken, StoreBusy
@@ -106,9 +106,3 @@ def _merge(target: Any, patch: Any) -> Any:
         else:
             result[name] = _merge(result.get(name), value)
     return result
-
-
-def key_exists(error: KeyTaken) -> ApiError:
-    """Return the error for a key that another session has."""
-    context = {"key": error.key, "sessionId": error.session_id}
-    return ApiError("SESSION_KEY_EXISTS", "a session with this key exists", context=context)

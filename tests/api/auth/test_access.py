@@ -160,6 +160,21 @@ async def test_a_bound_key_talks_to_its_own_sessions(api: ApiClient) -> None:
     assert [row["userId"] for row in listed] == ["ana"]
 
 
+async def test_a_key_of_a_session_says_nothing_about_that_session(api: ApiClient) -> None:
+    kate = await api.create_session("visit", user="kate", key="k")
+    own = await api.create_session("visit", user="ana")
+    ana = bearer(await api.create_key("app", user="ana"))
+    path = f"/api/sessions/{own['sessionId']}"
+    for method, route, body in [
+        ("POST", "/api/sessions", {"userId": "ana", "scriptId": "visit", "key": "k"}),
+        ("PATCH", path, {"key": "k"}),
+        ("POST", f"{path}/fork", {"key": "k"}),
+    ]:
+        answer = await api.request(method, route, json=body, headers=ana)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "SESSION_KEY_EXISTS"), route
+        assert kate["sessionId"] not in answer.text
+
+
 async def test_a_bound_key_reaches_nothing_of_another_user(api: ApiClient) -> None:
     """Every route there is, with every role: another's session is as one that does not exist."""
     ben = await api.create_session("visit", user="ben")

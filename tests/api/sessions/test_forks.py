@@ -146,6 +146,18 @@ async def test_a_request_to_fork_makes_one_session(app: OpenApp, tmp_path: Path)
         assert len((await api.read("/api/sessions"))["data"]) == 2
 
 
+async def test_a_repeated_request_to_fork_has_the_answer_of_the_first(api: ApiClient) -> None:
+    headers = {"Idempotency-Key": "k"}
+    await api.publish_script(CHANCE)
+    session = await api.create_session("chance")
+    await api.send_texts(session, "a")
+    first = await fork(api, session, headers=headers)
+    await api.send_texts(first, "b", "c")
+    again = await fork(api, session, headers=headers)
+    assert {**again, "updatedAt": ""} == {**first, "updatedAt": ""}
+    assert (first["turn"], (await seen(api, first))["turn"]) == (1, 3)
+
+
 @pytest.mark.parametrize("turn", [1, 2])
 async def test_a_fork_runs_the_version_of_its_turn(api: ApiClient, turn: int) -> None:
     await api.publish_script(CHANCE)
