@@ -144,8 +144,7 @@ def condition(idempotency_key: IdempotencyKey = None, if_match: IfMatch = None, 
         if not idempotency_key.strip():
             raise ApiError("REQUEST_INVALID", "Idempotency-Key is empty")
         check_header("Idempotency-Key", idempotency_key)
-    expected_turn = _number_of(if_match, 'a session, such as "3"')
-    return Preconditions(idempotency_key, expected_turn, "busy=queue" in (prefer or "").replace(" ", ""))
+    return Preconditions(idempotency_key, turn_of(if_match), "busy=queue" in (prefer or "").replace(" ", ""))
 
 
 TurnPreconditions: TypeAlias = NamedDependency[Preconditions]
@@ -168,6 +167,11 @@ def seconds_to_wait(prefer: str | None) -> int:
         if name.lower() == "wait" and value.isascii() and value.isdigit():
             return int(value.lstrip("0")[:9] or "0")  # 9 digits exceed all bounds
     return 0
+
+
+def turn_of(if_match: str | None) -> int | None:
+    """Return the turn of a session in an `If-Match` header. Raises ApiError."""
+    return _number_of(if_match, 'a session, such as "3"')
 
 
 def revision_of(if_match: str | None) -> int | None:

@@ -52,13 +52,17 @@ class Deletion:
         self._spending = runner.spending
         self._memory_system = runner.memory_system
 
-    async def delete(self, tenant: str, session_id: str) -> None:
-        """Delete a session after its running turn. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY."""
-        if not is_uuid(session_id) or not await self._chat.run_shielded(self._delete(tenant, session_id)):
+    async def delete(self, tenant: str, session_id: str, expected_turn: int | None) -> None:
+        """Delete a session after its running turn. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY, TURN_CONFLICT."""
+        if not is_uuid(session_id) or not await self._chat.run_shielded(
+            self._delete(tenant, session_id, expected_turn)
+        ):
             raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
 
-    async def _delete(self, tenant: str, session_id: str) -> bool:
+    async def _delete(self, tenant: str, session_id: str, expected_turn: int | None) -> bool:
         async with self._chat.exclusive_id(tenant, session_id):
+            if expected_turn is not None:  # else a session whose state cannot be read can be deleted too
+                self._chat.require_turn(await self._chat.session(tenant, session_id), expected_turn)
             try:
                 user_id = await self._owner(tenant, session_id)
                 if user_id is None:

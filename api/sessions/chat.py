@@ -167,8 +167,7 @@ class Chat:
             async with self.exclusive(tenant, session_id, queue=queue) as cached:
                 if key is not None and (known := await self._recorded(cached, key, pending)) is not None:
                     return known
-                if condition.expected_turn not in {None, cached.state.turn}:
-                    raise self._conflict(cached)
+                self.require_turn(cached, condition.expected_turn)
                 try:
                     return await take(cached, pending)
                 except ApiError as error:
@@ -315,6 +314,11 @@ class Chat:
         place = msgspec.to_builtins(position(cached.program, cached.state, failed.place))
         return ApiError(code, str(failed), context={**context_of(cached), "position": place}, lasting=lasting)
 
+    def require_turn(self, cached: CachedSession, expected_turn: int | None) -> None:
+        """Raise ApiError TURN_CONFLICT if a session is at another turn than a request expects, if it expects one."""
+        if expected_turn not in {None, cached.state.turn}:
+            raise self._conflict(cached)
+
     def _conflict(self, cached: CachedSession) -> ApiError:
         turn = cached.state.turn
         return ApiError("TURN_CONFLICT", f"the session is at turn {turn}", context={**context_of(cached), "turn": turn})
@@ -322,14 +326,17 @@ class Chat:
     # -- move -------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def exclusive(self, tenant: str, session_id: str, *, queue: bool = True) -> AsyncIterator[CachedSession]:
+    async def exclusive(
+        self, tenant: str, session_id: str, *, queue: bool = True, expected_turn: int | None = None
+    ) -> AsyncIterator[CachedSession]:
         """Load a session and hold its lock; without `queue` fail if it is busy.
 
-        Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY, SESSION_REDACTED.
+        Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY, SESSION_REDACTED, TURN_CONFLICT.
         """
         async with self._locks.hold((tenant, session_id), queue=queue):
             cached = await self._cache.load(tenant, session_id)
             require_not_redacted(cached.session)
+            self.require_turn(cached, expected_turn)
             try:
                 yield cached
             except StoreError:

@@ -59,7 +59,9 @@ class SessionMigrator:
         self._clock = runner.clock
         self._tried: LRUCache[str, Program] = LRUCache(TRIED_MAX)
 
-    async def migrate(self, tenant: str, session_id: str, request: NewVersion) -> MigrationOutcome:
+    async def migrate(
+        self, tenant: str, session_id: str, request: NewVersion, expected_turn: int | None
+    ) -> MigrationOutcome:
         """Migrate a session or, with `dry_run`, preview it. A session that cannot migrate does not change; the verdict
         says why.
 
@@ -67,10 +69,12 @@ class SessionMigrator:
         """
         if request.yaml_content is not None and not request.dry_run:
             raise ApiError("REQUEST_INVALID", "`yamlContent` is for a dry run; import the script, then name it")
-        return await self._chat.run_shielded(self._migrate(tenant, session_id, request))
+        return await self._chat.run_shielded(self._migrate(tenant, session_id, request, expected_turn))
 
-    async def _migrate(self, tenant: str, session_id: str, request: NewVersion) -> MigrationOutcome:
-        async with self._chat.exclusive(tenant, session_id) as cached:
+    async def _migrate(
+        self, tenant: str, session_id: str, request: NewVersion, expected_turn: int | None
+    ) -> MigrationOutcome:
+        async with self._chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
             target = await self._target(tenant, cached, request)
             place = place_of(cached.state)
             if target.digest == cached.session.digest and target.version in {None, cached.session.script_version}:
@@ -90,12 +94,12 @@ class SessionMigrator:
     def _stays(self, cached: CachedSession, planned: Plan, target: MigrationTarget) -> MigrationOutcome:
         return _outcome(cached, planned, target, place_of(cached.state), cached.program, cached.state)
 
-    async def undo(self, tenant: str, session_id: str) -> MigrationOutcome:
+    async def undo(self, tenant: str, session_id: str, expected_turn: int | None) -> MigrationOutcome:
         """Undo the last migration of a session if no turn followed it. Raises ApiError."""
-        return await self._chat.run_shielded(self._undo(tenant, session_id))
+        return await self._chat.run_shielded(self._undo(tenant, session_id, expected_turn))
 
-    async def _undo(self, tenant: str, session_id: str) -> MigrationOutcome:
-        async with self._chat.exclusive(tenant, session_id) as cached:
+    async def _undo(self, tenant: str, session_id: str, expected_turn: int | None) -> MigrationOutcome:
+        async with self._chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
             moves = await self._store.sessions.migrations(tenant, session_id)
             last = moves[0] if moves else None
             if last is None or last.kind == "undo":

@@ -47,13 +47,13 @@ class SessionTimers:
         request = _FiringRequest(turn_input.timer_id)
         return await self._chat.submit_change(tenant, session_id, request, take, condition)
 
-    async def arm(self, tenant: str, session_id: str) -> tuple[TimerRow, ...]:
+    async def arm(self, tenant: str, session_id: str, expected_turn: int | None = None) -> tuple[TimerRow, ...]:
         """Store the timers of a session as its current state has them, and return them. Raises ApiError
-        SESSION_NOT_FOUND, SESSION_REDACTED.
+        SESSION_NOT_FOUND, SESSION_REDACTED, TURN_CONFLICT.
 
         Those of a fork or an import are not stored until then, or until the session's next turn.
         """
-        async with self._chat.exclusive(tenant, session_id) as cached:
+        async with self._chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
             rows = timer_rows(cached.session, cached.program, cached.state, self._settings.timezone)
             await self._store.timers.replace(tenant, session_id, rows, cached.state.turn)
         self._chat.timers_changed.set()

@@ -21,6 +21,7 @@ from api.http.request import (
     WithEvents,
     condition,
     location,
+    turn_of,
 )
 from api.schemas.base import Body
 from api.schemas.hand_overs import NewSpeech
@@ -166,19 +167,22 @@ async def fork_session(
     session_id: SessionId,
     request: ApiRequest,
     idempotency_key: IdempotencyKey = None,
+    if_match: IfMatch = None,
     data: JSONBody[NewFork | None] = None,
 ) -> Response[SessionWithMessages]:
     """Creates another session of the same user with the same past; the original does not change."""
-    services, preconditions = request.services, condition(idempotency_key)
+    services, preconditions = request.services, condition(idempotency_key, if_match)
     cached = await services.forks.fork(request.tenant, session_id, data or NewFork(), preconditions)
     headers = etag(cached.state.turn) | {"Location": f"/api/sessions/{cached.session.session_id}"}
     return Response(SessionWithMessages(**await started_fields(services.store, cached)), headers=headers)
 
 
 @patch("/sessions/{sessionId:str}", summary="Update the metadata or key of a session", response_headers=[ETAG])
-async def label_session(session_id: SessionId, data: JSONBody[NewLabels], request: ApiRequest) -> Response[SessionView]:
+async def label_session(
+    session_id: SessionId, data: JSONBody[NewLabels], request: ApiRequest, if_match: IfMatch = None
+) -> Response[SessionView]:
     """`metadata` is a merge patch (RFC 7396): null removes a name. Not a turn. A `key` can be set once."""
-    cached = await request.services.labels.label(request.tenant, session_id, data)
+    cached = await request.services.labels.label(request.tenant, session_id, data, turn_of(if_match))
     return Response(session_view(cached), headers=etag(cached.state.turn))
 
 
@@ -205,18 +209,20 @@ async def _apply(
 
 @post("/sessions/{sessionId:str}/migrate", status_code=200, summary="Migrate a session", response_headers=[ETAG])
 async def migrate_session(
-    session_id: SessionId, request: ApiRequest, data: JSONBody[NewVersion]
+    session_id: SessionId, request: ApiRequest, data: JSONBody[NewVersion], if_match: IfMatch = None
 ) -> Response[MigrationView]:
     """Maps the position by ids and the script's `migrations:`. A session that cannot migrate does not change: the
     verdict is `blocked`, and `why` says what is missing. `dryRun` or a second request changes nothing.
     """
-    return _answer(await request.services.migrator.migrate(request.tenant, session_id, data))
+    return _answer(await request.services.migrator.migrate(request.tenant, session_id, data, turn_of(if_match)))
 
 
 @post("/sessions/{sessionId:str}/migrate/undo", status_code=200, summary="Undo a migration", response_headers=[ETAG])
-async def undo_migration(session_id: SessionId, request: ApiRequest) -> Response[MigrationView]:
+async def undo_migration(
+    session_id: SessionId, request: ApiRequest, if_match: IfMatch = None
+) -> Response[MigrationView]:
     """Restores the version and state before, if no turn followed the migration."""
-    return _answer(await request.services.migrator.undo(request.tenant, session_id))
+    return _answer(await request.services.migrator.undo(request.tenant, session_id, turn_of(if_match)))
 
 
 def _answer(outcome: MigrationOutcome) -> Response[MigrationView]:

@@ -15,12 +15,14 @@ from api.http.request import (
     Cursor,
     Debug,
     IdempotencyKey,
+    IfMatch,
     Limit,
     SessionId,
     TurnPreconditions,
     WithEvents,
     condition,
     number_of,
+    turn_of,
     wants_stream,
 )
 from api.privacy.mask import hidden_of
@@ -214,8 +216,8 @@ def _turn_fields(chat: Chat, answer: TurnResult, *, events: bool, debug: bool) -
 
 
 @delete("/sessions/{sessionId:str}", summary="Delete a session")
-async def delete_session(session_id: SessionId, request: ApiRequest) -> None:
+async def delete_session(session_id: SessionId, request: ApiRequest, if_match: IfMatch = None) -> None:
     """Deletes all recorded data of the session after its running turn. Its keys can be used again. Global variables
     that it wrote belong to the user and remain.
     """
-    await request.services.deletion.delete(request.tenant, session_id)
+    await request.services.deletion.delete(request.tenant, session_id, turn_of(if_match))

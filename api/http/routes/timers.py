@@ -7,7 +7,17 @@ from litestar import Response, get, post
 from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
-from api.http.request import ApiRequest, Cursor, IdempotencyKey, IfMatch, Limit, SessionId, WithEvents, condition
+from api.http.request import (
+    ApiRequest,
+    Cursor,
+    IdempotencyKey,
+    IfMatch,
+    Limit,
+    SessionId,
+    WithEvents,
+    condition,
+    turn_of,
+)
 from api.schemas.lifecycle import SessionChange
 from api.schemas.timers import FiredTimer, TimerList, TimerView
 from api.sessions.views import ETAG, etag, event_views, message_view, snapshot
@@ -60,9 +70,9 @@ async def fire_timer(
 
 
 @post("/sessions/{sessionId:str}/timers/arm", status_code=200, summary="Arm the timers of a session")
-async def arm_timers(session_id: SessionId, request: ApiRequest) -> TimerList:
+async def arm_timers(session_id: SessionId, request: ApiRequest, if_match: IfMatch = None) -> TimerList:
     """Lets the timers of a session fire that are held or have failed, and those of a fork or an import. They are set
     again by the session's next turn as well.
     """
-    rows = await request.services.session_timers.arm(request.tenant, session_id)
+    rows = await request.services.session_timers.arm(request.tenant, session_id, turn_of(if_match))
     return TimerList(data=[TimerView.of(row) for row in rows], next_cursor=None)

@@ -45,6 +45,7 @@ class Forks:
         fingerprint = None if key is None else fingerprint_of(_ForkRequest(session_id, new))
         if key is not None and (known := await self._existing_fork(tenant, key, fingerprint)) is not None:
             return known
+        self._chat.require_turn(cached, condition.expected_turn)
         requested = await resolve_turn(self._store, cached, new)
         turn = cached.state.turn if requested is None else requested
         row = ForkRow(

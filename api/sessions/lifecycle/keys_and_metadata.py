@@ -56,14 +56,15 @@ class Labels:
             cached = await self._chat.session(tenant, cached.session.session_id)
         return cached, False
 
-    async def label(self, tenant: str, session_id: str, new: NewLabels) -> CachedSession:
+    async def label(self, tenant: str, session_id: str, new: NewLabels, expected_turn: int | None) -> CachedSession:
         """Merge metadata into a session's, and set its key if it has none. Raises ApiError."""
-        return await self._chat.run_shielded(self._label(tenant, session_id, new))
+        return await self._chat.run_shielded(self._label(tenant, session_id, new, expected_turn))
 
-    async def _label(self, tenant: str, session_id: str, new: NewLabels) -> CachedSession:
+    async def _label(self, tenant: str, session_id: str, new: NewLabels, expected_turn: int | None) -> CachedSession:
         if FORKED_FROM in new.metadata:
             raise invalid_field("metadata", f"`{FORKED_FROM}` is the origin of a fork and cannot change")
         async with self._changes.hold((tenant, session_id), queue=True):  # not the session's lock: turns continue
+            self._chat.require_turn(await self._chat.session(tenant, session_id), expected_turn)
             for _ in range(ATTEMPTS_MAX):
                 if await self._try_label(tenant, session_id, new):
                     return await self._chat.session(tenant, session_id)

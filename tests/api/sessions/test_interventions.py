@@ -346,3 +346,23 @@ async def test_a_turn_before_a_move_is_shown_as_its_version_had_it(api: ApiClien
     path = f"/api/sessions/{session['sessionId']}/snapshots"
     places = [(await api.read(f"{path}/{turn}"))["position"]["actionId"] for turn in range(3)]
     assert places == ["ask_name", "ask_age", "how_old"]
+
+
+async def test_no_request_changes_a_session_that_is_at_another_turn(api: ApiClient) -> None:
+    session = await begun(api, "Ana")
+    path = f"/api/sessions/{session['sessionId']}"
+    for method, route, body in [
+        ("POST", f"{path}/migrate", {"dryRun": True}),
+        ("POST", f"{path}/migrate/undo", None),
+        ("POST", f"{path}/fork", {}),
+        ("PATCH", path, {"metadata": {"a": 1}}),
+        ("POST", f"{path}/timers/arm", None),
+        ("DELETE", path, None),
+    ]:
+        content = {} if body is None else {"json": body}
+        answer = await api.request(method, route, headers={"If-Match": '"7"'}, **content)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (412, "TURN_CONFLICT"), route
+        if not route.endswith("undo"):
+            answer = await api.request(method, route, headers={"If-Match": '"1"'}, **content)
+            assert answer.is_success, answer.text
+    assert (await api.get(path)).status_code == 404
