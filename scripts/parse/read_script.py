@@ -15,7 +15,7 @@ from scripts.formats.detector_config import detector_file
 from scripts.formats.session import session_format
 from scripts.formats.session.session_format import RESPELL
 from scripts.formats.stage import stage_format
-from scripts.formats.stage.yaml_fixups import read_repaired
+from scripts.formats.stage.yaml_fixups import read_repaired, readable
 from scripts.model.action_ids import with_ids
 from scripts.model.diagnostics import Problem, Problems
 from scripts.model.script import Script
@@ -154,7 +154,7 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
     if tree is None:
         return None
     if isinstance(tree, MappingTree) and native.recognises(tree):
-        report_cut_texts(source.text, problems)
+        report_cut_texts(readable(source.text), problems)
         return native.read(tree, problems)
     if isinstance(tree, MappingTree) and session_format.recognises(tree):
         return session_format.read(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))

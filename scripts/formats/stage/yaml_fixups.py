@@ -1,6 +1,7 @@
 """Fix common YAML errors in files of the stage format, line by line, if the intention is unambiguous.
 
-Only a text that cannot be parsed is changed, and line numbers stay the same.
+Only a text that cannot be parsed is changed, and line numbers stay the same. A file with `cuebook:` at the top is in
+the native language, which has keys of the same names: its errors are reported where they are.
 """
 
 import re
@@ -13,6 +14,7 @@ from scripts.model.diagnostics import Problem, Problems
 from scripts.yaml.parser import FILE_CHARS_MAX, Mapping, Tree, read_tree
 
 _RECOGNISED = re.compile(r"^\ufeff?\s*(sessions|stages|skills|roles|rules|forms|global|globals)\s*[:：]", re.MULTILINE)
+_NATIVE = re.compile(r"^\ufeff?cuebook\s*[:：]", re.MULTILINE)
 _INDENT = re.compile(r"^[ ]*[\t\u00a0\u3000][ \t\u00a0\u3000]*")
 _BLOCK = re.compile(
     r"^(?P<indent> *)(?P<dashes>(?:- +)*)(?:[^\s#'\"][^:#]*:|-)?\s*[|>][-+\d]*(?P<glued>#.*)?(?:\s+#.*)?\s*$"
@@ -39,7 +41,7 @@ def read_repaired(text: str, problems: Problems, *, lenient: bool) -> Tree | Non
     """Parse a text, fixed if necessary and if `lenient` allows it; each fix is then a warning."""
     first = Problems(problems.file)
     tree = read_tree(text, first)
-    is_ours = lenient and len(text) <= FILE_CHARS_MAX and _RECOGNISED.search(text) is not None
+    is_ours = lenient and _is_ours(text)
     if is_ours and (tree is None or _SLIP.search(text) is not None):
         fixed, slips = _fixed(text)
         second = Problems(problems.file)
@@ -58,13 +60,18 @@ def read_repaired(text: str, problems: Problems, *, lenient: bool) -> Tree | Non
 
 def readable(text: str) -> str:
     """Return the text if it is YAML, otherwise the fixed text."""
-    if len(text) > FILE_CHARS_MAX or not _RECOGNISED.search(text):
+    if not _is_ours(text):
         return text
     is_yaml = read_tree(text, Problems()) is not None
     if is_yaml and _SLIP.search(text) is None:
         return text
     fixed = _fixed(text)[0]
     return text if is_yaml and read_tree(fixed, Problems()) is None else fixed
+
+
+def _is_ours(text: str) -> bool:
+    """Whether a text is probably in the stage format, and not too long to be fixed."""
+    return len(text) <= FILE_CHARS_MAX and bool(_RECOGNISED.search(text)) and not _NATIVE.search(text)
 
 
 def _says_the_same(problem: Problem, lines: list[str]) -> bool:

@@ -249,6 +249,26 @@ def test_a_slip_is_named_where_it_is_with_its_cure(slip) -> None:
     assert JARGON.search(f"{problem.message} {problem.fix}") is None
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- say: Open: Monday to Friday",
+        "- say: Note: this # is important",
+        "- ask：How?",
+        "-say: Hi.",
+        "- set: {x: {{ mood }}}",
+        "- {choose: a?, choices: [a: A [first], b: B]}",
+    ],
+)
+def test_slips_beside_keys_of_stages_are_errors_as_elsewhere(line) -> None:
+    stages_keys = "roles: [{role: r}]\nrules: [{rule: a, say: x}]\nforms: [{form: f, fields: []}]\n"
+    alone = read_script(Source(f"{NATIVE}  {line}\n")).errors
+    beside = read_script(Source(f"{NATIVE}  {line}\n{stages_keys}")).problems
+    assert alone
+    assert set(alone) <= set(beside)
+    assert "SYNTAX_ERROR" not in {problem.code for problem in beside if problem.severity == "warning"}
+
+
 def test_no_slip_of_one_character_is_answered_with_jargon() -> None:
     text = script(*SMALL.strip().splitlines())
     assert not [problem for problem in read_script(Source(text)).problems if problem.severity == "error"]
@@ -282,6 +302,12 @@ def test_comments_that_cut_off_no_text_are_not_reported(line) -> None:
     reading = read_script(Source(f"{NATIVE}{line}\n- say: Goodbye.\n"))
     assert reading.script is not None
     assert "COMMENT_CUTS_TEXT" not in {problem.code for problem in reading.problems}
+
+
+def test_comments_are_reported_in_an_older_file_that_is_fixed() -> None:
+    forms = "\\forms: [{form: f, fields: [{field: a, type: text}]}]"
+    problems = read_script(Source(script("- say: Open: Monday", "- say: Come to room #5.", forms))).problems
+    assert [problem.line for problem in problems if problem.code == "COMMENT_CUTS_TEXT"] == [8]
 
 
 @pytest.mark.parametrize("on", ["asks for the price, or for help", "price", "[price, help]", "{keywords: [price]}"])
