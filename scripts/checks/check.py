@@ -20,11 +20,12 @@ from scripts.checks.type_check import check_arithmetic, check_sense
 from scripts.checks.unused import check_names
 from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
+from scripts.expressions.expression_fixes import expression_fix, function_fix, template_fix, unclosed_fix
 from scripts.expressions.expressions import Compiled, compile_expression, compile_template, is_reserved
 from scripts.expressions.members import DETECTED
 from scripts.expressions.members import MemberFault as MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.expressions.suggestions import expression_fix, suggest, template_fix
+from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare
 from scripts.model.actions import (
     Action,
@@ -89,6 +90,13 @@ _WIDE_COMMA = regex.compile(r"\s*[，、]\s*")
 _SEVERAL_NAMES = regex.compile(r"[^\W\d]\w*(?:\s*[,，、]\s*[^\W\d]\w*)+")
 
 
+_VALUE_FIXES = {
+    "boolean": "Write true or false.",
+    "number": "Write a number in digits, such as 10, or change the type.",
+    "list": "Write a list in brackets, such as `[a, b]`, or change the type.",
+    "record": "Write a mapping in braces, such as `{name: Ana}`, or change the type.",
+}
+"""By type, the fix for a value of another type; the messages about other types name an example."""
 _NEEDS_ALL_PARTS = frozenset({"NO_ACTIONS", "EXPERIMENT_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"})
 """Problems that are not reported if a part of the script is invalid, because a list may be empty only for that."""
 
@@ -316,7 +324,7 @@ class _Checker:
             try:
                 coerce(value, declared, node.choices)
             except ValueRefused as refused:
-                self.add("DEFAULT_MISMATCH", str(refused), node.mark(key))
+                self.add("DEFAULT_MISMATCH", str(refused), node.mark(key), _VALUE_FIXES.get(declared, ""))
 
     def separated(self, words: Sequence[str], at: Location) -> None:
         """Report a list whose only item contains full-width commas, which do not separate items."""
@@ -671,20 +679,28 @@ class _Checker:
                 compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
             )
         except ExpressionInvalid as error:
-            unclosed = template_fix(source.source) if isinstance(source, Template) else ""
-            fix = unclosed or (expression_fix(source.source) if isinstance(source, Expression) else "")
+            unclosed = unclosed_fix(source.source) if isinstance(source, Template) else ""
+            find_fix = template_fix if isinstance(source, Template) else expression_fix
+            fix = unclosed or find_fix(source.source, str(error))
             message = "a part in braces is not closed" if unclosed else str(error)
             self.add(code, message, source.at.below(error.line - 1), fix)
             return
+        self.functions(compiled, source)
         if "recall" in compiled.names and "recall" not in self.at_hand:
             self.may_remember(where(source, "recall"))
-        for name in sorted(compiled.reads - set(self.at_hand)):
+        for name in sorted(compiled.reads - set(self.at_hand) - compiled.facts.called.keys()):
             self.flow.read(name, where(source, name), self.place)
         for fault in compiled.facts.faults:
             if self.is_given(fault.root):
                 self.member(fault, source)
         for function, place, line in compiled.facts.places:
             self.counted_place(function, place, source.at.below(line - 1))
+
+    def functions(self, compiled: Compiled, source: Template | Expression) -> None:
+        """Report calls of names that are no functions; no variable can be called."""
+        for name, line in compiled.facts.called.items():
+            at = source.at.below(line - 1)
+            self.add("MEMBER_UNKNOWN", f"there is no function `{name}`", at, function_fix(name), "warning")
 
     def counted_place(self, function: str, place: str, at: Location) -> None:
         """Check the place whose visits or minutes an expression reads."""

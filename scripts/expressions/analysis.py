@@ -6,7 +6,7 @@ its value is needed, and the *whole* if its value is the result of the expressio
 value.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 from typing import Literal as Typing
 
@@ -91,6 +91,7 @@ class ExpressionInfo(Struct, frozen=True):
     added: tuple[frozenset[str], ...] = ()  # the names of each sum, which may be numbers or texts
     subtracted: frozenset[str] = frozenset()  # the names whose difference it takes, which may be numbers or dates
     places: tuple[tuple[str, str, int], ...] = ()  # the functions of a place: name, place, line
+    called: Mapping[str, int] = {}  # the names that it calls although they are no functions, and their first line
 
 
 def analyse_expression(tree: nodes.Template, every: list[nodes.Node], *, is_text: bool) -> ExpressionInfo:
@@ -154,6 +155,7 @@ class _Reader:
         self._reads: dict[Read, None] = {}
         self._comparisons: list[Comparison] = []
         self._atoms: dict[str, Atom] = {}
+        self._unknown_functions: dict[str, int] = {}
         self._reads_any = False
 
     def facts(self, tree: nodes.Template, every: list[nodes.Node], **known: Any) -> ExpressionInfo:
@@ -170,6 +172,7 @@ class _Reader:
             added=tuple(_added(every)),
             subtracted=frozenset(_subtracted(every)) - BUILTINS,
             places=tuple(_places(every)),
+            called=self._unknown_functions,
             **known,
         )
 
@@ -243,6 +246,12 @@ class _Reader:
                     self._visit(node.expr2, self._where(around, node.test, False), role)
             case nodes.Filter() | nodes.Test():
                 self._called(node, around, "tested" if isinstance(node, nodes.Test) else role)
+            case nodes.Call(node=nodes.Name(name=name)) if name not in BUILTINS:
+                self._names.add(name)
+                self._unknown_functions.setdefault(name, node.lineno)
+                for part in children(node):
+                    if part is not node.node:
+                        self.use(part, around)
             case nodes.Getitem() if isinstance(node.node, nodes.Name) and node.node.name == "vars":
                 self._variable(node, around, role)
             case nodes.BinExpr() | nodes.UnaryExpr() | nodes.Getattr() | nodes.Getitem():

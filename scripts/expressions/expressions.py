@@ -1,5 +1,6 @@
 """Compile templates and expressions once, and evaluate them with values for names: Jinja2 in a sandbox."""
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
@@ -40,6 +41,7 @@ Spans: TypeAlias = tuple[tuple[int, int], ...]
 _Piece: TypeAlias = tuple[str, str]
 """A part of a text: its characters, or the name of the variable that it stands for."""
 
+_UNEXPECTED = re.compile(r"expected token '.*', got ('.*')", re.DOTALL)
 _WORDS = frozenset({"true", "false", "none", "True", "False", "None"})
 _WORDS |= {"and", "or", "not", "in", "is", "if", "else", "self", "loop"}
 
@@ -232,7 +234,7 @@ def _compile(source: str, *, is_text: bool) -> Compiled:
     except ExpressionInvalid:
         raise
     except TemplateError as error:
-        raise ExpressionInvalid(str(error).split("\n")[0], getattr(error, "lineno", 1) or 1) from error
+        raise ExpressionInvalid(_syntax_message(error), getattr(error, "lineno", 1) or 1) from error
     except (RecursionError, MemoryError, IndentationError) as error:
         raise ExpressionInvalid("nested too deeply") from error
     except SyntaxError as error:  # raised by Python for what Jinja accepts: nested blocks, a repeated argument
@@ -240,6 +242,13 @@ def _compile(source: str, *, is_text: bool) -> Compiled:
     except ValueError as error:  # a number of thousands of digits, or a constant that cannot be converted to text
         raise ExpressionInvalid(shorten(str(error), 200).strip("'\"")) from error
     return Compiled(source, facts, template, pieces, is_text=is_text)
+
+
+def _syntax_message(error: TemplateError) -> str:
+    """Return the message for the author about a syntax error, without the words of Jinja's parser."""
+    message = str(error).split("\n")[0].partition(" Jinja was looking")[0]
+    unexpected = _UNEXPECTED.fullmatch(message)
+    return message if unexpected is None else f"{unexpected[1]} is not possible here"
 
 
 def _pieces(tree: nodes.Template) -> tuple[_Piece, ...] | None:

@@ -1,0 +1,94 @@
+"""Fixes for common mistakes in expressions and templates that do not compile, and for calls of unknown functions."""
+
+import re
+
+from scripts.expressions.expressions import compile_expression
+from scripts.expressions.sandbox import SANDBOX, ExpressionInvalid
+from scripts.expressions.suggestions import suggest
+from scripts.expressions.time_values import FUNCTIONS
+
+_WIDE_SIGNS = "＜＞＝“”‘’（），；且或"
+_SWAPPED = re.compile(r"=([<>])(?!=)")
+_ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
+_UNKNOWN = re.compile(r"No (?P<kind>filter|test) named '(?P<name>\w+)'")
+_ELSE_IF = re.compile(r"{%[-+]?\s*(?:else\s*if|elsif)\b")
+_LOOP_WITHOUT_IN = re.compile(r"{%[-+]?\s*for\b(?!\s+[\w\s,]+\sin\s)")
+_PART = re.compile(r"{{[-+]?(?P<value>.*?)[-+]?}}|{%[-+]?\s*(?:el)?if\s(?P<condition>.*?)[-+]?%}", re.DOTALL)
+_WORDS = re.compile(r"[^\W\d]\w*(?:\s+\w+)+")
+_CALLABLE = (*sorted(FUNCTIONS), "history", "range", "recall")
+
+
+def expression_fix(source: str, message: str) -> str:
+    """Return the fix for a common mistake in an expression with this error, or an empty text."""
+    if "{{" in source:
+        return "Write the name alone; an expression has no {{ }}."
+    fix = _unknown_fix(message) or _sign_fix(source)
+    if not fix and re.fullmatch(r"[\w\s，。！？,.!?'’-]+", source):
+        return f"""Put the text in quotes of its own: "'{source.strip()}'"."""
+    return fix
+
+
+def unclosed_fix(source: str) -> str:
+    """Return the fix for a part of a template that is not closed, or an empty text."""
+    for word in ("if", "for"):
+        begun = len(re.findall(rf"{{%[-+]?\s*{word}\b", source))
+        if begun > len(re.findall(rf"{{%[-+]?\s*end{word}\b", source)):
+            return f"Close `{{% {word} … %}}` with `{{% end{word} %}}`."
+    if source.count("{%") > source.count("%}"):
+        return "Close {% with %}."
+    return "Close {{ with }}." if source.count("{{") > source.count("}}") else ""
+
+
+def template_fix(source: str, message: str) -> str:
+    """Return the fix for a common mistake in a template with this error, or an empty text."""
+    if (fix := _unknown_fix(message)) != "":
+        return fix
+    if _ELSE_IF.search(source):
+        return "Write {% elif … %}."
+    if _LOOP_WITHOUT_IN.search(source):
+        return "Write {% for … in … %}."
+    if "unknown tag" in message:
+        return "Use {% if … %}, {% elif … %}, {% else %} and {% endif %}, or {% for … in … %} and {% endfor %}."
+    for part in _PART.finditer(source):
+        written = (part["value"] or part["condition"] or "").strip()
+        if written and not _compiles(written):
+            is_name = part["value"] is not None and _WORDS.fullmatch(written)
+            return (
+                f"A name has no blanks: write {{{{ {'_'.join(written.split())} }}}}." if is_name else _sign_fix(written)
+            )
+    return ""
+
+
+def function_fix(name: str) -> str:
+    """Return the fix for a call of a function that does not exist."""
+    filters = [each for each in SANDBOX.filters if each.isidentifier()]
+    if name in filters:
+        return f"It is a filter: write `VALUE | {name}`."
+    fix = suggest(name, _CALLABLE, "") or suggest(name, filters, "")
+    return fix or f"The functions are {', '.join(f'`{each}`' for each in _CALLABLE)}; a variable has no parentheses."
+
+
+def _unknown_fix(message: str) -> str:
+    found = _UNKNOWN.search(message)
+    if found is None:
+        return ""
+    known = SANDBOX.filters if found["kind"] == "filter" else SANDBOX.tests
+    return suggest(found["name"], [name for name in known if name.isidentifier()])
+
+
+def _sign_fix(source: str) -> str:
+    if any(char in source for char in _WIDE_SIGNS):
+        return "Write plain operators and words: < > == ( ) , and or, and straight quotes."
+    if "&&" in source or "||" in source:
+        return "Write `and` instead of &&, and `or` instead of ||."
+    if (swapped := _SWAPPED.search(source)) is not None:
+        return f"Write {swapped[1]}= instead of {swapped[0]}."
+    return "Compare with ==." if _ASSIGNS.search(source) else ""
+
+
+def _compiles(expression: str) -> bool:
+    try:
+        compile_expression(expression)
+    except ExpressionInvalid:
+        return False
+    return True
