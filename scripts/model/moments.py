@@ -13,10 +13,10 @@ from scripts.expressions.time_values import parse_date
 from scripts.model.base import Expression, Node
 
 SECONDS_MAX = 10 * 366 * 86_400  # of a duration: ten years
-_SECONDS = {"second": 1, "minute": 60, "hour": 3_600}
+_SECONDS = {"second": 1, "s": 1, "minute": 60, "min": 60, "hour": 3_600, "h": 3_600}
 _DAYS = {"day": 1, "week": 7}
-_PART = re.compile(r"(?P<number>\d{1,9})\s*(?P<unit>second|minute|hour|day|week)s?")
-_DURATION = re.compile(r"(?:\d{1,9}\s?(?:second|minute|hour|day|week)s?\s?)+")
+_PART = re.compile(r"(?P<number>\d{1,9})\s*(?P<unit>second|minute|hour|day|week|s|min|h)")
+_DURATION = re.compile(r"(?:\d{1,9}\s?(?:(?:second|minute|hour|day|week)s?|s|min|h)\s?)+")
 _CLOCK = re.compile(r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)")
 
 Weekday: TypeAlias = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -88,7 +88,7 @@ class QuietHours(Node, frozen=True, kw_only=True):
 
 
 def parse_duration(text: str) -> Duration | None:
-    """Parse `3 days`, `90 minutes` or `1 day 12 hours`; None if it is no duration, is zero, or is above ten years."""
+    """Parse `3 days`, `90 min` or `1 day 12 hours`; None if it is no duration, is zero, or is above ten years."""
     plain = " ".join(text.split())
     if not _DURATION.fullmatch(plain):
         return None

@@ -19,14 +19,18 @@ Given: TypeAlias = Template | Expression
 
 TIMEOUT_S = 10.0
 TIMEOUT_S_MAX = 120.0
-_UNITS: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "min": 60.0}
+_UNITS: Mapping[str, float] = {"ms": 0.001, "s": 1.0, "min": 60.0, "second": 1.0, "minute": 60.0}
 
 Timeout: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=r"^\d{1,6}(\.\d{1,3})? ?(ms|s|min)$",
+        pattern=r"^\d{1,6}(\.\d{1,3})? ?(ms|s|min|seconds?|minutes?)$",
         description="A time with its unit: 500 ms, 10 s, 1 min.",
-        extra={"code": "CONSTRAINT_VIOLATION", "kind": "a time with its unit, such as 10 s"},
+        extra={
+            "code": "CONSTRAINT_VIOLATION",
+            "kind": "a time with its unit, such as 10 s",
+            "fix": "Write a number and its unit, such as `5 s` or `500 ms`.",
+        },
     ),
 ]
 
@@ -34,7 +38,7 @@ Timeout: TypeAlias = Annotated[
 def seconds_of(timeout: Timeout) -> float:
     """Return the seconds of a timeout as written."""
     unit = timeout.lstrip("0123456789. ")
-    return float(timeout.removesuffix(unit)) * _UNITS[unit]
+    return float(timeout.removesuffix(unit)) * _UNITS[unit if unit in _UNITS else unit.removesuffix("s")]
 
 
 class HttpRequest(Node, frozen=True, kw_only=True):

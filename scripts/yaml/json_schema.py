@@ -284,6 +284,6 @@ _AFTER_ROUNDS, _AFTER, _ONWARD, _FAILURE_EXIT = (
     _leading(*policy_words(kind)) for kind in (AfterRounds, After, Onward, FailureExit)
 )
 _INTO: Schema = {"anyOf": [_WORD, {"type": "object", "additionalProperties": _WORD}]}
-_DURATION: Schema = {"type": "string", "pattern": r"^\s*(\d{1,9}\s*(second|minute|hour|day|week)s?\s*)+$"}
+_DURATION: Schema = {"type": "string", "pattern": r"^\s*(\d{1,9}\s*((second|minute|hour|day|week)s?|s|min|h)\s*)+$"}
 _CLOCK: Schema = {"type": "string", "pattern": r"^\s*([01]?\d|2[0-3]):[0-5]\d\s*$"}
 _LOOP: Schema = {"type": "string", "pattern": r"^\s*\S[\s\S]*\s+as\s+\S+\s*$"}
