@@ -11,6 +11,7 @@ from scripts.model.actions import Recall, Remember
 from scripts.model.base import Expression, Template, parts
 from scripts.model.experiments import ExperimentPlan
 from scripts.model.memory_plan import sources_in
+from scripts.model.moments import DateValue
 from scripts.model.script import FormField, Script, StringTable
 from scripts.model.tools import ToolDefinition
 
@@ -27,6 +28,9 @@ def reads_below(node: Any) -> Iterator[Template | Expression]:
         match node:
             case Template() | Expression():
                 yield node
+                continue
+            case DateValue(is_expression=True):
+                yield node.expression
                 continue
             case Remember(metadata=values) | Recall(filters=values):
                 yield from sources_in(dict(values), node.at)
@@ -52,6 +56,8 @@ def _names(node: Any) -> Iterator[str]:
     match node:
         case Template() | Expression():
             yield from _reads(node)
+        case DateValue(is_expression=True):
+            yield from _reads(node.expression)
         case Struct():
             for field in node.__struct_fields__:
                 part = getattr(node, field)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from scripts.model.variable_names import names_in
 from tests.support.script_readers import ReadScript
 
 HEAD = """
@@ -182,3 +183,18 @@ def test_outputs_of_a_call_for_each_record_are_its_fields(read: ReadScript) -> N
     once = RATED.replace("foreach: all as complaint, input: {name: complaint.name}, ", "input: {name: '1'}, ")
     reported = [each.message for each in read(once).problems if each.code == "VARIABLE_NEVER_READ"]
     assert reported == ["nothing reads `force` before its scope ends"]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        '- wait: {until: =next, at: "9:00"}',
+        "- {ask: How are you?, into: mood, expire: {until: =next}}",
+        "- {ask: How are you?, into: mood, remind: [{until: =next, say: Still there?}]}",
+    ],
+)
+def test_the_date_of_a_moment_reads_its_variables(read: ReadScript, action) -> None:
+    head = "cuebook: 1\nscript: talk\nlocale: en\ntimezone: Europe/Berlin\nactions:\n"
+    reading = read(f"{head}- set: {{next: =today + days(1)}}\n{action}\n")
+    assert reading.problems == ()
+    assert "next" in names_in(reading.script)

@@ -345,6 +345,11 @@ def test_comments_are_reported_in_an_older_file_that_is_fixed() -> None:
     assert [problem.line for problem in problems if problem.code == "COMMENT_CUTS_TEXT"] == [8]
 
 
+def test_a_number_sign_in_a_text_does_not_hide_an_error_in_the_yaml() -> None:
+    problems = read_script(Source(f"{NATIVE}- say: Note: this\n- say: Room #5\nforms: []\n")).problems
+    assert [(each.code, each.line) for each in problems if each.code == "SYNTAX_ERROR"] == [("SYNTAX_ERROR", 4)]
+
+
 @pytest.mark.parametrize("on", ["asks for the price, or for help", "price", "[price, help]", "{keywords: [price]}"])
 def test_descriptions_and_lists_of_keywords_are_not_confused(on) -> None:
     interrupt = f"interrupts: [{{interrupt: i, on: {on}, do: [{{say: Yes.}}]}}]"
