@@ -106,6 +106,7 @@ _INSIDE = {
     "actions": "Write actions in a topic, topics in a phase: phases: [{phase: a, topics: [{topic: b, actions: […]}]}].",
     "topics": "Write topics in a phase: phases: [{phase: a, topics: […]}].",
 }
+_COMMA = "A comma inside { } ends a value; put quotes around a text with a comma."
 _LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
 
 
@@ -376,6 +377,7 @@ class Reader:
         if self._language == "1" and (cut := _cut_expression(tree)) is not None:
             fix = "A comma ends a value in { }: put it in quotes, or write the mapping over several lines."
             return self._mismatch(cut, "a whole expression", fix)
+        self._cut_texts(tree)
         parts = {}
         for key, value in tree.pairs:
             with self.inside(f".{key.text}"):
@@ -472,10 +474,9 @@ class Reader:
             self._replaced(key, replaced[key.text])
             return
         empty = isinstance(value, Scalar) and value.plain and not value.text
-        comma = "A comma inside { } ends a value; put quotes around a text with a comma."
         fix = _character_fix(key.text) or self._elsewhere(key.text, fields)
         if empty and not fix and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
-            fix = comma
+            fix = _COMMA
         if " " in key.text.strip() and not fix:
             fix = "If this line continues the text above, put the whole text in quotes; else correct or remove the key."
         fix = fix or suggest(key.text, allowed)
@@ -509,11 +510,25 @@ class Reader:
     # -- particular types ---------------------------------------------------------------------------------------
 
     def _value(self, tree: Tree) -> Any:
+        self._cut_texts_below(tree)
         try:
             return bounded(plain_value(tree))
         except ValueRefused as refused:
             self.add("CONSTRAINT_VIOLATION", str(refused), tree.at)
             return _FAILED
+
+    def _cut_texts_below(self, tree: Tree) -> None:
+        if isinstance(tree, Mapping):
+            self._cut_texts(tree)
+        for part in _parts(tree):
+            self._cut_texts_below(part)
+
+    def _cut_texts(self, tree: Mapping) -> None:
+        """Report keys in { } without a colon after a text without quotes: they are probably the rest of the text."""
+        for (_, before), (key, value) in itertools.pairwise(tree.pairs) if self._language == "1" else ():
+            is_text = isinstance(before, Scalar) and before.plain and isinstance(before.value, str)
+            if is_text and key.plain and _is_empty(value) and value.at == _end(key):
+                self.add("UNKNOWN_KEY", f"`{key.text}` has no value", key.at, _COMMA, severity="warning")
 
     def _template(self, tree: Tree) -> Any:
         if isinstance(tree, Scalar) and tree.value is not None:
@@ -738,6 +753,20 @@ def _cut_expression(tree: Mapping) -> Tree | None:
         if isinstance(value, Scalar) and value.plain and value.text.startswith("=") and _is_empty(following):
             return value
     return None
+
+
+def _parts(tree: Tree) -> Iterator[Tree]:
+    match tree:
+        case Mapping():
+            yield from (value for _, value in tree.pairs)
+        case SequenceTree():
+            yield from tree.items
+        case Scalar():
+            pass
+
+
+def _end(word: Scalar) -> Location:
+    return msgspec.structs.replace(word.at, column=word.at.column + len(word.text))
 
 
 def _is_empty(tree: Tree) -> bool:
