@@ -1,6 +1,6 @@
 """The abstract state of the variables at one point of a script, and its join where paths meet."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import TypeAlias, TypeVar
 
@@ -49,6 +49,12 @@ class Sight:
     def declaration(self, name: str) -> Declaration | None:
         """Return the declaration that applies to a write of a name here."""
         return next((names[name] for _, names in self._layers if name in names), None)
+
+    @property
+    def declared(self) -> Iterator[Declaration]:
+        """Every visible declaration, innermost first."""
+        for _, names in self._layers:
+            yield from names.values()
 
     def mask(self, known: "AbstractState", name: str) -> int:
         """Return the possible states that a read of the name finds."""

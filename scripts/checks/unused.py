@@ -1,16 +1,18 @@
 """Check for names that hide others, and for variables that nothing reads."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from scripts.checks.abstract_state import Level
+from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, names_written
 from scripts.checks.effects import Each, Run, effect_of, facts_in
+from scripts.expressions.suggestions import SURE, likeness
 from scripts.model.actions import Action, Choose, Loop, arms, outputs_of, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script
 from scripts.model.variable_names import reads_below
-from scripts.model.variables import Declaration
+from scripts.model.variables import Declaration, Records
 
 
 def check_names(layout: ControlFlowGraph, problems: Problems) -> None:
@@ -97,6 +99,7 @@ def _unread(layout: ControlFlowGraph, read: set[str], problems: Problems) -> Non
             _note(each.var, each.mark("var"), read | answered, problems, phase.id)
     for node, body in layout.bodies():
         path = layout.path(node)
+        _misspelt_lists(body.actions, layout.sight(node), read, problems, path)
         known = read | set(_answered(body.actions))
         for each in body.declare:
             _note(each.var, each.mark("var"), known, problems, path)
@@ -110,6 +113,18 @@ def _unread(layout: ControlFlowGraph, read: set[str], problems: Problems) -> Non
                 ):
                     names_declared.add(name)
                     _note(name, at, known, problems, path)
+
+
+def _misspelt_lists(actions: tuple[Action, ...], sight: Sight, read: set[str], problems: Problems, path: str) -> None:
+    """Add a note for each list of records that nothing declares or reads and that resembles a declared list."""
+    lists = [each.var for each in sight.declared if each.kind in {None, "list"}]
+    for item in (item for action in walk(actions) for item in outputs_of(action)):
+        if not isinstance(item, Records) or item.tolist in read or sight.declaration(item.tolist) is not None:
+            continue
+        meant = max(lists, key=partial(likeness, item.tolist), default="")
+        if likeness(item.tolist, meant) >= SURE:
+            message, fix = f"nothing declares or reads `{item.tolist}`", f"Did you mean `{meant}`?"
+            problems.add("VARIABLE_NEVER_READ", message, item.mark("tolist"), path=path, fix=fix)
 
 
 def _answered(actions: tuple[Action, ...]) -> Iterator[str]:
