@@ -6,9 +6,10 @@ from scripts.checks.detector_checks import unable
 from scripts.expressions.time_values import zone_of
 from scripts.model.actions import Action, Expiry, Question, Reminder, Sleep, action_type
 from scripts.model.diagnostics import Fault
-from scripts.model.moments import Moment
+from scripts.model.moments import Duration, Moment
 from scripts.model.script import Phase, Script, Topic, all_actions
 
+_CLOCKS_CHANGE_S = 7_200  # at most, forwards or back
 _IS_CLOCK = "Write `timezone: Europe/Berlin` at the top of the script; it holds for sessions and users without a zone."
 
 
@@ -49,10 +50,15 @@ def moments_of(script: Script) -> Iterator[Moment]:
     for node in (*holders, *(topic for phase in script.phases for topic in phase.topics)):
         yield from _moments(node.remind, node.expire)
     for action in all_actions(script):
-        if isinstance(action, Sleep):
-            yield action.moment
-        elif isinstance(action, Question):
-            yield from _moments(action.remind, action.expire)
+        yield from action_moments(action)
+
+
+def action_moments(action: Action) -> Iterator[Moment]:
+    """Yield every moment of an action."""
+    if isinstance(action, Sleep):
+        yield action.moment
+    elif isinstance(action, Question):
+        yield from _moments(action.remind, action.expire)
 
 
 def _moments(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[Moment]:
@@ -70,11 +76,22 @@ def _timed(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[Fault]
         if each.text in seen:
             yield Fault("MOMENT_INVALID", f"two reminders at the same moment, {each.text}", each.at)
         seen.add(each.text)
+        if expire is not None and _is_later(each.after, expire.after):
+            message = "the question expires before the moment of this reminder"
+            yield Fault("ACTION_UNREACHABLE", message, each.mark("after"), "Write a shorter `after`.")
     if expire is not None:
         yield from _moment(expire)
         if expire.then.policy == "continue":
             message = "a question that expires cannot continue"
             yield Fault("ENUM_VALUE_INVALID", message, expire.then.at, "Write `skip`, `end` or `goto phase/topic`.")
+
+
+def _is_later(one: Duration | None, other: Duration | None) -> bool:
+    """Whether a duration is longer than another on all days, also if the clocks change."""
+    if one is None or other is None:
+        return False
+    days, seconds = one.days - other.days, one.seconds - other.seconds
+    return days * 86_400 + seconds > (_CLOCKS_CHANGE_S if days else 0)
 
 
 def _moment(moment: Moment) -> Iterator[Fault]:

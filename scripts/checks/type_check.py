@@ -9,6 +9,7 @@ from msgspec import Struct
 from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, Node, Spot
 from scripts.checks.effects import Each, Option, Read, Select, Write, effect_of, facts_in, sources_of
+from scripts.checks.time_checks import action_moments
 from scripts.expressions.analysis import Comparison
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.suggestions import suggest
@@ -39,6 +40,7 @@ from scripts.model.actions import (
 )
 from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
+from scripts.model.moments import Moment
 from scripts.model.own_actions import variables_of
 from scripts.model.script import Topic
 from scripts.model.variables import Assignment, Declaration, Output, Records
@@ -129,8 +131,10 @@ class _Sense:
         if isinstance(action, Add):
             for name, value in action.additions.items():
                 self._appended(name, value.at)
-        if isinstance(action, Call) and action.loop is not None:
-            self._loop(action.loop)
+        if isinstance(action, Call):
+            self._call(action)
+        for moment in action_moments(action):
+            self._date(moment)
         for output in outputs_of(action):
             if isinstance(output, Output):
                 self._output(output)
@@ -139,7 +143,10 @@ class _Sense:
         self._compared(facts_in(expression).comparisons, expression.at)
 
     def _assigned(self, name: str, value: Expression) -> None:
-        found, declared = facts_in(value).value, self._sight.declaration(name)
+        self._literal_fits(name, value, self._sight.declaration(name))
+
+    def _literal_fits(self, name: str, value: Expression, declared: Declaration | None) -> None:
+        found = facts_in(value).value
         if not isinstance(found, Unknown):
             self._fits(name, found, declared, value.at)
 
@@ -170,9 +177,27 @@ class _Sense:
         if nature is not None and nature.kind is not None and nature.kind != "list":
             self._add(f"a loop needs a list, but `{source}` is a {nature.kind}", loop.items.at)
 
+    def _call(self, action: Call) -> None:
+        if action.loop is not None:
+            self._loop(action.loop)
+        params = (each for skill in self._layout.script.skills if skill.id == action.skill for each in skill.params)
+        for each in params:
+            if each.var in action.input:
+                self._literal_fits(each.var, action.input[each.var], each)
+
+    def _date(self, moment: Moment) -> None:
+        """Check that the variable of `until` may be a date; for any other value the moment never comes."""
+        name = moment.until.expression.source if moment.until is not None else ""
+        nature = self._nature(name)
+        if nature is not None and nature.kind not in {None, "text", "choice", *DATES}:
+            fix = f"For today at that time, write `until: \"=today ~ 'T' ~ {name}\"`." if nature.kind == "time" else ""
+            self._add(f"`until` needs a date, but `{name}` is a {nature.kind}", moment.mark("until"), fix)
+
     def _output(self, output: Output) -> None:
         """Check an output against the variable that stores it."""
         declared = self._sight.declaration(output.get)
+        if output.kind is None and not isinstance(output.default, Expression):
+            self._fits(output.get, output.default, declared, output.mark("default"))
         wanted, actual = (declared.kind if declared is not None else None), output.kind
         if declared is None or wanted is None or actual is None:
             return
