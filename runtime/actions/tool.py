@@ -5,8 +5,9 @@ from runtime.state.tool_ports import ToolCallFailed, ToolFailure
 from runtime.turn.context import ActionFailed, TurnContext
 from runtime.turn.model_requests import count_visit
 from runtime.turn.tool_use import ToolUse, store_result, use_tool
+from scripts.expressions.members import FAILURE
 from scripts.expressions.values import Value
-from scripts.model.actions import FAILURE, ON_FAIL, CallTool, FailureExit, OnInterrupted
+from scripts.model.actions import ON_FAIL, CallTool, FailureExit, OnInterrupted
 from scripts.model.base import Template
 from scripts.model.tools import ToolDefinition, seconds_of
 

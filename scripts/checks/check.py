@@ -13,6 +13,7 @@ from scripts.checks.control_flow import ControlFlowGraph, Spot
 from scripts.checks.definite_assignment import check_assignment, where
 from scripts.checks.detector_checks import check_detector, unable
 from scripts.checks.effects import Body, Branch, Each, LoopBack, Read, Run, Select, Straight, Write, effect_of
+from scripts.checks.filter_checks import filter_faults
 from scripts.checks.personal_data import check_copies
 from scripts.checks.reachability import check_reachability
 from scripts.checks.time_checks import action_faults, default_faults, script_faults
@@ -20,13 +21,14 @@ from scripts.checks.type_check import check_arithmetic, check_sense
 from scripts.checks.unused import check_names
 from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
+from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.expression_fixes import expression_fix, function_fix, template_fix, unclosed_fix
 from scripts.expressions.expressions import Compiled, compile_expression, compile_template, is_reserved
-from scripts.expressions.members import DETECTED
+from scripts.expressions.members import DETECTED, FAILURE
 from scripts.expressions.members import MemberFault as MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare
+from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare, shorten
 from scripts.model.actions import (
     Action,
     AiAsk,
@@ -123,6 +125,7 @@ class _Checker:
         self.is_whole = not problems.fatal
         self.place = Place()
         self.at_hand: list[str] = []  # names that have a value besides the variables
+        self.is_in_tool = False  # an action calls a tool, and the source belongs to it or to its `on_fail`
         self.shown: set[str] = set()  # forms that actions show
         self.met: set[str] = set()  # experiments that actions use
         self.flow = VariableFlow(script)
@@ -355,12 +358,14 @@ class _Checker:
         self.word(action.milestone, action, "milestone")
         self.role(action.role, action.mark("role"))
         effect = effect_of(action)
+        is_in_tool, self.is_in_tool = self.is_in_tool, self.is_in_tool or isinstance(action, CallTool)
         for step in effect.steps:
             self.step(step)
         for leave in effect.leaves:
             if leave.target is not None:
                 self.target(leave.target, leave.at)
         self.body(effect.body)
+        self.is_in_tool = is_in_tool
         self.block(effect.failing)
         self.policies(action)
         self.outputs(action)
@@ -443,6 +448,25 @@ class _Checker:
         for each in action.choices:
             if isinstance(each, ListedChoices):
                 self.name(each.loop.name, each.loop.at)
+                self.listed_key(each)
+
+    def listed_key(self, listed: ListedChoices) -> None:
+        """Report a key that is the same for every item, so that only one choice is offered."""
+        name = listed.loop.name
+        try:
+            key = compile_expression(listed.key.source).facts.value
+            written = compile_expression(key).names if isinstance(key, str) else frozenset()
+        except ExpressionInvalid:
+            written = frozenset()
+        if isinstance(key, Unknown):
+            return
+        message = f"the key {shorten(key)} is the same for every item, so only one choice is offered"
+        fix = (
+            f"Write `key: ={key}`."
+            if name in written
+            else f"Write an expression with `{name}`, such as `key: ={name}`."
+        )
+        self.add("CHOICES_INVALID", message, listed.mark("key"), fix, "warning")
 
     def exits(self, action: Action) -> None:
         """Check that the model has one thing to judge, because it answers whether it is done only once."""
@@ -461,6 +485,8 @@ class _Checker:
         text = action.text if isinstance(action, Remember) else action.query
         if not text.source.strip():
             self.add("EMPTY_TEXT", "the text is empty", text.at)
+        if isinstance(action, Recall):
+            self.faults(filter_faults(action.filters, action.mark("filters")))
 
     def may_remember(self, at: Location) -> None:
         if self.script.memory.is_off:
@@ -712,11 +738,12 @@ class _Checker:
 
     def is_given(self, name: str) -> bool:
         """Whether a name refers to a built-in value here, not to a variable of the script."""
-        if name != DETECTED:
+        if name not in {DETECTED, FAILURE}:
             return name not in self.at_hand
         node = self.place.node
-        is_seen = isinstance(node, Detector) or (isinstance(node, Interrupt) and bool(node.on.detector))
-        return is_seen and self.at_hand.count(DETECTED) == 1
+        is_detecting = isinstance(node, Detector) or (isinstance(node, Interrupt) and bool(node.on.detector))
+        is_seen = is_detecting if name == DETECTED else self.is_in_tool
+        return is_seen and self.at_hand.count(name) == 1
 
     def member(self, fault: MemberFault, source: Template | Expression) -> None:
         severity: Severity | None = None if fault.is_fatal else "warning"

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from scripts.expressions.analysis import ExpressionInfo
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.expressions import compile_expression, compile_template
+from scripts.expressions.members import FAILURE
 from scripts.expressions.values import Value
 from scripts.model.actions import (
-    FAILURE,
     Action,
     Add,
     AfterRounds,

@@ -3,6 +3,7 @@
 `scripts.expressions.sandbox` resolves members with these tables.
 """
 
+import difflib
 from collections.abc import Mapping
 
 from jinja2 import nodes
@@ -68,6 +69,8 @@ _MEMORY = Kind(
 )
 LOOP = Kind(dict.fromkeys(LOOP_PARTS - {"first", "last"}, _NUMBER) | {"first": None, "last": None}, is_sayable=False)
 DETECTED = "detected"
+FAILURE = "failure"
+"""The name of a tool's failure in what its `on_fail` says and does."""
 KINDS: Mapping[str, Kind] = {
     "now": _MOMENT,
     "today": _DAY,
@@ -84,8 +87,9 @@ KINDS: Mapping[str, Kind] = {
         | {"measured": Kind(item=_RECORD)},
         is_record=True,
     ),
+    FAILURE: Kind({"kind": _TEXT, "message": _TEXT}, is_record=True),
 }
-"""The built-in names, and `detected`, which only the actions of a detector can read."""
+"""The built-in names, `detected`, which only the actions of a detector can read, and `failure` of a failed tool."""
 
 
 # -- invalid uses ----------------------------------------------------------------------------------------------------
@@ -243,8 +247,10 @@ class _Walker:
         if not is_called and (kind.is_open or (kind.is_record and is_guarded)):
             return None
         message = f"`{holder.spelled}` has no member `{name}`"
-        known = [f"{holder.spelled}.{(each and each.example) or key}" for key, each in kind.members.items()]
-        fix = suggest(f"{holder.spelled}.{name}", known) or f"Write `{holder.spelled}` alone."
+        known = {key: f"{holder.spelled}.{(each and each.example) or key}" for key, each in kind.members.items()}
+        close = difflib.get_close_matches(name, known, 1, 0.6)
+        fix = f"Did you mean `{known[close[0]]}`?" if close else suggest("", list(known.values()))
+        fix = fix or f"Write `{holder.spelled}` alone."
         self._add(holder.root, message, fix, node, is_fatal=is_called or not kind.is_record)
         return None
 

@@ -20,8 +20,6 @@ CHAT_ROUNDS_MAX = 100
 LOOP_TURNS_MAX = 1_000
 ON_FAIL = "on_fail"
 """The arm of the actions after a question without a valid answer, or a failed tool."""
-FAILURE = "failure"
-"""The name of a tool's failure in what its `on_fail` says and does."""
 
 
 class IfKnown(Node, frozen=True, kw_only=True):

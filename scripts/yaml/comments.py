@@ -49,11 +49,7 @@ def report_cut_texts(text: str, problems: Problems) -> None:
     if _TOUCHING.search(text) is None:  # as nearly always; else the text is parsed once more
         return
     lines = text.splitlines() if "\r" in text else text.split("\n")
-    try:
-        found = tuple(comments(text))
-    except yaml.YAMLError:  # already reported
-        return
-    for comment in found:
+    for comment in comments(text):
         before = lines[comment.line - 1][: comment.column - 2]
         touches = re.match(r"#[^\s#]", comment.text) and not before.endswith((" ", "\t"))
         if not comment.above and touches and before[-1] not in _NO_TEXT:

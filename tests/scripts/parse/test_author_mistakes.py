@@ -350,6 +350,43 @@ def test_a_number_sign_in_a_text_does_not_hide_an_error_in_the_yaml() -> None:
     assert [(each.code, each.line) for each in problems if each.code == "SYNTAX_ERROR"] == [("SYNTAX_ERROR", 4)]
 
 
+NOT_SLIPS = {
+    "keys of items": "- choose: Which?\n  into: a\n  choices: [{each: range(3) as n, key: =n, text: '{{ n }}'}]",
+    "a key in a text": "- choose: Which?\n  into: a\n  choices: [{each: range(3) as n, key: 'n{{ n }}', text: x}]",
+    "an empty value with a colon": "- set: {a: {b: one, c: , d: two}}",
+    "an empty value in a block": "- set:\n    a:\n      b: one\n      c:",
+    "an empty value after a quoted text": "- set: {a: {b: 'one', c}}",
+    "a filter of all kinds": """- recall: x
+  into: a
+  filters: {$or: [{source: user}, {metadata.a.b: {$gte: 2}}], $not: {groupId: {$in: [g]}}, content: =user.id}""",
+    "a default of the declared type": "- ask: When?\n  into: {var: start, default: '9:30'}",
+    "a default that is computed": "- ask: When?\n  into: {var: start, default: =now.isoformat()}",
+    "a date in a text": "- set: {a: '2026-01-31'}\n- wait: {until: =a}",
+    "a date of a declared type": "- wait: {until: =day}",
+    "a late reminder": "- ask: A?\n  into: a\n  remind: [{after: 1 day, say: x}]\n  expire: {after: 23 hours}",
+    "a list with another name": "- ask: A?\n  into: [{add_to: planned, fields: [x]}]",
+    "a parameter of its type": "- call: breathe\n  with: {minutes: '5', note: [a]}",
+    "a computed parameter": "- call: breathe\n  with: {minutes: =a, note: b}\n- set: {a: five}",
+}
+AROUND_THEM = """
+timezone: Europe/Berlin
+declare: [{var: start, type: time}, {var: day, type: date}, {var: things, type: list}, {var: a}]
+skills:
+  - skill: breathe
+    params: [{var: minutes, type: number}, {var: note}]
+    actions: [say: "{{ minutes }}{{ note }}"]
+"""
+
+
+@pytest.mark.parametrize("name", NOT_SLIPS)
+def test_what_resembles_a_slip_is_not_reported(name) -> None:
+    reading = read_script(Source(f"{NATIVE}{NOT_SLIPS[name]}\n- say: '{{{{ a }}}} {{{{ planned }}}}'{AROUND_THEM}"))
+    assert reading.script is not None
+    slips = {"CHOICES_INVALID", "UNKNOWN_KEY", "FILTER_INVALID", "TYPE_CLASH", "ACTION_UNREACHABLE"}
+    found = [each for each in reading.problems if each.code in slips or "resembles" in each.fix]
+    assert found == []
+
+
 @pytest.mark.parametrize("on", ["asks for the price, or for help", "price", "[price, help]", "{keywords: [price]}"])
 def test_descriptions_and_lists_of_keywords_are_not_confused(on) -> None:
     interrupt = f"interrupts: [{{interrupt: i, on: {on}, do: [{{say: Yes.}}]}}]"
