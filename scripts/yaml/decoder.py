@@ -34,6 +34,7 @@ from scripts.model.actions import (
     Onward,
     OwnAction,
     Policy,
+    Set,
     UserSay,
 )
 from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Reference, Template, Variable
@@ -417,6 +418,8 @@ class Reader:
             tree = self._respell[kind](tree)
         if kind is If:
             tree = nested(tree, self._mismatch)
+        if kind is Set and self._language == "1":
+            self._signs(tree.get("set"))
         values, marks, complete = self._members(tree, fields)
         for field in fields.values():
             if field.required and field.name not in values and field.older not in marks:
@@ -433,6 +436,14 @@ class Reader:
             self.missing("said", tree.at, "Add `said`, `when`, `understanding` or `no_questions`.")
             return _FAILED
         return kind(**values, **located)
+
+    def _signs(self, assignments: Tree | None) -> None:
+        """Report numbers with a plus sign, which were probably to be added to their variables."""
+        for key, value in assignments.pairs if isinstance(assignments, Mapping) else ():
+            if isinstance(value, Scalar) and value.text.startswith("+") and isinstance(value.value, int | float):
+                number = value.text.removeprefix("+")
+                message = f"`{value.text}` is the number {number}, and adds nothing to `{key.text}`"
+                self.add("SIGN_IGNORED", message, value.at, f"To add, write `={key.text} + {number}`.")
 
     def _fields(self, kind: type[Struct]) -> dict[str, _Field]:
         return _fields(kind, self._language)
