@@ -20,7 +20,7 @@ from runtime.actions.outputs import typed_as_declared, with_limits
 from runtime.answers.languages import ENGLISH, LANGUAGES, also_english, spoken
 from runtime.answers.languages.spelling import unaccented
 from runtime.answers.reply_values import AnswerRefused, checked, choices_of, read_labelled
-from runtime.state.events import HAND_OVER, Repaired
+from runtime.state.events import Repaired
 from runtime.state.program import PlaceLost
 from runtime.state.state import Cell, Wait
 from runtime.turn.context import TurnContext
@@ -28,7 +28,7 @@ from scripts.detectors.words import bare, folded
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, text_of
-from scripts.model.actions import Action, AiAsk, AiThink, Ask, Choose, Form, Set
+from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Choose, Form, Set
 from scripts.model.base import Expression
 from scripts.model.script import After, FormField, Repair, RepairKind, Scope
 from scripts.model.variables import Assignment, Output

@@ -179,10 +179,6 @@ class Detected(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="d
     note: str = ""
 
 
-HAND_OVER = "hand_over"
-"""The custom event that asks for a person."""
-
-
 class Emitted(Struct, frozen=True, tag_field="kind", tag="emitted"):
     """A custom event that the script sends to the application."""
 

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from functools import cached_property
 
-from runtime.state.events import HAND_OVER
 from runtime.state.state import DETECTORS, INTERRUPTS, State
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.type_check import counted_answers
 from scripts.detectors.estimate import Vocabulary
 from scripts.expressions.time_values import zone_of
-from scripts.model.actions import Action, AiAsk, AiThink, Ask, Chat, Emit, Question, Sleep, arms, walk
+from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Chat, Emit, Question, Sleep, arms, walk
 from scripts.model.base import sources_below
 from scripts.model.script import (
     FormDefinition,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from runtime.answers.languages import phrase
 from runtime.context.ports import View
 from runtime.context.selection import Contexts, newest, shown
-from runtime.state.events import HAND_OVER, HISTORY_MAX, Body, Emitted, Event, Message, Role, VariableChanged, Warned
+from runtime.state.events import HISTORY_MAX, Body, Emitted, Event, Message, Role, VariableChanged, Warned
 from runtime.state.limits import UNLIMITED, Limits
 from runtime.state.ports import Clock, Ids, Journal, MessageDelta, MessageReset, Meter, Model, OnDelta
 from runtime.state.program import Program
@@ -27,7 +27,7 @@ from scripts.expressions.expressions import Rendered, Spans, compile_expression,
 from scripts.expressions.members import SPEAKER_PARTS, Speaker
 from scripts.expressions.sandbox import MISSING, ExpressionFailed, said
 from scripts.expressions.values import Recollections, Value
-from scripts.model.actions import Action
+from scripts.model.actions import HAND_OVER, Action
 from scripts.model.base import Expression, Template
 from scripts.model.memory_plan import K_MAX
 from scripts.model.script import Role as SpeakerRole

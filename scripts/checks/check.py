@@ -27,9 +27,10 @@ from scripts.expressions.expressions import Compiled, compile_expression, compil
 from scripts.expressions.members import DETECTED, FAILURE
 from scripts.expressions.members import MemberFault as MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.expressions.suggestions import suggest
+from scripts.expressions.suggestions import SURE, likeness, suggest
 from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare, shorten
 from scripts.model.actions import (
+    HAND_OVER,
     Action,
     AiAsk,
     Call,
@@ -423,6 +424,7 @@ class _Checker:
                 self.faults(block_faults(action, self.script.experiments))
             case Emit():
                 self.word(action.signal.event, action.signal, "event")
+                self.event(action.signal)
             case End() if action.ending is not None:
                 self.word(action.ending.outcome, action.ending, "outcome")
             case Remember() | Recall():
@@ -440,6 +442,11 @@ class _Checker:
                     self.role(role, action.speakers.at)
             case _:
                 pass
+
+    def event(self, signal: Signal) -> None:
+        if signal.event != HAND_OVER and likeness(signal.event.casefold(), HAND_OVER) >= SURE:
+            message = f"`{signal.event}` only informs the application; `{HAND_OVER}` asks for a person"
+            self.add("HAND_OVER_MISSPELT", message, signal.mark("event"))
 
     def choices(self, action: Choose) -> None:
         keys = [choice.key.casefold() for choice in action.fixed]

@@ -318,6 +318,10 @@ class Call(Step, frozen=True, kw_only=True):
         return () if self.loop is not None else tuple(self.output)
 
 
+HAND_OVER = "hand_over"
+"""The event that asks for a person."""
+
+
 class Signal(Node, frozen=True, kw_only=True):
     """The event that `emit` sends to the application: its name and its data."""
 
