@@ -66,7 +66,7 @@ def _schema_faults(schema: JsonSchema, what: str, at: Location) -> Iterator[Faul
     try:
         check_schema(schema)
     except SchemaInvalid as invalid:
-        yield Fault("TOOL_INVALID", f"{what} is not a valid JSON Schema: {invalid}", at)
+        yield Fault("TOOL_INVALID", f"{what} is not a valid JSON Schema: {invalid}", at, invalid.fix)
 
 
 def _problem(schema: JsonSchema, value: object) -> str:

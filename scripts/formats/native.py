@@ -70,6 +70,25 @@ def _phase_of(key: Scalar, actions: Tree) -> tuple[Scalar, Tree]:
 
 def read(whole: Mapping, problems: Problems) -> Script | None:
     """Read the script, or None; `problems` collects what is wrong."""
+    found = Problems(problems.file)
+    script = _read(whole, found)
+    if found.fatal and whole.get(LANGUAGE_KEY) is None:
+        script, found = _in_first_release(whole, found) or (script, found)
+    problems.extend(found)
+    return script
+
+
+def _in_first_release(whole: Mapping, older: Problems) -> tuple[Script | None, Problems] | None:
+    """Read a file without `cuebook` as if it had it; None if it then has no fewer errors than the `older` ones."""
+    found = Problems(older.file)
+    fix = "Write `cuebook: 1` as the first line: this file has keys of that language."
+    found.add("REQUIRED_FIELD_MISSING", f"`{LANGUAGE_KEY}` is missing", whole.at, fix=fix)
+    language = (word(LANGUAGE_KEY, whole), word("1", whole))
+    script = _read(Mapping((language, *whole.pairs), whole.at), found)
+    return (script, found) if found.error_count < older.error_count else None
+
+
+def _read(whole: Mapping, problems: Problems) -> Script | None:
     tree, reader = reader_of(whole, problems)
     if tree is not whole:
         tree = _with_phases(_spelled(tree, ("actions", "phases"), problems))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
+from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, shorten
 
 if TYPE_CHECKING:
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
 
 PATTERN_S = 0.1  # the longest time to match one pattern
 SCHEMA_NODES_MAX = 1_000
+JSON_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 _FAULTY = frozenset({"$dynamicRef", "$recursiveRef"})
 
 
 class SchemaInvalid(ValueError):
-    """A schema that is not valid; the message says why."""
+    """A schema that is not valid; the message says why. `fix` may say how it becomes valid."""
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix
 
 
 def check_schema(schema: Mapping[str, Value]) -> None:
@@ -32,6 +38,9 @@ def check_schema(schema: Mapping[str, Value]) -> None:
     try:
         _validator_type().check_schema(dict(schema))
     except SchemaError as error:
+        if error.absolute_path and error.absolute_path[-1] == "type" and isinstance(error.instance, str):
+            fix = suggest(error.instance, JSON_TYPES)
+            raise SchemaInvalid(f"it has no type {shorten(error.instance)}", fix) from error
         raise SchemaInvalid(shorten(error.message, 200)) from error
     for pattern in _patterns(schema):
         try:

@@ -4,13 +4,27 @@ The fields of the model have the older keys; `KEYS` is the only list of those th
 """
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from types import NoneType
 from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
-from scripts.model.actions import AiAsk, AiSay, AiThink, Ask, Call, Chat, ChoiceItem, Choose, Form, Recall, Remember
+from scripts.model.actions import (
+    ACTION_TYPES,
+    AiAsk,
+    AiSay,
+    AiThink,
+    Ask,
+    Call,
+    Chat,
+    ChoiceItem,
+    Choose,
+    Form,
+    Recall,
+    Remember,
+)
 from scripts.model.base import Assigned, Expression, Template, written_key
 from scripts.model.older_keys import OlderExits, OlderSpeech
 from scripts.model.variables import Output, Records
@@ -71,6 +85,15 @@ def fields_in(language: Language, kind: type[Struct]) -> tuple[FieldInfo, ...]:
     older = [each for each in fields(OLDER_KEYS[kind]) if each.name not in {"at", "marks"}]
     replaced = OLDER_KEYS[kind]().fields
     return (*(each for each in own if each.name not in replaced), *older)
+
+
+@cache
+def action_keys() -> frozenset[str]:
+    """Return the keys of actions, in either language, that are not names of actions: `into`, `when` …"""
+    both: tuple[Language, ...] = ("older", "1")
+    kinds = ACTION_TYPES.values()
+    found = {key_in(language, kind, each) for language in both for kind in kinds for each in fields_in(language, kind)}
+    return frozenset(found - ACTION_TYPES.keys())
 
 
 def older_key(kind: type[Struct], field: FieldInfo) -> str:

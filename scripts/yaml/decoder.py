@@ -7,7 +7,7 @@ The types are the grammar: a Struct's fields are the keys, their annotations the
 import itertools
 import re
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from functools import cache, partial
@@ -35,15 +35,18 @@ from scripts.model.actions import (
     OwnAction,
     Policy,
     Set,
+    Sleep,
     UserSay,
 )
 from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Reference, Template, Variable
 from scripts.model.diagnostics import Problems, Severity
 from scripts.model.exits import Exit
+from scripts.model.json_schemas import JSON_TYPES
 from scripts.model.languages import (
     OLDER_KEYS,
     REPLACED,
     Language,
+    action_keys,
     computable,
     fields_in,
     key_in,
@@ -51,7 +54,7 @@ from scripts.model.languages import (
     takes_literals,
     takes_placeholders,
 )
-from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse_duration, parse_until
+from scripts.model.moments import Clock, DateValue, Duration, Moment, parse_clock, parse_duration, parse_until
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
 from scripts.model.variables import Output, OutputItem, Validation
@@ -108,6 +111,9 @@ _INSIDE = {
     "topics": "Write topics in a phase: phases: [{phase: a, topics: […]}].",
 }
 _COMMA = "A comma inside { } ends a value; put quotes around a text with a comma."
+_SHOWN_CHARS_MAX = 60  # of an example in a fix
+_ASSIGNMENT = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*=\s*(?P<value>[^=\s].*)")
+_LITERAL = re.compile(r"-?\d+(\.\d+)?|true|false|\"[^\"]*\"|'[^']*'")
 _LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
 
 
@@ -293,9 +299,7 @@ class Reader:
         if is_word and (kind := _shorthand(members)) is not None:
             return self._struct(tree, kind)
         if not isinstance(tree, Mapping):
-            fix = space_missing(tree.text) if isinstance(tree, Scalar) else ""
-            if isinstance(tree, Scalar) and tree.text in by_verb:
-                fix = f"Write a colon after it: `{tree.text}:`."
+            fix = _colon_fix(tree.text, by_verb) if isinstance(tree, Scalar) else ""
             return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
         verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
         known = self._fields(by_verb[verbs[0]]) if verbs else {}
@@ -335,7 +339,10 @@ class Reader:
         at = unknown[0].at if unknown else tree.at
         word = f"`{unknown[0].text}` is not an action" if unknown else "the item has no action"
         written = unknown[0].text if unknown else ""
-        fix = _character_fix(written) or _BRANCHES.get(written) or suggest(written, list(by_verb))
+        fix = _character_fix(written) or _BRANCHES.get(written, "") or suggest(written, list(by_verb), "")
+        if written in action_keys() and not fix:
+            fix = f"`{written}` is a key of an action: write it without a dash, below the key of its action."
+        fix = fix or suggest(written, list(by_verb))
         verb, _, rest = written.partition(" ")
         if verb in by_verb and rest:
             fix = f"Write the colon after `{verb}`: `{verb}: {rest}`."
@@ -365,16 +372,26 @@ class Reader:
         if self._language == "1" and item is OutputItem and not isinstance(tree, SequenceTree):
             tree = SequenceTree((tree,), tree.at)  # one result needs no list
         if not isinstance(tree, SequenceTree):
-            return self._mismatch(tree, "a list", _dash_fix(tree))
+            return self._mismatch(tree, "a list", _dash_fix(tree, self._name_key(tree, item)))
         parts = []
         for index, each in enumerate(tree.items):
             with self.inside(f"[{index}]"):
                 parts.append(self._any(each, item))
         return tuple(part for part in parts if part is not _FAILED)
 
+    def _name_key(self, tree: Tree, item: Any) -> str:
+        """Return the key of the name of a list's items, if the list is written as a mapping of names to items."""
+        if not (isinstance(item, type) and issubclass(item, Struct) and isinstance(tree, Mapping) and tree.pairs):
+            return ""
+        fields = self._fields(item)
+        required = [field for field in fields.values() if field.required]
+        is_named = bool(required) and required[0].annotation is str and tree.pairs[0][0].text not in fields
+        return required[0].key if is_named else ""
+
     def _mapping(self, tree: Tree, item: Any) -> Any:
         if not isinstance(tree, Mapping):
-            return self._mismatch(tree, "a mapping of names to values")
+            fix = self._mapping_fix(tree.text) if isinstance(tree, Scalar) else ""
+            return self._mismatch(tree, "a mapping of names to values", fix)
         if self._language == "1" and (cut := _cut_expression(tree)) is not None:
             fix = "A comma ends a value in { }: put it in quotes, or write the mapping over several lines."
             return self._mismatch(cut, "a whole expression", fix)
@@ -385,12 +402,22 @@ class Reader:
                 parts[key.text] = self._any(value, item)
         return {key: part for key, part in parts.items() if part is not _FAILED}
 
+    def _mapping_fix(self, text: str) -> str:
+        """Return the fix for a text that must be a mapping of names to values, or an empty text."""
+        if text in JSON_TYPES:
+            return f"Write `{{type: {text}}}`."
+        found = _ASSIGNMENT.fullmatch(text)
+        if found is None:
+            return ""
+        mark = "" if self._language == "older" or _LITERAL.fullmatch(found["value"]) else "="
+        return f"Write `{{{found['name']}: {mark}{found['value']}}}`."
+
     def _limits(self, tree: Tree, value: Any, metas: Sequence[Meta]) -> Any:
         for meta in metas:
             low, high = meta.ge, meta.le
             if meta.pattern is not None and isinstance(value, str) and not re.search(meta.pattern, value):
                 about = meta.extra or {}
-                self.add(about["code"], f"{shorten(value)} is not {about['kind']}", tree.at)
+                self.add(about["code"], f"{shorten(value)} is not {about['kind']}", tree.at, about.get("fix", ""))
                 return _FAILED
             if value is not None and ((low is not None and value < low) or (high is not None and value > high)):
                 self.add("CONSTRAINT_VIOLATION", f"{value} is not in the range {low}–{high}", tree.at)
@@ -411,8 +438,8 @@ class Reader:
         if not isinstance(tree, Mapping):
             required = [field.key for field in fields.values() if field.required]
             fix = ""
-            if len(required) == 1 and isinstance(tree, Scalar) and tree.text and not short:
-                fix = f"Write `{{{required[0]}: {shorten(tree.text)}}}`."
+            if isinstance(tree, Scalar) and tree.text and not short:
+                fix = _keys_fix(kind, required, tree.text)
             return self._mismatch(tree, f"a mapping with {_names(required)}", fix)
         if kind in self._respell:
             tree = self._respell[kind](tree)
@@ -501,6 +528,8 @@ class Reader:
             return _BRANCHES[key]
         if key in _INSIDE and "phases" in fields:
             return _INSIDE[key]
+        if self.path.endswith(".wait") and key in self._fields(Sleep):
+            return f"Write `{key}` beside `wait`, not in it."
         if key == "actions" and "topics" in fields:
             return "Write actions in a topic: topics: [{topic: b, actions: […]}]."
         if key != "get" and key in _fields(Output) and "outputs" in {field.name for field in fields.values()}:
@@ -789,15 +818,49 @@ def _character_fix(word: str) -> str:
     return _FULL_WIDTH if "：" in word else hidden_character(word)
 
 
-def _dash_fix(tree: Tree) -> str:
-    """Return the fix for a value that must be a list."""
+def _keys_fix(kind: type[Struct], required: Sequence[str], text: str) -> str:
+    """Return the fix for a text that must be a mapping, or an empty text."""
+    if issubclass(kind, Moment) and not required:
+        return f"Write e.g. `{{after: {text if parse_duration(text) else '3 days'}}}`."
+    parts = re.split(r"\s*[-–,]\s*", text)
+    if len(required) > 1:
+        parts = parts if len(parts) == len(required) else ["…"] * len(required)
+        shown = ", ".join(f"{key}: {part}" for key, part in zip(required, parts, strict=True))
+        return f"Write `{{{shown}}}`."
+    return f"Write `{{{required[0]}: {shorten(text)}}}`." if required else ""
+
+
+def _colon_fix(text: str, verbs: Collection[str]) -> str:
+    """Return the fix for a text that must be one of these keys and a value, or an empty text."""
+    verb, _, rest = text.partition(" ")
+    if verb in verbs:
+        return f"Write a colon after it: `{verb}: {rest}`." if rest else f"Write a colon after it: `{verb}:`."
+    return _FULL_WIDTH if text.partition("：")[0] in verbs else space_missing(text)
+
+
+def _dash_fix(tree: Tree, name_key: str) -> str:
+    """Return the fix for a value that must be a list; `name_key` is an item's key for its name, if it has names."""
     if isinstance(tree, Mapping) and tree.pairs:
         key, value = tree.pairs[0]
+        if key.text.startswith("-"):
+            return f"Write a space after the dash: `- {key.text[1:]}:`."
+        if name_key:
+            return _named_item_fix(name_key, key.text, value)
         shown = f" {shorten(value.text, 40).strip(_QUOTES)}" if isinstance(value, Scalar) and value.text else ""
         return f"Start each item with a dash: `- {key.text}:{shown}`."
     if isinstance(tree, Scalar) and tree.text[:1] in "【［":
         return "Write plain brackets [ and ]."
     return "Start each item with a dash."
+
+
+def _named_item_fix(name_key: str, name: str, value: Tree) -> str:
+    """Return the fix for a mapping of names instead of a list of items with the name as a key."""
+    pairs = value.pairs if isinstance(value, Mapping) else ()
+    keys = [f"{key.text}: {each.text}" for key, each in pairs if isinstance(each, Scalar) and each.plain]
+    shown = ", ".join([f"{name_key}: {name}", *keys])
+    if keys and len(keys) == len(pairs) and len(shown) <= _SHOWN_CHARS_MAX:
+        return f"Write a list: `- {{{shown}}}`."
+    return f"Write a list: `- {name_key}: {name}`, and its other keys below `{name_key}`."
 
 
 def _key(tree: Mapping, name: str) -> Scalar:

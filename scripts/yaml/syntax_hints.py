@@ -10,6 +10,9 @@ from collections.abc import Iterator
 import yaml
 from msgspec import Struct
 
+from scripts.model.actions import ACTION_TYPES
+from scripts.model.languages import action_keys
+
 _WIDE = {"：": ": ", "，": ", ", "【": "[", "】": "]", "｛": "{", "｝": "}", "“": '"', "”": '"', "\u3000": " "}
 _WIDE_COLON = re.compile(r"[\s\u3000-]*(?:[^\W]{1,40}：|\u3000)")
 _WIDE_MARK = re.compile(r"(?<=[\w\"'\]}])[：，]|[【】｛｝“”]")
@@ -19,12 +22,14 @@ _HIDDEN_WHERE_YAML_LOOKS = re.compile(rf" *(?:-[ ]*)?(?:[^\s:\"'{{\[]{{1,40}}:[ 
 _TAB = re.compile(r" *(?:-[ ]*)?(?P<char>\t)")
 _BULLET = re.compile(r"\s*(?P<char>[－—–‐−•·●○▪◦＊*+])[ \u3000]*[^\W\d]\w*\s*[:：]")
 _DASH_WITHOUT_SPACE = re.compile(r"\s*-(?P<rest>[^\W\d]\w*:(?:\s|$).*)")
+_NO_COLON = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[a-z_]+) +(?P<value>[^\s:#].*)")
 _COLON_WITHOUT_SPACE = re.compile(r"\s*(?:- +)?(?P<key>[^\W\d]\w*):(?P<value>[^\s/:].*)")
 _KEY = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[^\s:#\"'{}\[\],&*!|>%@`-][^:#\"'{}\[\]]{0,60}?) *:(?P<value>\s.*|$)")
 _DASH_BEHIND_KEY = re.compile(r"\s*(?:- +)*(?P<key>[^\W\d]\w*): +(?P<dash>-) (?P<text>.*)")
 _ONE_WORD = re.compile(r"[^\W\d]\w*")
 _BLOCK_TEXT = re.compile(r":\s+[|>][0-9+-]*\s*(?:#.*)?$")
 _FLOW_VALUE = re.compile(r"(?P<key>[^\W\d]\w*): (?P<value>[^\s\"'\[{][^,}\]]*?: [^,}\]]*)")
+_BEFORE_BRACKET = re.compile(r".*[{\[, ](?P<key>[^\W\d]\w*): +(?P<value>[^\s\"'][^\"':,]*)")
 _COMMENT_IN_FLOW = re.compile(r" (?P<sign>#)[^\n]*[}\]]")
 _OPENERS = {"{": "}", "[": "]"}
 _SPECIAL = "@`%*&!?|>"
@@ -77,7 +82,7 @@ class _Diagnosis:
     def hint(self) -> SyntaxHint:
         for look in (
             self._quote, self._character, self._flow, self._spaces, self._special, self._block_text, self._list_in_line,
-            self._colon, self._indentation, self._no_key,
+            self._no_colon, self._colon, self._indentation, self._no_key,
         ):  # fmt: skip
             found = look()
             if found is not None:
@@ -226,9 +231,19 @@ class _Diagnosis:
         if braces is not None:
             return _quotes(self._line, braces, "a text with {{ }} inside { } or [ ] needs quotes")
         colon = _FLOW_VALUE.search(written)
-        return (
-            None if colon is None else _quotes(self._line, colon, "a text with a colon inside { } or [ ] needs quotes")
-        )
+        if colon is not None:
+            return _quotes(self._line, colon, "a text with a colon inside { } or [ ] needs quotes")
+        return self._brackets(written)
+
+    def _brackets(self, written: str) -> SyntaxHint | None:
+        """Find a text with brackets, such as a pattern: the error is at the first bracket that is not its start."""
+        before = _BEFORE_BRACKET.fullmatch(written[: self._column - 1])
+        if before is None or written[self._column - 1 : self._column] not in _OPENERS:
+            return None
+        begin = before.start("value")
+        text = written[begin : _end_of_text(written, begin)].strip()
+        fix = f'Put quotes around it: {before["key"]}: "{_short(text)}".'
+        return SyntaxHint(self._line, begin + 1, "a text with brackets inside { } or [ ] needs quotes", fix)
 
     # -- lines --------------------------------------------------------------------------------------------------------
 
@@ -258,6 +273,21 @@ class _Diagnosis:
         key, text = found["key"], _short(found["text"].strip())
         fix = f'Write each item on a line of its own below `{key}:`, or put quotes around a text: {key}: "- {text}".'
         return SyntaxHint(self._line, found.start("dash") + 1, "a list cannot begin in the line of its key", fix)
+
+    def _no_colon(self) -> SyntaxHint | None:
+        """Find an action, or a key of one, without its colon: the next line seems to continue its text."""
+        is_continued = "mapping values are not allowed" in self._problem
+        if not is_continued and "expected ':'" not in self._problem:
+            return None
+        number, written = list(self._near())[-1] if is_continued else (self._line, self._at(self._line))
+        found = _NO_COLON.fullmatch(written)
+        if found is None or ": " in f"{written} " or found["key"] not in {*ACTION_TYPES, *action_keys()}:
+            return None
+        if is_continued and ("-" not in found["lead"] or self._at(self._line).lstrip().startswith("- ")):
+            return None  # a text that begins with such a word
+        key, value = found["key"], found["value"].strip()
+        fix = f"Write `{found['lead'].lstrip()}{key}: {value}`."
+        return SyntaxHint(number, found.end("key") + 1, f"a colon is missing after `{key}`", fix)
 
     def _colon(self) -> SyntaxHint | None:
         """Find a colon in an unquoted text."""
@@ -293,7 +323,14 @@ class _Diagnosis:
             return None
         levels = list(self._levels(self._line))
         name = written.strip().removeprefix("- ").partition(":")[0]
-        if not is_item and any(column == begin and dash for column, dash, _ in levels):
+        item = next((number for column, dash, number in levels if column == begin and dash), 0)
+        if not is_item and item:
+            action = self._at(item).strip().removeprefix("- ").partition(":")[0]
+            if name in action_keys() and action in ACTION_TYPES:
+                message = f"wrong indentation: `{name}` is in column {begin + 1}"
+                column = self._at(item).index(action) + 1
+                fix = f"Start `{name}` in column {column}, below `{action}` of line {item}."
+                return SyntaxHint(self._line, begin + 1, message, fix)
             message, fix = f"a dash is missing before `{name}`", f"Write `- {written.strip()}`."
             return SyntaxHint(self._line, begin + 1, message, fix)
         fitting = [level for level in levels if level[1] == is_item]
@@ -341,6 +378,16 @@ class _Diagnosis:
 
 def _indent(written: str) -> int:
     return len(written) - len(written.lstrip(" "))
+
+
+def _end_of_text(written: str, begin: int) -> int:
+    """Return the end of a text inside braces: a comma or closing bracket that is not within brackets of its own."""
+    depth = 0
+    for at in range(begin, len(written)):
+        if depth == 0 and written[at] in ",}]":
+            return at
+        depth += (written[at] in "{[") - (written[at] in "}]")
+    return len(written)
 
 
 def _wide(written: str) -> re.Match[str] | None:

@@ -190,12 +190,25 @@ def test_a_topic_with_settings_is_written_with_its_phase(setting: str) -> None:
     assert without_places(again.script) == without_places(whole.script)
 
 
-@pytest.mark.parametrize("text", [f"script: talk\n{ACTIONS}", f"cuebook: 1\nscript: talk\n{ACTIONS}phases: []\n"])
-def test_actions_beside_phases_or_in_an_older_file_are_an_error_with_the_cure(text: str) -> None:
-    found = read_script(Source(text))
+def test_actions_beside_phases_are_an_error_with_the_cure() -> None:
+    found = read_script(Source(f"cuebook: 1\nscript: talk\n{ACTIONS}phases: []\n"))
     assert found.script is None
     problem = next(each for each in found.errors if each.code == "UNKNOWN_KEY")
     assert "Write actions in a topic" in problem.fix
+
+
+def test_a_file_of_the_first_release_without_its_key_has_one_error() -> None:
+    found = read_script(Source(f"script: talk\n{ACTIONS}"))
+    assert found.script is None
+    assert [(each.line, each.fix[:18]) for each in found.errors] == [(1, "Write `cuebook: 1`")]
+
+
+def test_errors_of_an_older_file_are_those_of_its_language() -> None:
+    older = (
+        "phases: [{phase: p, topics: [{topic: t, actions: [{ask: Who?, output: [name], maxrounds: 2, then: x}]}]}]\n"
+    )
+    errors = read_script(Source(f"script: talk\n{older}")).errors
+    assert [each.message for each in errors] == ["unknown key `maxrounds`", "unknown key `then`"]
 
 
 @pytest.mark.parametrize(
