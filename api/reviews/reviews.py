@@ -21,6 +21,7 @@ from api.schemas.reviews import (
     ReviewView,
     SessionChoice,
 )
+from api.timestamps import utc_text
 from runtime.state.ports import Clock, Ids
 from store.interface.errors import RowRefused
 from store.interface.list_rows import SessionFilter
@@ -142,7 +143,7 @@ class Reviews:
         writer.writerow(COLUMNS)
         async for row in self._all_ratings(review, _only_rater(review, principal)):
             for question, answer in answers_of(row).items():
-                at = row.rated_at.isoformat()
+                at = utc_text(row.rated_at)
                 writer.writerow((row.session_id, row.turn, row.rater, question, answer, at))
         return output.getvalue()
 

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from api.schemas.base import Body, Id, ScriptText, View
 from api.schemas.sessions import MessageView, Position, WaitView
+from runtime.state.state import ExecutionStatus, Status
 
 
 class NewVersion(Body, frozen=True, kw_only=True):
@@ -35,6 +36,8 @@ class MigrationView(View, frozen=True, kw_only=True):
     new_place: str
     from_version: int
     version: int | None
+    status: Status
+    execution_status: ExecutionStatus
     turn: int
     position: Position
     wait: WaitView | None

@@ -99,6 +99,7 @@ def _table(struct: type[Struct], names: Iterable[str]) -> Iterator[str]:
     fields, meanings = {each.name: each for each in _fields(struct)}, field_texts(struct)
     yield "| setting | type | default | meaning |"
     yield "|---|---|---|---|"
+    flags = {each.name: each.opts[-1] for each in serve.params}
     for name in names:
         field, meaning = fields[name], meanings.get(name)
         if struct is Settings and meaning is None:  # the server's own endpoint has the keys of every other
@@ -107,7 +108,7 @@ def _table(struct: type[Struct], names: Iterable[str]) -> Iterator[str]:
             meaning = field_texts(ModelSettings)[of_model]
         if meaning is None:
             raise LookupError(f"{struct.__name__}.{name} has no docstring")
-        flag = f" (`--{name}`)" if struct is Settings and name in {each.name for each in serve.params} else ""
+        flag = f" (`{flags[name]}`)" if struct is Settings and name in flags else ""
         yield f"| `{name}`{flag} | {_type(field.type)} | {_default(field)} | {meaning} |"
 
 

@@ -233,6 +233,8 @@ def _answer(outcome: MigrationOutcome) -> Response[MigrationView]:
         why=list(outcome.why),
         moved=outcome.row is not None,
         from_version=outcome.session.script_version,
+        status=outcome.state.status,
+        execution_status=outcome.state.execution_status,
         turn=outcome.state.turn,
         position=position(outcome.program, outcome.state, None if waits else (*_topic(outcome.new_place), "")),
         wait=wait_view(outcome.state.wait) if waits else None,

@@ -29,8 +29,8 @@ from store.interface.webhook_rows import DeliveryRow, DeliveryStatus, DeliverySu
     response_headers=[location("The URL of the new webhook.")],
 )
 async def create_webhook(data: JSONBody[NewWebhook], request: ApiRequest) -> Response[WebhookWithSecret]:
-    """`events` are `turn`, `session.created`, `session.completed` and `emit:NAME`, with `*` for any characters. The
-    answer contains the secret that signs deliveries; it is not shown again.
+    """`events` are `turn`, `session.created`, `session.completed`, `message.proactive` and `emit:NAME`, with `*` for
+    any characters. The answer contains the secret that signs deliveries; it is not shown again.
     """
     webhook = await request.services.webhooks.create(request.tenant, data)
     headers = {"Location": f"/api/webhooks/{webhook.webhook_id}"}

@@ -132,6 +132,7 @@ async def test_agreement_and_export_are_of_all_ratings(raters: Raters, monkeypat
     rows = list(csv.DictReader(io.StringIO((await raters.ask("admin", "GET", "/export")).text)))
     assert len(rows) == 24
     assert {row["answer"] for row in rows if row["question"] == "remarks"} == {'He said "no", then left.'}
+    assert all(row["rated_at"].endswith("Z") for row in rows)
     assert [row["session_id"] for row in rows[:6]] == [raters.sessions[0]] * 6
 
 

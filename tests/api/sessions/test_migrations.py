@@ -52,6 +52,7 @@ async def test_a_dry_run_tells_and_changes_nothing(api: ApiClient) -> None:
     await api.publish_script(RENAMED)
     report = await move(api, session, dryRun=True)
     assert (report["verdict"], report["fromVersion"], report["version"]) == ("mapped", 1, 2)
+    assert (report["status"], report["executionStatus"]) == ("active", "waiting_input")
     assert (report["place"], report["newPlace"]) == ("main/who/ask_age", "main/who/how_old")
     assert await api.read(f"/api/sessions/{session['sessionId']}") == before
 
