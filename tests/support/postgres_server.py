@@ -22,6 +22,8 @@ from store.postgres.engine import PostgresEngine
 USER = "postgres"
 _SYSTEM = Path("/usr/lib/postgresql")
 _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+_ALWAYS = ("max_connections=300", "listen_addresses=", "dynamic_shared_memory_type=mmap")
+"""Shared memory is in the folder of the server: a killed server would leave other memory of the system behind."""
 _LOCAL = ("fsync=off", "wal_retrieve_retry_interval=100ms")
 """Options of a server whose commits survive its end, but not that of the machine."""
 
@@ -183,9 +185,7 @@ def running_server(bin_folder: Path, options: tuple[str, ...] = _FAST) -> Iterat
 
 
 def _start(bin_folder: Path, folder: Path, options: tuple[str, ...]) -> "subprocess.Popen[bytes]":
-    given: list[str] = [
-        part for option in (*options, "max_connections=300", "listen_addresses=") for part in ("-c", option)
-    ]
+    given: list[str] = [part for option in (*options, *_ALWAYS) for part in ("-c", option)]
     with (folder / "log").open("ab") as log:
         process: subprocess.Popen[bytes] = subprocess.Popen(
             [bin_folder / "postgres", "-D", folder / "data", "-k", folder, *given],
