@@ -4,9 +4,11 @@ import re
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeAlias
 
+import msgspec
 from litestar import Request
 from litestar.datastructures import ResponseHeader
 from litestar.di import NamedDependency
+from litestar.exceptions import ValidationException
 from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
@@ -111,6 +113,10 @@ Cursor: TypeAlias = Annotated[
 ]
 
 
+DECODERS_MAX = 2_000
+"""Decoders of bodies that are cached: those of all route tables of a process."""
+
+
 class ApiRequest(Request[Any, Any, Any]):
     """A request with the services that answer it."""
 
@@ -126,11 +132,30 @@ class ApiRequest(Request[Any, Any, Any]):
         """Return the sender of the request."""
         return principal_of(self)
 
+    async def json(self) -> Any:
+        """Return the body as the type that its route takes. Raises ValidationException.
+
+        Litestar would convert it as it converts parameters, which are texts, so that `"false"` and 0 were false too.
+        """
+        try:
+            return _decoder(self.route_handler.parsed_fn_signature.parameters["data"].annotation).decode(
+                await self.body()
+            )
+        except msgspec.ValidationError as error:
+            problem, _, place = str(error).partition(" - at ")
+            found = {"key": place.strip("`").removeprefix("$.") or "data", "message": problem, "source": "body"}
+            raise ValidationException("the body is not valid", extra=[found]) from error
+
     @property
     def tenant(self) -> str:
         """Return the tenant of the sender; every read and write is limited to it."""
         principal: Principal = self.scope["state"][CALLER]
         return principal.tenant
+
+
+@lru_cache(DECODERS_MAX)
+def _decoder(annotation: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(annotation)
 
 
 def location(description: str) -> ResponseHeader:

@@ -38,6 +38,15 @@ async def detail_of(api: ApiClient, method: str, path: str, body: Any = None) ->
         ),
         ("/api/sessions", {**BODY, "timezone": "Mars/X"}, "timezone", "there is no time zone 'Mars/X'"),
         ("/api/keys", {"name": "a", "roles": ["app", "boss"]}, "roles[1]", "'boss' is not one of "),
+        ("/api/sessions", {**BODY, "seed": "7"}, "seed", "Expected `int | null`, got `str`"),
+        (
+            "/api/scripts/import",
+            {"yamlContent": "script: a", "publish": "false"},
+            "publish",
+            "Expected `bool`, got `str`",
+        ),
+        ("/api/scripts/import", {"yamlContent": "script: a", "publish": 0}, "publish", "Expected `bool`, got `int`"),
+        ("/api/memory/search", {"userId": "ana", "text": "x", "k": "2"}, "k", "Expected `int`, got `str`"),
     ],
 )
 async def test_a_field_that_is_not_valid_is_named_with_what_is_possible(
