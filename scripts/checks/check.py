@@ -28,7 +28,7 @@ from scripts.expressions.members import DETECTED, FAILURE
 from scripts.expressions.members import MemberFault as MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import SURE, likeness, suggest
-from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare, shorten
+from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare, number_in, shorten
 from scripts.model.actions import (
     HAND_OVER,
     Action,
@@ -452,10 +452,22 @@ class _Checker:
         keys = [choice.key.casefold() for choice in action.fixed]
         if len(set(keys)) < len(keys) or not (action.choices or self.problems.fatal):
             self.add("CHOICES_INVALID", "`choices` contains a choice twice", action.mark("choices"))
+        self.numbers(action)
         for each in action.choices:
             if isinstance(each, ListedChoices):
                 self.name(each.loop.name, each.loop.at)
                 self.listed_key(each)
+
+    def numbers(self, action: Choose) -> None:
+        """Report choices whose values are numbers that a reply cannot name, because it would mean other positions."""
+        values = [number_in(str(each.value)) for each in action.fixed]
+        keys = {each.key for each in action.fixed}
+        for number, each in enumerate(action.fixed, 1):
+            if None not in values and number in values and number != values[number - 1] and str(number) not in keys:
+                message = f"the reply `{number}` chooses `{each.key}`, whose value is {shorten(each.value)}"
+                fix = "For replies in numbers, make the values the keys: `{key: 0, text: …, value: 0}`."
+                self.add("CHOICE_NUMBERS_DIFFER", message, action.mark("choices"), fix)
+                return
 
     def listed_key(self, listed: ListedChoices) -> None:
         """Report a key that is the same for every item, so that only one choice is offered."""
