@@ -57,6 +57,8 @@ def run(connection: socket.socket, fork_server: int) -> NoReturn:
         code = 0
     except ConnectionError:
         pass  # the server waits no longer
+    except Exception as error:  # noqa: BLE001 - outermost handler of this process
+        _print(error)
     finally:
         os._exit(code)  # skip all clean-up
 
@@ -90,9 +92,14 @@ def _run_job(job: Job) -> Done | Failed:
     except StoreError as error:
         return Failed(type(error).__name__, str(error))
     except Exception as error:  # noqa: BLE001 - outermost handler of this process
-        traceback.print_tb(error.__traceback__)
-        print(type(error).__qualname__, file=sys.stderr)  # without its message, which may contain text of users
+        _print(error)
         return Failed("", "")
+
+
+def _print(error: Exception) -> None:
+    """Print an error without its message, which may contain text of users."""
+    traceback.print_tb(error.__traceback__)
+    print(type(error).__qualname__, file=sys.stderr)
 
 
 def work(job: Job) -> Struct:

@@ -86,16 +86,19 @@ _CONDITIONS = {
 
 _HEADS = """SELECT session_id, turn, status, execution_status, outcome, active_at FROM session_heads
     WHERE tenant = $tenant"""
-_AS_OF = f"""{_HEADS} AND active_at <= $as_of::TIMESTAMPTZ
-    UNION ALL
-    SELECT h.session_id, t.turn, t.status, t.execution_status, h.outcome, greatest(t.finished_at, c.created_at)
+_UNCHANGED = f"{_HEADS} AND active_at <= $as_of::TIMESTAMPTZ"
+"""The heads of sessions without a turn since the time that a list describes."""
+_CHANGED = """
+    SELECT h.session_id, t.turn, t.status, t.execution_status, h.outcome,
+        greatest(t.finished_at, c.created_at) AS active_at
     FROM session_heads AS h JOIN session_starts AS c ON c.tenant = h.tenant AND c.session_id = h.session_id
     CROSS JOIN LATERAL (
         SELECT turn, status, execution_status, finished_at FROM turns
         WHERE tenant = h.tenant AND session_id = h.session_id AND finished_at <= $as_of::TIMESTAMPTZ
         ORDER BY turn DESC LIMIT 1
     ) AS t
-    WHERE h.tenant = $tenant AND h.active_at > $as_of::TIMESTAMPTZ AND c.created_at <= $as_of::TIMESTAMPTZ"""  # noqa: S608
+    WHERE h.tenant = $tenant AND h.active_at > $as_of::TIMESTAMPTZ AND c.created_at <= $as_of::TIMESTAMPTZ"""
+"""The earlier heads of sessions with a turn since then."""
 _MOVE = """LEFT JOIN LATERAL (
         SELECT script_uuid, script_id, script_version, digest FROM session_migrations
         WHERE tenant = s.tenant AND session_id = s.session_id ORDER BY turn DESC LIMIT 1
@@ -121,18 +124,25 @@ def _find(
         parameters |= {f"metadata_{number}": name, f"value_{number}": value}
     by = "latest.active_at" if order == "activity" else "s.created_at"
     if start.after_time is not None:
-        conditions.append(f"({by}, s.session_id) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
+        session = "latest.session_id" if order == "activity" else "s.session_id"
+        conditions.append(f"({by}, {session}) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
         parameters |= {"after_time": start.after_time, "after_id": str(start.after_id)}
     is_later = start.as_of is not None
     if is_later:
         parameters["as_of"] = as_of
     moved = _MOVE if which.script is not None or which.script_version is not None else ""
-    select = f"""
-        SELECT s.session_id, latest.turn, latest.active_at AS updated_at
-        FROM ({_AS_OF if is_later else _HEADS}) AS latest
-        JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
-        {"WHERE " if conditions else ""}{" AND ".join(conditions)}
-        ORDER BY {by} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
+
+    def of(heads: str) -> str:
+        return f"""
+            SELECT s.session_id, latest.turn, latest.active_at AS updated_at FROM ({heads}) AS latest
+            JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
+            {"WHERE " if conditions else ""}{" AND ".join(conditions)}
+            ORDER BY {by} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
+
+    select = of(_HEADS)
+    if is_later:  # each part has its own limit, so that the first one is read by its index
+        select = f"""SELECT * FROM (({of(_UNCHANGED)}) UNION ALL ({of(_CHANGED)})) AS both_parts
+            ORDER BY updated_at DESC, session_id DESC LIMIT $limit"""  # noqa: S608
     return connection.fetch(_Found, select, parameters, prepare=False)  # filters select few or nearly all sessions
 
 
