@@ -462,8 +462,10 @@ class _Checker:
         """Report choices whose values are numbers that a reply cannot name, because it would mean other positions."""
         values = [number_in(str(each.value)) for each in action.fixed]
         keys = {each.key for each in action.fixed}
-        for number, each in enumerate(action.fixed, 1):
-            if None not in values and number in values and number != values[number - 1] and str(number) not in keys:
+        if None in values:
+            return
+        for number, (each, value) in enumerate(zip(action.fixed, values, strict=True), 1):
+            if number in values and number != value and str(number) not in keys:
                 message = f"the reply `{number}` chooses `{each.key}`, whose value is {shorten(each.value)}"
                 fix = "For replies in numbers, make the values the keys: `{key: 0, text: …, value: 0}`."
                 self.add("CHOICE_NUMBERS_DIFFER", message, action.mark("choices"), fix)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from scripts.checks.abstract_state import Level, Sight
@@ -353,8 +352,9 @@ class CountedAnswer(Struct, frozen=True):
 
 def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
     """Add a problem for each answer that is or may be a text and is used as a number."""
-    for each in counted_answers(layout):
-        name, kind = each.output.get, _kind(layout, each)
+    uses = _Uses(layout)
+    for each in _counted(layout, uses):
+        name, kind = each.output.get, _kind(layout, each.spot, each.output)
         path = "/".join(each.spot).strip("/")
         if kind is None:
             message = (
@@ -365,12 +365,11 @@ def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
             message = f"`{name}` is a {kind}, and line {each.line} calculates with it"
             fix = "Write `type: number`, or calculate with another variable."
             problems.add("TYPE_CLASH", message, each.output.mark("get"), path=path, fix=fix)
-    _check_counted_choices(layout, problems)
+    _check_counted_choices(layout, uses, problems)
 
 
-def _check_counted_choices(layout: ControlFlowGraph, problems: Problems) -> None:
+def _check_counted_choices(layout: ControlFlowGraph, uses: "_Uses", problems: Problems) -> None:
     """Add a problem for each `choose` that may store a text in a variable with which something calculates."""
-    uses = _Uses(layout)
     for node, body in layout.bodies():
         for action in walk(body.actions):
             pick = effect_of(action).body
@@ -386,21 +385,23 @@ def _check_counted_choices(layout: ControlFlowGraph, problems: Problems) -> None
                 problems.add("TYPE_CLASH", message, pick.put.at, path=layout.path(node), fix=fix)
 
 
-def _kind(layout: ControlFlowGraph, counted: CountedAnswer) -> str | None:
-    declared = layout.sight(_node(layout, counted.spot)).declaration(counted.output.get)
-    return counted.output.kind or (declared.kind if declared is not None else None)
+def _kind(layout: ControlFlowGraph, spot: Spot, output: Output) -> str | None:
+    declared = layout.sight(_node(layout, spot)).declaration(output.get)
+    return output.kind or (declared.kind if declared is not None else None)
 
 
 def counted_answers(layout: ControlFlowGraph) -> Iterator[CountedAnswer]:
     """Return the answers that are not certainly numbers and that some visible expression calculates with."""
-    uses = _Uses(layout)
+    return _counted(layout, _Uses(layout))
+
+
+def _counted(layout: ControlFlowGraph, uses: "_Uses") -> Iterator[CountedAnswer]:
     for node, body in layout.bodies():
         for output in _typed_answers(body.actions):
-            counted = CountedAnswer(layout.spot(node), output, 0)
-            kind = _kind(layout, counted)
+            kind = _kind(layout, layout.spot(node), output)
             line = uses.line(cell_of(layout, node, output.get), is_date=kind in DATES)
             if line is not None and kind in {None, *_TEXTS}:
-                yield msgspec.structs.replace(counted, line=line)
+                yield CountedAnswer(layout.spot(node), output, line)
 
 
 class _Uses:
