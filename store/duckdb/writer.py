@@ -13,6 +13,7 @@ import structlog
 from store.duckdb.committer import TurnCommitter
 from store.duckdb.connection import DuckDBConnection, with_cursor
 from store.duckdb.database import Database
+from store.duckdb.database_file import MERGES_AT_CLOSE
 from store.duckdb.insert import roll_back
 from store.duckdb.variable_cache import UserVariableCache
 from store.duckdb.variables import MERGE_TURNS, merge_writes, unmerged_turns
@@ -307,6 +308,7 @@ class Writer(WritingThread[_Job]):
     def _checkpoint(self) -> None:
         try:
             self._database.require_file()  # a checkpoint deletes the log by its name, even another database's
+            self._connection.cursor.execute(f"SET GLOBAL max_vacuum_tasks = {MERGES_AT_CLOSE}")
             self._connection.cursor.execute("CHECKPOINT cuebook")
         except (StoreUnavailable, duckdb.Error) as error:  # the log stays, and is read at the next open
             self._failure = describe_error(error)

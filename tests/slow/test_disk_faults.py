@@ -107,10 +107,10 @@ async def test_a_full_disk_during_a_checkpoint_loses_nothing(serve: Serve, fault
     async with server.client() as api:
         session = await api.create_session("diary")
         entries: list[str] = []
-        faults.fill_disk("/cuebook.duckdb")  # a checkpoint happens when the log has 4 MB
+        faults.fill_disk("/cuebook.duckdb")  # a checkpoint happens when the log has 8 MB
         refused = None
         async with asyncio.timeout(120):
-            while refused is None and len(entries) < 1_000:
+            while refused is None and len(entries) < 2_000:
                 answer = await say(api, session, entry := f"{len(entries)} " + "x" * 18_000, str(len(entries)))
                 if answer.is_success:
                     entries.append(entry)

@@ -1,0 +1,44 @@
+"""A checkpoint writes the rows since the last one and leaves the others; small row groups are merged at the end."""
+
+from functools import partial
+from pathlib import Path
+
+from store.duckdb.connection import DuckDBConnection
+from store.open_store import open_store
+from store.store import Store
+from tests.support.duckdb_engine import engine_of
+
+CHECKPOINTS = 12
+_SEGMENTS = "SELECT row_group_id, block_id, block_offset FROM pragma_storage_info('numbers') WHERE persistent"
+
+
+def _insert(connection: DuckDBConnection, number: int) -> None:
+    connection.cursor.execute("CREATE TABLE IF NOT EXISTS numbers (number INTEGER, words VARCHAR)")
+    connection.cursor.execute("INSERT INTO numbers SELECT ?, md5(n::VARCHAR) FROM range(500) r(n)", [number])
+
+
+async def segments(store: Store) -> set[tuple[int, int, int]]:
+    """Return the row group and the place in the file of everything of the table that is in the file."""
+    return set(await engine_of(store).read(lambda connection: connection.rows(_SEGMENTS)))
+
+
+async def test_small_row_groups_are_merged_when_the_database_is_closed(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    written: set[tuple[int, int, int]] = set()
+    for number in range(CHECKPOINTS):
+        await engine_of(store).write(partial(_insert, number=number))
+        engine_of(store).database.cursor().execute("CHECKPOINT cuebook")
+        now = await segments(store)
+        assert written < now  # nothing is written a second time
+        written = now
+    await engine_of(store).write(partial(_insert, number=CHECKPOINTS))
+    await store.close()
+
+    store = open_store(tmp_path)
+    groups = {group for group, _, _ in await segments(store)}
+    assert len(groups) < CHECKPOINTS / 2
+    rows = await engine_of(store).read(
+        lambda connection: connection.rows("SELECT number, count(*) FROM numbers GROUP BY ALL ORDER BY ALL")
+    )
+    assert rows == [(number, 500) for number in range(CHECKPOINTS + 1)]
+    await store.close()
