@@ -100,6 +100,7 @@ _VALUE_FIXES = {
     "record": "Write a mapping in braces, such as `{name: Ana}`, or change the type.",
 }
 """By type, the fix for a value of another type; the messages about other types name an example."""
+_COUNT_FIX = "Count in a variable: `set: {n: 0}` before the loop, `set: {n: =n + 1}` in it, and then {{ n }}."
 _NEEDS_ALL_PARTS = frozenset({"NO_ACTIONS", "EXPERIMENT_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"})
 """Problems that are not reported if a part of the script is invalid, because a list may be empty only for that."""
 
@@ -732,11 +733,17 @@ class _Checker:
             message = "a part in braces is not closed" if unclosed else str(error)
             self.add(code, message, source.at.below(error.line - 1), fix)
             return
+        for message, line in compiled.facts.unavailable:
+            self.add(code, message, source.at.below(line - 1), template_fix(source.source, message))
         self.functions(compiled, source)
         if "recall" in compiled.names and "recall" not in self.at_hand:
             self.may_remember(where(source, "recall"))
         for name in sorted(compiled.reads - set(self.at_hand) - compiled.facts.called.keys()):
-            self.flow.read(name, where(source, name), self.place)
+            if name == "loop":  # no variable can have this name
+                message = "`loop` exists only within {% for %}; `foreach` and `each` do not count"
+                self.add("VARIABLE_NEVER_SET", message, where(source, name), _COUNT_FIX)
+            else:
+                self.flow.read(name, where(source, name), self.place)
         for fault in compiled.facts.faults:
             if self.is_given(fault.root):
                 self.member(fault, source)

@@ -92,6 +92,7 @@ class ExpressionInfo(Struct, frozen=True):
     subtracted: frozenset[str] = frozenset()  # the names whose difference it takes, which may be numbers or dates
     places: tuple[tuple[str, str, int], ...] = ()  # the functions of a place: name, place, line
     called: Mapping[str, int] = {}  # the names that it calls although they are no functions, and their first line
+    unavailable: tuple[tuple[str, int], ...] = ()  # messages about filters and tests that do not exist, with lines
 
 
 def analyse_expression(tree: nodes.Template, every: list[nodes.Node], *, is_text: bool) -> ExpressionInfo:
@@ -173,6 +174,7 @@ class _Reader:
             subtracted=frozenset(_subtracted(every)) - BUILTINS,
             places=tuple(_places(every)),
             called=self._unknown_functions,
+            unavailable=tuple(_unavailable(every)),
             **known,
         )
 
@@ -326,6 +328,15 @@ def _is_plain(node: nodes.Node) -> bool:
         return type(node) in _PLAIN
     known = SANDBOX.filters if isinstance(node, nodes.Filter) else SANDBOX.tests
     return node.name in known and node.node is not None and not (node.kwargs or node.dyn_args or node.dyn_kwargs)
+
+
+def _unavailable(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
+    """Yield unknown filters and tests in the words of Jinja, which compiles a text if they are in an `if`."""
+    for node in every:
+        if isinstance(node, nodes.Filter) and node.name not in SANDBOX.filters:
+            yield f"No filter named {node.name!r}.", node.lineno
+        elif isinstance(node, nodes.Test) and node.name not in SANDBOX.tests:
+            yield f"No test named {node.name!r}.", node.lineno
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------

@@ -304,6 +304,24 @@ SLIPS = {
         "Close {% with %}",
     ),
     "a filter": (NATIVE + '  - say: "{{ x | titel }}"\n', "4:10", "'titel'", "Did you mean `title`?"),
+    "a filter in a condition": (
+        NATIVE + '  - say: "{% if x | titel %}a{% endif %}"\n',
+        "4:10",
+        "'titel'",
+        "Did you mean `title`?",
+    ),
+    "a test in a condition": (
+        NATIVE + '  - say: "{% if x is defind %}a{% endif %}"\n',
+        "4:10",
+        "'defind'",
+        "`defined`",
+    ),
+    "the number of an item": (
+        NATIVE + "  - foreach: range(3) as x\n    do: [say: '{{ loop.index }}. {{ x }}']\n",
+        "5:15",
+        "only within {% for %}",
+        "{n: =n + 1}",
+    ),
     "a test": (NATIVE + '  - say: "{{ x is defind }}"\n', "4:10", "'defind'", "`defined`"),
     "else if in a text": (
         NATIVE + '  - say: "{% if x %}a{% else if y %}b{% endif %}"\n',
