@@ -15,7 +15,7 @@ from api.sessions.session_cache import CachedSession, require_not_redacted
 from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner, context_settings_of, same_request, values_of
 from runtime.engine.engine import TurnFailed
 from runtime.state.inputs import Start
-from runtime.state.program import Program
+from runtime.state.program import ZONE_VARIABLE, Program
 from runtime.state.scopes import Scopes, WriteRefused
 from runtime.state.state import State, decode
 from scripts.expressions.time_values import zone_of
@@ -25,10 +25,17 @@ from store.interface.rows import SessionRow
 
 
 def timezone_of(name: str | None) -> str:
-    """Return the time zone of a request. Raises ApiError REQUEST_INVALID if it does not exist."""
-    if name and zone_of(name) is None:
+    """Return the time zone of a request, empty if it names none. Raises ApiError REQUEST_INVALID if there is none."""
+    if name is not None and zone_of(name) is None:
         raise invalid_field("timezone", f"there is no time zone {name!r}")
     return name or ""
+
+
+def require_user_zone(variables: Mapping[str, Value], field: str) -> None:
+    """Check a user's variable for the time zone, which may be null. Raises ApiError REQUEST_INVALID."""
+    zone = variables.get(ZONE_VARIABLE)
+    if zone is not None and (not isinstance(zone, str) or zone_of(zone) is None):
+        raise invalid_field(f"{field}.{ZONE_VARIABLE}", f"there is no time zone {zone!r}")
 
 
 class SessionCreation:
@@ -115,6 +122,8 @@ class SessionCreation:
     def check_variables(self, program: Program, locale: Locale, sent: Mapping[str, Any]) -> dict[str, Value]:
         """Return the initial variables of a session. Raises ApiError REQUEST_INVALID if one cannot be set."""
         variables = values_of(dict(sent), "initialVariables")
+        if ZONE_VARIABLE in program.global_names:
+            require_user_zone(variables, "initialVariables")
         trial = Scopes(program, State(seed=0, locale=locale))
         for name, value in variables.items():
             try:

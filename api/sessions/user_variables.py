@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from api.errors import ApiError, invalid_field
+from api.errors import invalid_field
+from api.sessions.session_creation import require_user_zone
 from api.sessions.turn_runner import values_of
 from runtime.state.ports import Clock
 from runtime.state.scopes import CELLS_MAX, WriteRefused, require_name
@@ -20,13 +21,14 @@ async def set_variables(
     The next turn of each of the user's sessions uses the new values. Raises ApiError REQUEST_INVALID.
     """
     if len(user_id) > ID_CHARS_MAX:
-        raise ApiError("REQUEST_INVALID", f"a user's id has at most {ID_CHARS_MAX} characters")
+        raise invalid_field("userId", f"it has at most {ID_CHARS_MAX} characters")
     values, now = values_of(variables, "variables"), clock()
     for name in values:
         try:
             require_name(name)
         except WriteRefused as refused:
             raise invalid_field("variables", str(refused)) from refused
+    require_user_zone(values, "variables")
     if not values:
         return await store.sessions.user_variables(tenant, user_id)
     rows = [

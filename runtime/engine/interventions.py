@@ -22,7 +22,6 @@ from runtime.state.inputs import (
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import HandOver, restore_state
 from runtime.turn.context import TurnContext
-from scripts.model.script import Scope
 
 OPERATOR = "operator"
 """The name, in the metadata of a message, of the person who wrote it in place of the script."""
@@ -72,17 +71,9 @@ def carry_out(run: TurnContext, intervention: Intervention) -> None:
 def _set(run: TurnContext, intervention: SetVariables) -> None:
     for name, value in intervention.values.items():
         try:
-            run.assign_in(intervention.scope or _scope_of(run, name), name, value, "api")
+            run.assign_in(intervention.scope or run.scopes.addressed(name), name, value, "api")
         except WriteRefused as refused:
             raise InputRefused(str(refused)) from refused
-
-
-def _scope_of(run: TurnContext, name: str) -> Scope:
-    """Return the scope where a name is declared or already set, else the session's: applications know no topics."""
-    if name in run.scopes.declarations():
-        return run.scopes.target(name)
-    known = run.scopes.cell(name)
-    return known[0] if known is not None else "session"
 
 
 def _rewind(run: TurnContext, intervention: Rewind) -> None:

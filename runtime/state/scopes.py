@@ -118,6 +118,13 @@ class Scopes:
         """Return the scope and cell of a visible name, or None."""
         return next(((scope, cells[name]) for scope, cells, _ in self._visible() if name in cells), None)
 
+    def addressed(self, name: str) -> Scope:
+        """Return the scope where a name is declared or already set, else the session's: applications know no topics."""
+        if name in self.declarations():
+            return self.target(name)
+        known = self.cell(name)
+        return known[0] if known is not None else "session"
+
     def in_sight(self) -> dict[str, Scope]:
         """Return every visible name that has a cell, with its scope."""
         return {name: scope for scope, cells, _ in reversed(self._visible()) for name in cells}

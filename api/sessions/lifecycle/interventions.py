@@ -18,6 +18,7 @@ from api.sessions.chat import Chat, context_of
 from api.sessions.lifecycle.resolve_turn import load_turn, resolve_turn
 from api.sessions.live_turns import PendingTurn
 from api.sessions.session_cache import CachedSession
+from api.sessions.session_creation import require_user_zone
 from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner, code_of, values_of
 from runtime.context.messages import PARTS
 from runtime.engine.engine import TurnFailed
@@ -38,6 +39,8 @@ from runtime.state.inputs import (
     TakeOver,
     UseModel,
 )
+from runtime.state.program import ZONE_VARIABLE
+from runtime.state.scopes import Scopes
 from runtime.state.state import State
 
 Choose: TypeAlias = Callable[[CachedSession], Awaitable[Intervention | None]]
@@ -79,7 +82,12 @@ class Interventions:
     async def set_variables(self, tenant: str, session_id: str, new: NewValues, condition: Preconditions) -> TurnResult:
         """Set and unset variables, all or none."""
         intervention = SetVariables(values_of(new.variables, "variables"), new.scope)
-        choose = _unless(lambda _: False, intervention)
+
+        async def choose(cached: CachedSession) -> Intervention:
+            if (new.scope or Scopes(cached.program, cached.state).addressed(ZONE_VARIABLE)) == "global":
+                require_user_zone(intervention.values, "variables")
+            return intervention
+
         return await self.intervene(tenant, session_id, _InterventionRequest("set_variables", new), choose, condition)
 
     async def rewind(self, tenant: str, session_id: str, back: PastTurn, condition: Preconditions) -> TurnResult:
