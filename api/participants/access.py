@@ -15,7 +15,7 @@ from msgspec import Struct
 from api.auth.participant_tokens import ParticipantTokens
 from api.auth.principal import Principal
 from api.catalog.catalog import Catalog
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.schemas.participants import NewToken
 from api.schemas.sessions import NewSession
 from api.sessions.chat import Chat
@@ -208,13 +208,20 @@ class Participants:
     async def _session_of(self, tenant: str, new: NewToken) -> tuple[str, str, int]:
         """Return the id, script and version of a session of the user. Raises ApiError."""
         if new.script_id is not None or new.version is not None:
-            raise ApiError("REQUEST_INVALID", "`sessionId` cannot be combined with `scriptId` or `version`")
+            raise invalid_field("sessionId", "it cannot be combined with `scriptId` or `version`")
         cached = await self._chat.session(tenant, new.session_id or "")
         session = cached.session
         if session.user_id != new.user_id:
             context = {"sessionId": new.session_id}
             raise ApiError("SESSION_NOT_FOUND", "the user has no such session", context=context)
         return session.session_id, session.script_id, session.script_version
+
+    async def get(self, tenant: str, participant_id: str) -> ParticipantRow:
+        """Return a participant who has access. Raises ApiError PARTICIPANT_NOT_FOUND."""
+        row = await self._rows.get(participant_id)
+        if row is None or row.tenant != tenant:
+            raise ApiError("PARTICIPANT_NOT_FOUND", "there is no such participant, or the access is revoked")
+        return row
 
     async def revoke(self, tenant: str, participant_id: str) -> None:
         """Revoke the access of a participant at once, and end the streams. Raises ApiError PARTICIPANT_NOT_FOUND."""
@@ -240,5 +247,5 @@ def _creation_key(participant_id: str) -> str:
 
 def _script_of(new: NewToken) -> str:
     if new.script_id is None:
-        raise ApiError("REQUEST_INVALID", "`scriptId` or `sessionId` is missing")
+        raise invalid_field("scriptId", "it or `sessionId` is missing")
     return new.script_id

@@ -5,7 +5,7 @@ from datetime import datetime
 from store.interface.errors import RowRefused
 from store.interface.pages import Page
 from store.interface.rows import KeyRow, KnownKeys
-from store.sql.connection import Connection, count, fetch_page
+from store.sql.connection import Connection, count, fetch_one, fetch_page
 
 LIVE_MAX = 1_000
 """Maximum number of keys of one tenant that are not revoked."""
@@ -15,6 +15,12 @@ def known_keys(connection: Connection) -> KnownKeys:
     """Return the keys of all tenants, because a request does not name the tenant of its key."""
     live = connection.fetch(KeyRow, "SELECT * FROM api_keys WHERE revoked_at IS NULL")
     return KnownKeys(live, count(connection, "api_keys", {}) > 0)
+
+
+def key(connection: Connection, tenant: str, key_id: str) -> KeyRow | None:
+    """Return a key of a tenant, also one that is revoked."""
+    select = "SELECT * FROM api_keys WHERE tenant = $tenant AND key_id = $key_id"
+    return fetch_one(connection, KeyRow, select, {"tenant": tenant, "key_id": key_id})
 
 
 def keys(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[KeyRow]:

@@ -151,6 +151,7 @@ class Keys(Repository[C]):
     revoke = writes(keys.revoke_key)
     note_use = writes(keys.note_key_use)
     known = reads(keys.known_keys)
+    get = reads(keys.key)
     page = reads(keys.keys)
 
 

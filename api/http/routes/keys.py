@@ -3,6 +3,7 @@
 from litestar import Response, delete, get, post
 from litestar.params import JSONBody
 
+from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, KeyId, Limit, location
 from api.schemas.keys import KeyList, KeyView, KeyWithText, NewKey
 
@@ -20,6 +21,15 @@ async def list_keys(request: ApiRequest, limit: Limit = 50, cursor: Cursor = Non
     """Return a page of keys, including revoked ones, the newest first."""
     page = await request.services.store.keys.page(request.tenant, limit=limit, cursor=cursor)
     return KeyList(data=[KeyView.of(row) for row in page.rows], next_cursor=page.next)
+
+
+@get("/keys/{keyId:str}", summary="Read a key")
+async def get_key(key_id: KeyId, request: ApiRequest) -> KeyView:
+    """Return a key without its text, also one that is revoked."""
+    row = await request.services.store.keys.get(request.tenant, key_id)
+    if row is None:
+        raise ApiError("KEY_NOT_FOUND", "there is no such key")
+    return KeyView.of(row)
 
 
 @delete("/keys/{keyId:str}", summary="Revoke a key")

@@ -32,7 +32,7 @@ async def begin_group(data: JSONBody[NewGroup], request: ApiRequest) -> Response
         *owner, data.group or "", short_term=data.short_term, context_length=data.context_length
     )
     group = group_view(await found_group(request, data.user_id, started.group_id))
-    headers = {"Location": f"/api/memory/groups/{in_path(started.group_id)}"}
+    headers = {"Location": f"/api/memory/groups/{in_path(started.group_id)}?userId={in_path(data.user_id)}"}
     return Response(GroupAnswer(group=group), status_code=201 if started.is_new else 200, headers=headers)
 
 

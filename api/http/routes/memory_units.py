@@ -53,7 +53,7 @@ async def add_units(data: JSONBody[NewUnits], request: ApiRequest) -> Response[U
         check_trust_level(request)
     units = [_new_unit(unit) for unit in data.units]
     added = await request.services.memory_system.memories.add(*owner, data.group, units)
-    headers = {"Location": f"/api/memory/units/{in_path(added[0].unit_id)}"}
+    headers = {"Location": f"/api/memory/units/{in_path(added[0].unit_id)}?userId={in_path(data.user_id)}"}
     return Response(UnitsAdded(data=[StoredUnit.of(unit) for unit in added]), headers=headers)
 
 

@@ -71,6 +71,12 @@ async def list_participants(
     return ParticipantList(data=[ParticipantView.of(row) for row in page.rows], next_cursor=page.next)
 
 
+@get("/participants/{participantId:str}", summary="Read a participant")
+async def get_participant(participant_id: ParticipantId, request: ApiRequest) -> ParticipantView:
+    """Return a participant whose access is not revoked."""
+    return ParticipantView.of(await request.services.participants.get(request.tenant, participant_id))
+
+
 @delete("/participants/{participantId:str}", summary="Revoke a participant's access")
 async def revoke_participant(participant_id: ParticipantId, request: ApiRequest) -> None:
     """Ends the access at once, with all tokens and streams. The session stays."""

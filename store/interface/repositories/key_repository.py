@@ -22,5 +22,8 @@ class KeyRepository(Protocol):
     async def known(self) -> KnownKeys:
         """Return the keys of all tenants that are not revoked, to find the owner of a key."""
 
+    async def get(self, tenant: str, key_id: str) -> KeyRow | None:
+        """Return a key, also one that is revoked."""
+
     async def page(self, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[KeyRow]:
         """Return a page of a tenant's keys, the newest first, including revoked keys. Raises CursorInvalid."""

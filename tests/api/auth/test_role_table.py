@@ -160,6 +160,7 @@ POST /api/webhooks/{webhookId}/deliveries/{deliveryId}/replay 401  403 403    40
 POST /api/webhooks/{webhookId}/replay                          401  403 403    403     403    yes   yes    403 403 403
 GET /api/keys                                                   401  403 403    403     403    yes   yes    403 403 403
 POST /api/keys                                                  401  403 403    403     403    yes   yes    403 403 403
+GET /api/keys/{keyId}                                          401  403 403    403     403    yes   yes    403 403 403
 DELETE /api/keys/{keyId}                                       401  403 403    403     403    yes   yes    403 403 403
 POST /api/links                                                401 yes yes 403 403 yes yes 403 403 403
 GET /api/links                                                 401 yes yes 403 403 yes yes 403 403 403
@@ -169,6 +170,7 @@ GET /api/links/{linkId}/page                                   yes yes yes yes y
 POST /api/links/{linkId}/sessions                              yes yes yes yes yes yes yes yes yes yes
 POST /api/participants/tokens                                  401 yes 403 403 403 yes yes 403 403 403
 GET /api/participants                                          401 yes 403 403 yes yes yes 403 403 403
+GET /api/participants/{participantId}                          401 yes 403 403 yes yes yes 403 403 403
 DELETE /api/participants/{participantId}                       401 yes 403 403 403 yes yes 403 403 403
 POST /api/participants/renew                                   401 403 403 403 403 403 403 403 403 yes
 POST /api/participants/session                                 401 403 403 403 403 403 403 403 403 yes

@@ -304,6 +304,7 @@ READS = {
     "sessions.user_history": ("user_id",),
     "sessions.ids_of_user": ("user_id",),
     "keys.page": (),
+    "keys.get": ("key_id",),
     "turns.search": ("what",),
     "sessions.statistics": ("session_id",),
     "sessions.start": ("session_id",),
