@@ -187,7 +187,6 @@ def log_failure(failure: ApiError, error: BaseException, request_id: str, route:
 
 
 _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
-    CursorInvalid: ("REQUEST_INVALID", "the cursor does not belong to this list"),
     VariablesFull: ("REQUEST_INVALID", ""),
     InvalidMemoryRequest: ("REQUEST_INVALID", ""),
     FilterInvalid: ("FILTER_INVALID", ""),
@@ -222,6 +221,8 @@ def translate(error: BaseException) -> ApiError:
     """Translate any exception of the product."""
     if isinstance(error, ApiError):
         return error
+    if isinstance(error, CursorInvalid):
+        return invalid_field("cursor", "it does not belong to this list")
     code, message = next(
         (each for kind, each in _TRANSLATED.items() if isinstance(error, kind)), _TRANSLATED[Exception]
     )

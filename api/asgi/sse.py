@@ -5,7 +5,7 @@ import re
 import msgspec
 from msgspec import Struct
 
-from api.errors import ApiError
+from api.errors import invalid_field
 from api.schemas.events import ResetView
 
 KEEP_ALIVE = b": nothing yet\n\n"
@@ -26,9 +26,9 @@ def read_place(text: str, session_id: str) -> EventPosition:
     """Parse the position from an event id. Raises ApiError REQUEST_INVALID."""
     match = _ID.fullmatch(text.strip())
     if match is None:
-        raise ApiError("REQUEST_INVALID", "Last-Event-ID must be the `id` of a frame of this session's stream")
+        raise invalid_field("Last-Event-ID", "it must be the `id` of a frame of this session's stream")
     if match[1] != session_id:
-        raise ApiError("REQUEST_INVALID", "Last-Event-ID belongs to another session")
+        raise invalid_field("Last-Event-ID", "it belongs to another session")
     return EventPosition(int(match[2]), match[3] or "", int(match[4] or 0))
 
 

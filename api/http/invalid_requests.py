@@ -18,6 +18,8 @@ from api.validation_messages import humanize_validation_error
 
 ANY_PARAMETERS = "any_parameters"
 """The key of `opt` that marks a handler which reads parameters of any name."""
+SIZE_SETTING = "size_setting"
+"""The key of `opt` for the name of the setting that limits bodies, where it is not `body_bytes_max`."""
 NAMES_MAX = 12
 """The names that a message lists if none of them is close to the one that was sent."""
 NAME_CHARS_MAX = 100
@@ -27,6 +29,7 @@ HANDLERS_MAX = 2_000
 
 _API = "/api/"
 _NO_BODY = "'data'"  # what the HTTP framework says about a body that is missing
+_MISSING = re.compile(r"Missing required (?P<kind>query parameter|header parameter) '(?P<name>[^']*)'")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _NOT_AMONG = re.compile(r"Invalid enum value (.*)", re.DOTALL)
 _STEP = re.compile(r"[^.\[\]]+")
@@ -50,16 +53,30 @@ def require_known_parameters(request: Request[Any, Any, Any]) -> None:
 
 def describe_refusal(error: HTTPException, request: Request[Any, Any, Any]) -> ApiError:
     """Return the error for a route, method, body or parameter that the HTTP framework refuses."""
-    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED", 413: "PAYLOAD_TOO_LARGE"}
+    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+    if error.status_code == 413:
+        return _too_large(request.route_handler)
     if error.status_code in codes:
         return ApiError(codes[error.status_code], error.detail or "not possible")
     if error.status_code >= 500:
         return ApiError("INTERNAL_ERROR", "internal error; see the log for this request id")
+    if missing := _MISSING.match(error.detail):
+        return invalid_field(missing["name"], f"this {missing['kind']} is missing")
     if not isinstance(error.extra, list):
         return ApiError("REQUEST_INVALID", error.detail)
     fields = _fields(request.scope.get("route_handler"))
     details = [_detail(each, error.detail, fields) for each in error.extra]
     return ApiError("REQUEST_INVALID", _message(details[0]) if details else error.detail, details=details)
+
+
+def _too_large(handler: object) -> ApiError:
+    """Return the error of a body that exceeds the limit of its route, with the setting of the limit."""
+    if not isinstance(handler, HTTPRouteHandler):
+        return ApiError("PAYLOAD_TOO_LARGE", "the body is too large")
+    limit, setting = handler.resolve_request_max_body_size(), handler.opt.get(SIZE_SETTING, "body_bytes_max")
+    return ApiError(
+        "PAYLOAD_TOO_LARGE", f"the body is larger than {limit:,} bytes, the setting `{setting}` of the server"
+    )
 
 
 def _detail(found: Mapping[str, Any], otherwise: str, fields: Mapping[str, FieldDefinition]) -> ErrorDetail:

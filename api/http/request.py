@@ -15,7 +15,7 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 from api.asgi.sse import EVENT_STREAM
 from api.auth.principal import CALLER, Principal, principal_of
 from api.auth.request_checks import check_header
-from api.errors import ApiError
+from api.errors import invalid_field
 from api.http.services import Services, current
 from api.sessions.turn_runner import Preconditions
 
@@ -167,7 +167,7 @@ def condition(idempotency_key: IdempotencyKey = None, if_match: IfMatch = None, 
     """Return the preconditions of a turn. Raises ApiError REQUEST_INVALID."""
     if idempotency_key is not None:
         if not idempotency_key.strip():
-            raise ApiError("REQUEST_INVALID", "Idempotency-Key is empty")
+            raise invalid_field("Idempotency-Key", "it is empty")
         check_header("Idempotency-Key", idempotency_key)
     return Preconditions(idempotency_key, turn_of(if_match), "busy=queue" in (prefer or "").replace(" ", ""))
 
@@ -181,7 +181,7 @@ def number_of(cursor: str | None, first: int) -> int:
     if cursor is None:
         return first
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 10:
-        raise ApiError("REQUEST_INVALID", "the cursor does not belong to this list")
+        raise invalid_field("cursor", "it does not belong to this list")
     return int(cursor)
 
 
@@ -209,7 +209,7 @@ def _number_of(if_match: str | None, what: str) -> int | None:
         return None
     number = if_match.strip().removeprefix("W/").strip('"')
     if not number.isascii() or not number.isdigit() or len(number) > 18:
-        raise ApiError("REQUEST_INVALID", f"If-Match takes the ETag of {what}")
+        raise invalid_field("If-Match", f"it takes the ETag of {what}")
     return int(number)
 
 

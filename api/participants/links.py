@@ -54,9 +54,7 @@ class Links:
         """Create a link. Raises ApiError LINK_EXISTS, LINKS_FULL, and if no session could begin with it."""
         now = self._clock()
         if new.expires_at is not None and (new.expires_at.tzinfo is None or new.expires_at <= now):
-            raise ApiError(
-                "REQUEST_INVALID", "expiresAt: a time in the future with its offset, such as a `Z`, is needed"
-            )
+            raise invalid_field("expiresAt", "a time in the future with its offset, such as a `Z`, is needed")
         script = await self._catalog.version_to_begin(tenant, new.script_id, new.version)
         program = await self._catalog.valid_program(tenant, script.digest)
         self._creation.check_variables(program, new.locale or program.locale, new.initial_variables)

@@ -8,7 +8,7 @@ from cachetools import LRUCache
 from msgspec import Struct
 
 from api.catalog.catalog import Catalog, unusable
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.schemas.migrations import NewVersion
 from api.sessions.chat import Chat
 from api.sessions.session_cache import CachedSession
@@ -68,7 +68,7 @@ class SessionMigrator:
         Raises ApiError, also if the restarted topic fails; then nothing has changed.
         """
         if request.yaml_content is not None and not request.dry_run:
-            raise ApiError("REQUEST_INVALID", "`yamlContent` is for a dry run; import the script, then name it")
+            raise invalid_field("yamlContent", "it is for a dry run; import the script, then name it")
         return await self._chat.run_shielded(self._migrate(tenant, session_id, request, expected_turn))
 
     async def _migrate(

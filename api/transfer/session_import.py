@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from api.catalog.catalog import NAMESPACE, Catalog
-from api.errors import ApiError, ErrorDetail
+from api.errors import ApiError, ErrorDetail, invalid_field
 from api.ids import has_control
 from api.sessions import row_mapping
 from api.sessions.chat import Chat
@@ -79,7 +79,7 @@ class SessionImporter:
     async def load(self, tenant: str, content: bytes, options: ImportOptions) -> ImportResult:
         """Import a document, completely or not at all. Raises ApiError."""
         if options.replace and options.copy:
-            raise ApiError("REQUEST_INVALID", "`replace` and `copy` exclude each other")
+            raise invalid_field("copy", "it cannot be combined with `replace`")
         try:
             async with asyncio.timeout(self._queue_s):
                 await self._free.acquire()

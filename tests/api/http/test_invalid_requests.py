@@ -1,11 +1,15 @@
 """What the answer to an invalid request says: what is possible instead, and where."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.api_client import ApiClient
+from tests.support.fixture_types import OpenApp
 
+ZONED = "cuebook: 1\nscript: zoned\nuse: [globals.yaml]\nactions: [{ask: Well?, into: a}]\n"
+GLOBALS = {"globals.yaml": "globals: [{var: timezone}]\n"}
 BODY = {"userId": "ana", "scriptId": "diary"}
 
 
@@ -37,6 +41,7 @@ async def detail_of(api: ApiClient, method: str, path: str, body: Any = None) ->
             "there is no such field; did you mean `metadata`?",
         ),
         ("/api/sessions", {**BODY, "timezone": "Mars/X"}, "timezone", "there is no time zone 'Mars/X'"),
+        ("/api/sessions", {**BODY, "timezone": ""}, "timezone", "there is no time zone ''"),
         ("/api/keys", {"name": "a", "roles": ["app", "boss"]}, "roles[1]", "'boss' is not one of "),
         ("/api/sessions", {**BODY, "seed": "7"}, "seed", "Expected `int | null`, got `str`"),
         (
@@ -57,6 +62,29 @@ async def test_a_field_that_is_not_valid_is_named_with_what_is_possible(
     assert problem.startswith(message)
 
 
+@pytest.mark.parametrize("zone", ["Mars", "", 7])
+async def test_a_user_has_no_time_zone_that_does_not_exist(api: ApiClient, zone: Any) -> None:
+    await api.publish_script(ZONED, files=GLOBALS)
+    session = await api.create_session("zoned", user="bo")
+    values = {"variables": {"timezone": zone}}
+    wanted = (f"there is no time zone {zone!r}", "variables.timezone")
+    for path in ("/api/users/bo/variables", f"/api/sessions/{session['sessionId']}/variables"):
+        message, field, problem = await detail_of(api, "PATCH", path, values)
+        assert (problem, field, message) == (*wanted, f"{wanted[1]}: {wanted[0]}")
+    started = {"userId": "bo", "scriptId": "zoned", "initialVariables": {"timezone": zone}}
+    assert (await detail_of(api, "POST", "/api/sessions", started))[1] == "initialVariables.timezone"
+
+
+async def test_a_user_has_a_time_zone_that_exists_or_none(api: ApiClient) -> None:
+    await api.publish_script(ZONED, files=GLOBALS)
+    session = await api.create_session("zoned", user="bo")
+    for path in ("/api/users/bo/variables", f"/api/sessions/{session['sessionId']}/variables"):
+        for zone in ("Europe/Berlin", None):
+            assert (await api.patch(path, json={"variables": {"timezone": zone}})).status_code == 200
+    of_session = {"variables": {"timezone": "Mars"}, "scope": "session"}  # a variable like any other
+    assert (await api.patch(f"/api/sessions/{session['sessionId']}/variables", json=of_session)).status_code == 200
+
+
 async def test_a_value_that_is_not_among_the_possible_ones_is_answered_with_them(api: ApiClient) -> None:
     assert (await detail_of(api, "GET", "/api/sessions?status=done"))[0] == (
         "status: 'done' is not one of active, completed, paused"
@@ -74,6 +102,67 @@ async def test_a_value_that_is_not_among_the_possible_ones_is_answered_with_them
 )
 async def test_a_parameter_that_a_route_does_not_have_is_refused(api: ApiClient, path: str, message: str) -> None:
     assert (await detail_of(api, "GET", path))[0].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "field"),
+    [
+        ("/api/sessions/search", {}, "q"),
+        ("/api/memory/units", {}, "userId"),
+        ("/api/sessions?cursor=x", {}, "cursor"),
+        ("/api/sessions/SESSION/messages?cursor=x", {}, "cursor"),
+        ("/api/sessions/SESSION/events", {"accept": "text/event-stream", "last-event-id": "x"}, "Last-Event-ID"),
+    ],
+)
+async def test_a_parameter_or_header_that_is_missing_or_not_valid_is_named(
+    api: ApiClient, path: str, headers: dict[str, str], field: str
+) -> None:
+    session = await api.create_session("diary")
+    answer = await api.get(path.replace("SESSION", session["sessionId"]), headers=headers)
+    assert answer.status_code == 400
+    [detail] = answer.json()["error"]["details"]
+    assert (detail["field"], answer.json()["error"]["message"]) == (field, f"{field}: {detail['message']}")
+
+
+async def test_an_etag_that_is_none_is_named(api: ApiClient) -> None:
+    session = await api.create_session("diary")
+    answer = await api.send_message(session, {"content": "hello"}, {"if-match": '"x"'})
+    assert [detail["field"] for detail in answer.json()["error"]["details"]] == ["If-Match"]
+
+
+@pytest.mark.parametrize(
+    ("path", "limit", "setting"),
+    [
+        ("/api/sessions", "1,000,000", "body_bytes_max"),
+        ("/api/sessions/import", "2,000,000", "import_bytes_max"),
+        ("/api/memory/import?userId=ana", "2,000,000", "import_bytes_max"),
+    ],
+)
+async def test_a_body_that_is_too_large_is_answered_with_the_limit_and_its_setting(
+    app: OpenApp, tmp_path: Path, path: str, limit: str, setting: str
+) -> None:
+    async with app(tmp_path, import_bytes_max=2_000_000) as api:
+        answer = await api.post(path, content=b" " * 2_000_001, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
+    assert f"{limit} bytes" in answer.json()["error"]["message"]
+    assert f"`{setting}`" in answer.json()["error"]["message"]
+
+
+async def test_what_was_created_is_read_at_its_location(api: ApiClient) -> None:
+    session = await api.create_session("diary")
+    for path, body in (
+        ("/api/participants/tokens", {"userId": "ana", "sessionId": session["sessionId"]}),
+        ("/api/memory/units", {"userId": "a b", "units": [{"content": "tea"}]}),
+        ("/api/memory/groups", {"userId": "a b", "group": "trip / 2026"}),
+        ("/api/keys", {"name": "first", "roles": ["admin"]}),
+    ):
+        created = await api.post(path, json=body)
+        assert created.status_code == 201, created.text
+        headers = {"authorization": f"Bearer {created.json()['key']}"} if "key" in created.json() else {}
+        found = await api.get(created.headers["location"], headers=headers)
+        assert found.status_code == 200, found.text
+    unknown = await api.get("/api/keys/0000000000000000", headers=headers)
+    assert unknown.json()["error"]["code"] == "KEY_NOT_FOUND"
 
 
 async def test_nothing_is_carried_out_with_an_unknown_parameter(api: ApiClient) -> None:
