@@ -85,7 +85,7 @@ def test(
 
     A case is a conversation with its expected messages. PATH is a folder [the working folder], a case file, a file
     with detectors, whose examples are run too, or, with --walk, a script. A walk is a random conversation: if a script
-    fails or gets stuck in one, a small case that reproduces it is printed.
+    or an expression fails or the conversation gets stuck, a small case that reproduces it is printed.
 
     With --record, a case that names a file of replies (`model: FILE`) runs with the configured model, and the model's
     replies are written to that file.

@@ -9,7 +9,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -24,6 +24,7 @@ from api.testing.cases.walk_replies import ScriptValues, answer, script_values_o
 from api.testing.player import Player
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.models.offline_model import OfflineModel
+from runtime.state.events import ScopeEntered, Warned
 from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply, Start, TimerDue
 from runtime.state.limits import Limits
 from runtime.state.program import Program
@@ -38,7 +39,7 @@ FINDINGS_MAX = 20  # per script
 GLOBALS_MAX = 0.3  # share of walks by a returning user
 
 
-FindingKind: TypeAlias = Literal["failed", "broken", "stuck"]
+FindingKind: TypeAlias = Literal["failed", "broken", "stuck", "warned"]
 NOW = datetime.fromisoformat(NOON)
 LIMITS = Limits(turn_s=20)
 TRIES = 4
@@ -48,7 +49,10 @@ REPLAYS_MAX = 400
 
 
 class WalkFinding(Struct, frozen=True):
-    """A failure or dead end of a script at a position, with the replies that lead there; `times` counts the walks."""
+    """A failure, dead end or failed expression at a position of a script, with the replies that lead there.
+
+    `times` counts the walks.
+    """
 
     kind: FindingKind
     place: str
@@ -78,6 +82,7 @@ class _Path(Struct, frozen=True):
     turns: tuple[Turn, ...]
     inputs: tuple[Input, ...]
     finding: WalkFinding | None
+    failed_expressions: tuple[WalkFinding, ...]
     globals: Mapping[str, Value]
 
 
@@ -109,8 +114,8 @@ async def walk_script(
         unfinished += not done and path.finding is None
         known = path.globals or known
         reached |= reached_by(script.program, path.turns)
-        if path.finding is not None:
-            _note(found, path.finding)
+        for finding in (*([path.finding] if path.finding is not None else []), *path.failed_expressions):
+            _note(found, finding)
         tick()
     findings = [await shrink(script.program, each, until) for each in itertools.islice(found.values(), FINDINGS_MAX)]
     return RandomWalks(script, walks, walked, completed, unfinished, turns, tuple(findings), frozenset(reached))
@@ -145,7 +150,29 @@ async def _walk(
     cells = {name: cell.value for name, cell in player.state.global_cells.items()}
     if finding is not None:
         finding = structs.replace(finding, inputs=tuple(inputs))
-    return _Path(tuple(played.turn for played in player.played), tuple(inputs), finding, cells)
+    failed = {each.place: each for each in reversed(_failed_expressions(player, seed, variables, inputs))}
+    return _Path(tuple(played.turn for played in player.played), tuple(inputs), finding, tuple(failed.values()), cells)
+
+
+def _failed_expressions(
+    player: Player, seed: int, variables: Mapping[str, Value], inputs: Sequence[Input]
+) -> list[WalkFinding]:
+    """Return the expressions that failed in a session, each with the replies before it."""
+    found: list[WalkFinding] = []
+    phase = topic = ""
+    for number, played in enumerate(player.played):
+        for body in (event.body for event in played.turn.events):
+            match body:
+                case ScopeEntered(scope="phase"):
+                    phase, topic = body.id, ""
+                case ScopeEntered():
+                    topic = body.id
+                case Warned(code="expression_failed"):
+                    place = "/".join(part for part in (phase, topic, body.action_id) if part)
+                    found.append(WalkFinding("warned", place, body.message, seed, variables, tuple(inputs[:number])))
+                case _:
+                    pass
+    return found
 
 
 # -- one session ------------------------------------------------------------------------------------------------------
@@ -270,12 +297,12 @@ async def _replayed(
         return SAME_SHOWN if finding.kind == "stuck" and place == finding.place else math.inf
 
     try:
-        _, again = await replay(program, finding.seed, variables, words, following, same_max)
+        player, again = await replay(program, finding.seed, variables, words, following, same_max)
     except InputRefused:
         return None
-    if again is None or (again.kind, again.place) != (finding.kind, finding.place):
-        return None
-    return structs.replace(again, inputs=tuple(used))
+    found = _failed_expressions(player, finding.seed, variables, used)
+    found += [structs.replace(again, inputs=tuple(used))] if again is not None else []
+    return next((each for each in found if (each.kind, each.place) == (finding.kind, finding.place)), None)
 
 
 def _simpler(reply: Input) -> Iterator[Input]:
@@ -291,6 +318,7 @@ def _simpler(reply: Input) -> Iterator[Input]:
 def case_text(script: Prepared, finding: WalkFinding) -> str:
     """Return the finding as a case file, relative to the working folder; it fails until the script is fixed."""
     words = {"failed": "fails", "broken": "breaks the engine", "stuck": "never leads away"}
+    words["warned"] = "has an expression that fails"
     lines = [
         f"script: {_quoted(str(script.path))}",
         "cases:",
@@ -302,7 +330,7 @@ def case_text(script: Prepared, finding: WalkFinding) -> str:
     lines += ["    turns:", "      - {}", *(f"      - {_turn(reply)}" for reply in finding.inputs)]
     stuck = finding.kind == "stuck"
     lines += ["    end: {status: completed}" if stuck else "    end: {status: null} # adapt it after fixing the script"]
-    return "\n".join([*lines, "    warnings: null", ""])
+    return "\n".join([*lines, f"    warnings: {'[]' if finding.kind == 'warned' else 'null'}", ""])
 
 
 def _turn(reply: Input) -> str:

@@ -95,6 +95,23 @@ def test_a_place_nobody_gets_away_from_is_found(walk: Any, cuebook: RunCommand, 
     assert 'expected "completed"\n    got      "waiting_input"' in failed.stdout
 
 
+def test_an_expression_that_fails_is_found_without_ending_the_walk(
+    walk: Any, cuebook: RunCommand, write: WriteFile
+) -> None:
+    script = DEFECT.replace("{left: 100 / (age - 66)}, id: divide", "{left: mood + 1}, id: add")
+    script = script.replace("{get: mood}", "{get: mood, type: text}")
+    walks = walk(script, 100)
+    (finding,) = walks["findings"]
+    assert (finding["kind"], finding["place"], finding["line"]) == ("warned", "only/talk/add", 15)
+    assert walks["completed"] == 100
+    assert len(inputs(finding["case"])) == 4
+
+    write("sum.case.yaml", finding["case"])
+    assert "expression_failed" in cuebook("test", "sum.case.yaml").stdout
+    write("walked.yaml", script.replace("mood + 1", "age + 1"))
+    assert cuebook("test", "sum.case.yaml").exit_code == 0
+
+
 def test_a_defect_of_the_machine_itself_is_found_too(
     walk: Any, cuebook: RunCommand, write: WriteFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
