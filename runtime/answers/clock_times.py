@@ -28,7 +28,10 @@ _MINUTE = rf"(?P<minute>[0-9]{{2}}|[{_HAN}]{{2,3}}|[{_HAN}](?=分))"
 _DIGITS = re.compile(
     r"(?<![\d:.,+])(?P<hour>[0-9]{1,2})\s?[:：]\s?(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?(?![\d:])"
 )
-_BARE = re.compile(r"\W*(?P<hour>[0-9]{1,2}|[^\W\d_]{1,20})\W*")
+_POINT = r"(?:\s?[.h]\s?|\s)"  # between hours and minutes: 6.30, 18h30, 6 30
+_BARE = re.compile(rf"\W*(?:(?P<hour>[0-9]{{1,2}})(?:{_POINT}(?P<minute>[0-9]{{2}}))?|(?P<word>[^\W\d_]{{1,20}}))\W*")
+_SPOKEN = tuple(rf"(?P<spoken>[^\W\d_]{{3,20}}{more})(?![\w-])" for more in (r"[\s-][^\W\d_]{3,20}", ""))
+"""Minutes in two words, or in one: ``six forty five``, ``six thirty``."""
 _NO_DATE = r"(?!\s?[./:-]\s?\w|\d)"  # a number that goes on is no hour
 _NEGATED = re.compile(r"(?:\bnot(?: at)?|不是) ?$")
 _MIDDAY_MAX = 3  # the last hour that is around noon
@@ -42,6 +45,7 @@ class _TimeRefused(ValueError):
 class _Grammar(Struct, frozen=True):
     code: str
     minutes: tuple[tuple[int, re.Pattern[str]], ...]
+    spoken: tuple[re.Pattern[str], ...]
     hours: tuple[re.Pattern[str], ...]
     fixed: tuple[tuple[int, re.Pattern[str]], ...]
     am: re.Pattern[str]
@@ -93,7 +97,7 @@ def parse_datetime(text: str, today: date, locale: Locale = "en") -> str | None:
 def _bare_hour(text: str, locale: Locale) -> set[time]:
     """Return the hour that is all of a text; empty if it is not a number. Raises _TimeRefused for one above 23."""
     grammar, bare = _grammar(locale), _BARE.fullmatch(text)
-    hour = _hour(bare["hour"], grammar, locale) if bare is not None else None
+    hour = _hour(bare["hour"] or bare["word"], grammar, locale) if bare is not None else None
     return {_clock(bare, hour, grammar, text, locale)} if bare is not None and hour is not None else set()
 
 
@@ -107,15 +111,20 @@ def _times(text: str, locale: Locale) -> tuple[set[time], str]:
     rest = fold(text[:CHARS_MAX])
     whole, times = rest, set[time]()
 
-    def take(match: re.Match[str], minutes: int = 0) -> str:
+    def take(match: re.Match[str], minutes: int | None = 0) -> str:
         hour = _hour(match["hour"], grammar, locale)
-        if hour is None:
+        if hour is None or minutes is None:
             return match[0]  # a word that is no number
         times.add(_clock(match, hour, grammar, whole, locale, minutes))
         return _TAKEN
 
     for minutes, pattern in grammar.minutes:
         rest = pattern.sub(lambda match, minutes=minutes: take(match, minutes), rest)  # type: ignore[misc]
+    for pattern in grammar.spoken:
+        at = 0
+        while (match := pattern.search(rest, at)) is not None:  # a word that is no number may precede the hour
+            rest = rest[: match.start()] + take(match, _spoken_minutes(match["spoken"], grammar)) + rest[match.end() :]
+            at = match.start() + 1 if rest[match.start()] == _TAKEN else match.end("hour")
     for pattern in (_DIGITS, *grammar.hours):
         rest = pattern.sub(take, rest)
     for hour, pattern in grammar.fixed:
@@ -134,7 +143,7 @@ def _clock(match: re.Match[str], hour: int, grammar: _Grammar, whole: str, local
         raise _TimeRefused(match[0])
     parts = match.groupdict()
     minute = _number(parts.get("minute"), locale)
-    hour = _in_half(hour, grammar, whole)
+    hour = _in_half(hour, grammar, f"{whole}\n0{match.string[match.end() :]}")  # a digit in place of hours in words
     second = int(parts.get("second") or 0)
     if hour > 23 or minute > 59 or second > 59:
         raise _TimeRefused(match[0])
@@ -163,6 +172,12 @@ def _hour(text: str, grammar: _Grammar, locale: Locale) -> int | None:
     return number if isinstance(number, int) else None
 
 
+def _spoken_minutes(text: str, grammar: _Grammar) -> int | None:
+    """Return the minutes in words behind an hour, ``thirty``; None for other words and for ``two``."""
+    minutes = small_number(text, grammar.code)
+    return minutes if minutes is not None and 10 <= minutes <= 59 else None
+
+
 def _number(text: str | None, locale: Locale) -> int:
     number = parse_number(text, locale) if text else 0
     if not isinstance(number, int):
@@ -185,7 +200,9 @@ def _grammar(locale: Locale) -> _Grammar:
     return _Grammar(
         code=code if own is not None else "en",
         minutes=tuple((minutes, _template(each)) for of in words for each, minutes in _longest_first(of)),
+        spoken=tuple(re.compile(rf"{_HOUR}\s?(?:{hour}\s)?{minutes}") for minutes in _SPOKEN),
         hours=(
+            re.compile(rf"{before}\s(?P<hour>[0-9]{{1,2}}){_POINT}(?P<minute>[0-9]{{2}})(?=\W*\Z)"),
             re.compile(rf"(?<![\d.])(?P<hour>[0-9]{{1,2}})[.](?P<minute>[0-9]{{2}})\s?(?:{hour}|(?={halves}))"),
             re.compile(rf"{_HOUR}\s?{hour}(?:\s?{_MINUTE}分?(?![\d:]))?"),
             re.compile(rf"{_HOUR}\s?(?={halves})"),
