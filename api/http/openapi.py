@@ -1,12 +1,13 @@
 """The OpenAPI description of the API at `/schema`, with the errors that any route of a kind can cause."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from litestar import Request
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.datastructures import ResponseSpec
@@ -20,6 +21,7 @@ from msgspec import Struct
 from api.auth.middleware import RULE
 from api.auth.policy import RoutePolicy, policy_of
 from api.errors import CODES, ErrorAnswer
+from api.schemas.base import Body
 
 _NOT_FOUND = {
     "sessionId": "SESSION_NOT_FOUND",
@@ -58,6 +60,20 @@ def _read_errors(table: bytes) -> Mapping[str, tuple[str, ...]]:
 
 ERRORS = _read_errors(Path(__file__).with_name("route_errors.yaml").read_bytes())
 """The codes of the errors of a route by its handler, besides those that its path, parameters and policy can cause."""
+
+_LIMITS = frozenset(
+    {
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+    }
+)
 
 EXAMPLES = msgspec.yaml.decode(
     Path(__file__).with_name("request_examples.yaml").read_bytes(), type=dict[str, list[Any]]
@@ -128,11 +144,41 @@ def description() -> OpenAPIConfig:
         title="Cuebook",
         version=version("cuebook"),
         path="/schema",
-        render_plugins=[JsonRenderPlugin(), ScalarRenderPlugin()],
+        render_plugins=[_JsonWithLimits(), ScalarRenderPlugin()],
         components=_KEYS_DESCRIBED,
         operation_id_creator=_operation_id,
         use_handler_docstrings=True,
     )
+
+
+class _JsonWithLimits(JsonRenderPlugin):
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
+        return super().render(request, with_limits(openapi_schema))
+
+
+def with_limits(document: dict[str, Any]) -> dict[str, Any]:
+    """Add the limits of bodies that Litestar leaves out: 0, and those in lists, mappings and nullable values."""
+    shown = document["components"]["schemas"]
+    for name, own in msgspec.json.schema_components(_bodies(Body))[1].items():
+        for field, part in own.get("properties", {}).items() if name in shown else ():
+            _add_limits(shown[name]["properties"][field], part)
+    return document
+
+
+def _bodies(kind: type[Body]) -> Iterator[type[Body]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _bodies(each)
+
+
+def _add_limits(shown: dict[str, Any], own: dict[str, Any]) -> None:
+    for part in own.get("anyOf", [own]):
+        for each in shown.get("oneOf", [shown]):
+            if "type" in part and each.get("type") == part["type"]:
+                each |= {key: part[key] for key in _LIMITS & part.keys() - each.keys() - shown.keys()}
+                for inner in ("items", "additionalProperties"):
+                    if isinstance(part.get(inner), dict) and isinstance(each.get(inner), dict):
+                        _add_limits(each[inner], part[inner])
 
 
 def _operation_id(handler: HTTPRouteHandler, *_: object) -> str:

@@ -44,6 +44,22 @@ async def test_the_document_is_valid(document: Any) -> None:
     assert errors == []
 
 
+async def test_bodies_have_their_limits_in_lists_mappings_and_nullable_values(document: Any) -> None:
+    def part(name: str, *path: Any) -> Any:
+        found = document["components"]["schemas"][name]["properties"]
+        for step in path:
+            found = found[step]
+        return found
+
+    for body in ("NewSession", "KeyedSession"):
+        assert part(body, "seed", "oneOf", 0) == {"type": "integer", "minimum": 0}
+        assert part(body, "seed", "maximum") == 2**53
+    assert part("NewScript", "tags", "items", "maxLength") == 200
+    assert part("NewScript", "files", "additionalProperties", "minLength") == 1
+    assert part("NewValues", "variables", "minProperties") == 1
+    assert part("NewWebhook", "events", "items", "minLength") == 1
+
+
 def alternatives(schema: Any) -> Iterator[list[Any]]:
     """Return every `oneOf` of a document."""
     parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
