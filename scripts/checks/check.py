@@ -33,6 +33,7 @@ from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coe
 from scripts.model.actions import (
     HAND_OVER,
     Action,
+    Add,
     AiAsk,
     Call,
     CallTool,
@@ -50,6 +51,7 @@ from scripts.model.actions import (
     Remember,
     Say,
     Scene,
+    Set,
     Show,
     Signal,
     Sleep,
@@ -89,6 +91,7 @@ _A = {"event": "an event", "milestone": "a milestone", "outcome": "an outcome"}
 _EVENT = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
+_ONE_WORD = regex.compile(r'"([^\W\d]\w*)"')  # a literal, as expressions spell it
 _WORD = regex.compile(r"\w+")
 _WIDE_COMMA = regex.compile(r"\s*[，、]\s*")
 _SEVERAL_NAMES = regex.compile(r"[^\W\d]\w*(?:\s*[,，、]\s*[^\W\d]\w*)+")
@@ -413,6 +416,11 @@ class _Checker:
         self.faults(action_faults(action))
         self.exits(action)
         self.offers(action)
+        for name, value in _given(action):
+            found = _ONE_WORD.fullmatch(value.source)
+            declared = self.declaration(name) if isinstance(action, Set) else None
+            if found is not None and (declared is None or found[1] not in declared.choices):
+                self.flow.text(found[1], value.at, self.place)
         match action:
             case Say() if not any(text.source.strip() for text in action.texts):
                 self.add("EMPTY_TEXT", "the text is empty", action.mark("say"))
@@ -777,6 +785,23 @@ class _Checker:
     def member(self, fault: MemberFault, source: Template | Expression) -> None:
         severity: Severity | None = None if fault.is_fatal else "warning"
         self.add("MEMBER_UNKNOWN", fault.message, source.at.below(fault.line - 1), fault.fix, severity)
+
+
+def _given(action: Action) -> Iterable[tuple[str, Expression]]:
+    """Return the values that an action gives to variables, parameters or data, by name."""
+    match action:
+        case Set():
+            return action.assignments.items()
+        case Add():
+            return action.additions.items()
+        case Call():
+            return action.input.items()
+        case CallTool():
+            return action.given.items()
+        case Emit():
+            return action.signal.data.items()
+        case _:
+            return ()
 
 
 def _line_at(text: Template, offset: int) -> Location:

@@ -58,6 +58,7 @@ class VariableFlow:
         self._script = script
         self._reads: list[_Read] = []
         self._mentions: list[tuple[str, str, Location]] = []
+        self._texts: list[tuple[str, Location, Place]] = []
         self._by_detectors: set[str] = set()  # undeclared, it has session scope
         self._writers: dict[str, set[tuple[str, str]]] = {}  # places that write a variable, by name
 
@@ -76,6 +77,10 @@ class VariableFlow:
         """Record a name in single braces, which are a placeholder only in the older formats, or in no format."""
         self._mentions.append((name, written, at))
 
+    def text(self, name: str, at: Location, place: Place) -> None:
+        """Record a value that is a text of one word; a variable of that name was probably meant, if there is one."""
+        self._texts.append((name, at, place))
+
     def check(self, problems: Problems) -> frozenset[tuple[str, tuple[str, str]]]:
         """Add a problem for every read of a variable that no action sets; return these names with their locations."""
         reported: set[tuple[str, tuple[str, str]]] = set()
@@ -91,6 +96,10 @@ class VariableFlow:
             if name in known:
                 fix = f"Write {{{{ {name} }}}}."
                 problems.add("PLACEHOLDER_INVALID", f"{written} is shown unchanged", at, fix=fix)
+        for name, at, place in self._texts:
+            if name in known:
+                fix = f"Write `={name}` for the value of the variable."
+                problems.add("NAME_AS_TEXT", f"`{name}` is the text, not the variable", at, path=place.path, fix=fix)
         return frozenset(reported)
 
     def _check(self, read: _Read, known: set[str], problems: Problems) -> bool:
