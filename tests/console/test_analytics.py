@@ -102,3 +102,26 @@ async def test_query_is_saved_and_opened_again(open_page: OpenPage, server: Serv
     await again.get_by_role("button", name="Delete").click()
     await again.get_by_role("dialog").get_by_role("button", name="Delete").click()
     await expect(again.get_by_text("No query is saved yet.")).to_be_visible()
+
+
+async def test_numbers_are_shown_without_a_loss_that_misleads(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page("/sql")
+    await page.get_by_role("textbox", name="SQL").fill(
+        "SELECT 3.2e-9 AS p, 1e303 AS large, 1234.5 AS plain, 2 / 3 AS share, 9007199254740993 AS id, 'a1' AS word"
+    )
+    await page.get_by_role("button", name="Run").click()
+    await expect(page.locator("tbody tr")).to_have_count(1, timeout=RESULT_MS)
+    assert (await rows(page))[0] == ["3.2e-9", "1e+303", "1234.5", "0.666667", "≈ 9007199254740992", "a1"]
+
+
+async def test_files_have_all_rows_of_the_query_that_is_shown(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page("/sql")
+    box = page.get_by_role("textbox", name="SQL")
+    await box.fill("SELECT * FROM range(10001) AS t(number)")
+    await page.get_by_role("button", name="Run").click()
+    await expect(page.get_by_text("10000 rows · there are more")).to_be_visible(timeout=RESULT_MS)
+    await box.fill("SELECT 'another query, which has not run'")
+    async with page.expect_download(timeout=RESULT_MS) as download:
+        await page.get_by_role("button", name="CSV").click()
+    lines = (await (await download.value).path()).read_text("utf-8").splitlines()
+    assert (lines[0], lines[-1], len(lines)) == ("number", "10000", 10_002)

@@ -63,6 +63,16 @@ async def test_messages_are_found_by_their_words(open_page: OpenPage, server: Se
     await expect(page.get_by_text("Turn 1 of 2")).to_be_visible()
 
 
+async def test_found_messages_are_counted(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        for _ in range(51):
+            await api.create_session("visit", user="ana")
+    page = await open_page("/sessions?q=welcome")
+    await expect(page.get_by_text("50 shown")).to_be_visible()
+    await page.get_by_role("button", name="Show more").click()
+    await expect(page.get_by_role("main").get_by_role("listitem")).to_have_count(51)
+
+
 async def test_the_state_of_any_turn(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(f"/sessions/{await two_turns(server)}")
     state = page.get_by_role("region", name="State")
