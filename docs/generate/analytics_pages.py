@@ -33,13 +33,19 @@ def reports() -> str:
         (
             "# Reports",
             "",
-            "After reading this page you know the built-in reports and their parameters; those in bold are required.",
-            "`cuebook report NAME --describe` prints what a report means.",
+            "After reading this page you know the built-in reports, their parameters (those in bold are required), and",
+            "what their columns count. `cuebook report NAME --describe` prints the same.",
+            "",
+            "Reports do not count [forks](../how-to/session-keys.md), because these repeat the turns of another",
+            "session; only `model_cost` and `model_latency` count them. Imported sessions count, and so do turns that",
+            "a rewind removed from the conversation. `script_version` is the version that a session started with; of a",
+            "call, the version that made it. `step` consists of the ids of the phase, topic and action.",
             "",
             "| report | shows | parameters |",
             "|---|---|---|",
             *(f"| `{each.name}` | {each.title}. {each.says} | {_parameters(each)} |" for each in REPORTS),
             "",
+            *(f"## `{each.name}`\n\n{each.definition}\n" for each in REPORTS),
         )
     )
 

@@ -1,6 +1,7 @@
 """The reports from `report_list.yaml`, with their descriptions and parameters. Macros are in `reports/NAME.sql`."""
 
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -37,6 +38,12 @@ class Report(Struct, frozen=True, forbid_unknown_fields=True):
     def sql(self) -> str:
         """The macro, with the meanings of its columns in comments."""
         return _macro(self.name)
+
+    @property
+    def definition(self) -> str:
+        """The meanings of its columns: the comment before the macro."""
+        comment = takewhile(lambda line: line.startswith("--"), self.sql.splitlines())
+        return "\n".join(line.removeprefix("-- ") for line in comment)
 
 
 @cache

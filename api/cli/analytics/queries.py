@@ -116,7 +116,7 @@ def _table_named(name: str | None, tables: tuple[DescribedTable, ...]) -> Descri
 @click.command(epilog="Example: cuebook report funnel script=intake level=topic -o funnel.svg")
 @click.argument("name", required=False)
 @click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--describe", "describes", is_flag=True, help="Explain the report and its parameters.")
+@click.option("--describe", "describes", is_flag=True, help="Explain the report, its columns and its parameters.")
 @with_result
 @with_settings_loader("data", "host", "port")
 def report(
@@ -168,7 +168,7 @@ def _list_reports(form: str) -> None:
 
 
 def _describe_report(chosen: Report) -> None:
-    console.print(f"{chosen.title}\n{chosen.says}\n", markup=False)
+    console.print(f"{chosen.title}\n{chosen.says}\n\n{chosen.definition}\n", markup=False)
     print_table(
         ("parameter", "means", "default"), [(each.name, _means(each), _default(each)) for each in chosen.parameters]
     )

@@ -1,8 +1,10 @@
 -- Cost of language models by the version of the script that made the call, the model and the purpose. `script`, `version`,
 -- `since` and `until` refer to the call. A call for a memory outside a turn has no script. Calls of forks count.
 -- failed: calls without a reply; in_doubt: calls whose result is unknown, because the server was stopped; lost: calls that the
--- committed turn did not use, so their cost was wasted; estimated: tokens of calls that the endpoint did not count.
--- cost: in the currency of the configured prices, null if there are none; cost_per_session: per session that made calls.
+-- committed turn did not use, so their cost, lost_cost, was wasted; input_tokens and output_tokens: sent and received;
+-- cached_tokens: of those sent, the ones that the endpoint had cached; estimated: tokens of calls that the endpoint did not count.
+-- cost: in the currency of the configured prices, null if there are none; sessions: those that made calls; cost_per_session:
+-- cost / sessions.
 CREATE OR REPLACE MACRO model_cost(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)
 SELECT c.script_id, c.script_version, c.model, c.purpose, count(*) AS calls, count(*) FILTER (c.outcome = 'failed') AS failed,

@@ -1,6 +1,6 @@
 -- Latency of language models by model and purpose. `script`, `version`, `since` and `until` refer to the call.
--- Times are those of calls with a reply, in milliseconds to the end of the reply (p50_ms and so on) and to the first words of
--- a streamed reply; percentiles are interpolated. failed_share: share of all calls; attempts: mean number of attempts of a call
+-- Times are those of calls with a reply, in milliseconds: p50_ms, p90_ms, p95_ms and mean_ms to the end of the reply,
+-- first_words_p50_ms and first_words_p95_ms to the first words of a streamed reply; percentiles are interpolated. failed_share: share of all calls; attempts: mean number of attempts of a call
 -- with a reply; degraded: calls whose reply was used as plain text.
 CREATE OR REPLACE MACRO model_latency(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)

@@ -1,6 +1,7 @@
 -- Repeated questions of `ask`, `ai_ask`, `choose` and `form`, by how often they were repeated.
 -- visits: number of visits in which a session waited at the question; asked_again: visits with more than one wait, because the
--- reply was not usable or something interrupted; mean_rounds: mean number of waits per visit.
+-- reply was not usable or something interrupted; share: asked_again / visits; mean_rounds and most_rounds: the mean and the
+-- largest number of waits of a visit.
 -- says: the text of the author in the newest version. A question of a skill counts at the position that called the skill.
 CREATE OR REPLACE MACRO re_asked(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH valid AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid), asked AS (

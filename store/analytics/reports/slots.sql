@@ -1,6 +1,6 @@
 -- The variables that the questions of a script fill. A question fills a variable if the variable gets a value from the user or
 -- from a model while the session is at the question.
--- asked: sessions that came to the question; filled: those in which it filled the variable at least once; rounds: mean number
+-- asked: sessions that came to the question; filled: those in which it filled the variable at least once; share: filled / asked; rounds: mean number
 -- of replies in a visit with at least one; asked_again: visits with more than one reply. Variables that were never filled are
 -- not listed.
 CREATE OR REPLACE MACRO slots(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE

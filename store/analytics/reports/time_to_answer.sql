@@ -1,7 +1,8 @@
 -- Response times of users by action, the longest first.
 -- waits: number of waits; answered: waits with a reply; still_open: waits that have not ended (the others ended because the
--- application ended or rewound the session, or its topic began again); times are seconds from the end of the turn that began
--- the wait to the reply, percentiles are interpolated. A wait in a skill counts at the position that called the skill.
+-- application ended or rewound the session, or its topic began again); answered_share: answered / waits; p50_seconds,
+-- p90_seconds, p95_seconds and mean_seconds: the percentiles, interpolated, and the mean of the seconds from the end of the turn
+-- that began the wait to the reply. A wait in a skill counts at the position that called the skill.
 CREATE OR REPLACE MACRO time_to_answer(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)
 SELECT script_id, concat_ws('/', phase_id, topic_id, action_id) AS step, kind, waits, answered, still_open,

@@ -101,6 +101,7 @@ def test_tables_and_reports_are_described(analyst: Cuebook) -> None:
     description = analyst("report", "funnel", "--describe").stdout
     assert "script\t" in description
     assert "required" in description
+    assert "share_of_started: reached / selected sessions" in description
 
 
 def test_a_report_of_the_database_equals_that_of_a_snapshot(analyst: Cuebook, tmp_path: Path) -> None:

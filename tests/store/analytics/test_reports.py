@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from store.analytics.report_list import REPORTS
 from tests.support.report_reference import (
     Ask,
     begins,
@@ -477,3 +478,17 @@ def test_activity_counts_what_happened_in_each_period(
             for day in (periods(min(days), max(days), period) if days else ())
         ],
     )
+
+
+def test_each_figure_of_a_report_is_defined(asked: Ask) -> None:
+    needed = {"funnel": "'intake'", "next_steps": "'intake'", "message_search": "'a'"}
+    undefined = []
+    for named in REPORTS:
+        if named.name in {"session_at", "variables_at"}:  # their columns are those of tables
+            continue
+        for column in asked(f"DESCRIBE FROM {named.name}({needed.get(named.name, '')})"):
+            is_figure = column["column_type"] in {"BIGINT", "INTEGER", "DOUBLE", "HUGEINT"}
+            name = column["column_name"]
+            if is_figure and name not in {"script_version", "turn", "seq"} and name not in named.definition:
+                undefined.append((named.name, name))
+    assert undefined == []
