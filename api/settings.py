@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
-from api.validation_messages import humanize_validation_error
+from api.validation_messages import humanize_validation_error, name_choices, types_at
 from runtime.context.selection import Contexts
 from runtime.models.hosted.settings import (
     OPENAI,
@@ -206,6 +206,7 @@ SCRIPTED = "scripted:"
 
 _OF_MODEL = "model_"
 _ORIGIN = re.compile(r"https?://[^/\s,;'\"]+")
+_PLACE = re.compile(r" - at `\$\.?(.*)`$")  # in a message of msgspec
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
@@ -608,7 +609,10 @@ def _convert(values: Mapping[str, Any], origin: str) -> Settings:
     try:
         return msgspec.convert(plain, Settings, strict=False, dec_hook=_from_text)
     except msgspec.ValidationError as error:
-        problem = humanize_validation_error(str(error)).replace("Object contains unknown field", "there is no setting")
+        problem = str(error)
+        if place := _PLACE.search(problem):
+            problem = name_choices(problem, types_at(Settings, place[1]))
+        problem = humanize_validation_error(problem).replace("Object contains unknown field", "there is no setting")
         for name, kind in (
             ("models", ModelSettings),
             ("memories", ExternalSettings),

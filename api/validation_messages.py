@@ -1,11 +1,19 @@
 """msgspec's validation messages in plain words."""
 
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import inspect
+
 from api.ids import ID_PATTERN
 from scripts.model.script import LOCALE
 
 _NOT_A_TIME = "Invalid RFC3339 encoded datetime"
 _NOT_AN_ID = f"Expected `str` matching regex {ID_PATTERN!r}"
 _NOT_A_TAG = f"Expected `str` matching regex {LOCALE.pattern!r}"  # in msgspec's words
+_NOT_AMONG = re.compile(r"Invalid enum value (.*?)(?= - at `\$|\Z)", re.DOTALL)
+_STEP = re.compile(r"[^.\[\]]+")
 
 
 def humanize_validation_error(problem: str) -> str:
@@ -13,3 +21,41 @@ def humanize_validation_error(problem: str) -> str:
     problem = problem.replace(_NOT_A_TIME, "expected a time such as 2026-01-31T09:00:00Z (in an address, + is %2B)")
     problem = problem.replace(_NOT_A_TAG, "expected a language tag such as en, de or pt-BR")
     return problem.replace(_NOT_AN_ID, "expected an id without control characters and line breaks")
+
+
+def name_choices(problem: str, types: Iterable[inspect.Type]) -> str:
+    """Add the possible values to a message of msgspec that a value is none of them."""
+    values = [str(value) for kind in types if isinstance(kind, inspect.LiteralType) for value in kind.values]
+    found = _NOT_AMONG.match(problem)
+    if not values or found is None:
+        return problem
+    return f"{found[1]} is not one of {', '.join(values)}{problem[found.end() :]}"
+
+
+def types_at(annotation: Any, path: str) -> list[inspect.Type]:
+    """Return the types that the part of a value at a path such as `units[0].kind` can have."""
+    types = _alternatives(inspect.type_info(annotation))
+    for step in _STEP.findall(path):
+        types = [found for kind in types for found in _alternatives(_part(kind, step))]
+    return types
+
+
+def _part(kind: inspect.Type, step: str) -> inspect.Type:
+    """Return the type of a part of a value, given a field's name or an item's number."""
+    match kind:
+        case inspect.StructType():
+            return next((each.type for each in kind.fields if each.encode_name == step), inspect.AnyType())
+        case inspect.ListType() | inspect.VarTupleType() | inspect.SetType():
+            return kind.item_type
+        case inspect.DictType():
+            return kind.value_type
+    return inspect.AnyType()
+
+
+def _alternatives(kind: inspect.Type) -> list[inspect.Type]:
+    """Return the types of a union, without what only describes them."""
+    while isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    return (
+        [each for part in kind.types for each in _alternatives(part)] if isinstance(kind, inspect.UnionType) else [kind]
+    )

@@ -14,7 +14,7 @@ from litestar.typing import FieldDefinition
 from msgspec import UNSET, inspect
 
 from api.errors import ApiError, ErrorDetail, invalid_field
-from api.validation_messages import humanize_validation_error
+from api.validation_messages import humanize_validation_error, name_choices, types_at
 
 ANY_PARAMETERS = "any_parameters"
 """The key of `opt` that marks a handler which reads parameters of any name."""
@@ -31,8 +31,6 @@ _API = "/api/"
 _NO_BODY = "'data'"  # what the HTTP framework says about a body that is missing
 _MISSING = re.compile(r"Missing required (?P<kind>query parameter|header parameter) '(?P<name>[^']*)'")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_NOT_AMONG = re.compile(r"Invalid enum value (.*)", re.DOTALL)
-_STEP = re.compile(r"[^.\[\]]+")
 
 
 def require_known_parameters(request: Request[Any, Any, Any]) -> None:
@@ -90,26 +88,18 @@ def _detail(found: Mapping[str, Any], otherwise: str, fields: Mapping[str, Field
     problem = found.get("message", otherwise)
     if not path and problem == _NO_BODY:
         return ErrorDetail(message="the body is empty")
-    types = _types_at(field, path if is_in_body else "")
+    types = types_at(field.annotation, path if is_in_body else "") if field is not None else []
     if unknown := _UNKNOWN_FIELD.fullmatch(problem):
         names = [each.encode_name for kind in types if isinstance(kind, inspect.StructType) for each in kind.fields]
         name = unknown[1][:NAME_CHARS_MAX]
         where = f"{path}.{name}" if path else name
         return ErrorDetail(message=f"there is no such field{_instead_of(unknown[1], names)}", field=where)
-    return ErrorDetail(message=_in_words(problem, types), field=path or UNSET)
+    return ErrorDetail(message=humanize_validation_error(name_choices(problem, types)), field=path or UNSET)
 
 
 def _message(detail: ErrorDetail) -> str:
     where = "the body" if detail.field is UNSET else detail.field
     return detail.message if detail.message.startswith("the body") else f"{where}: {detail.message}"
-
-
-def _in_words(problem: str, types: list[inspect.Type]) -> str:
-    """Describe a problem that msgspec found in a value of one of these types."""
-    values = [str(value) for kind in types if isinstance(kind, inspect.LiteralType) for value in kind.values]
-    if values and (other := _NOT_AMONG.fullmatch(problem)):
-        return f"{other[1]} is not one of {', '.join(values)}"
-    return humanize_validation_error(problem)
 
 
 def _instead_of(name: str, known: Collection[str]) -> str:
@@ -142,34 +132,3 @@ def _sent_name(name: str, field: FieldDefinition) -> str:
     """Return the name of a parameter as clients spell it."""
     definition = field.kwarg_definition
     return definition.name if isinstance(definition, ParameterKwarg) and definition.name else name
-
-
-def _types_at(field: FieldDefinition | None, path: str) -> list[inspect.Type]:
-    """Return the types that a value at a path such as `units[0].kind` can have."""
-    if field is None:
-        return []
-    types = _alternatives(inspect.type_info(field.annotation))
-    for step in _STEP.findall(path):
-        types = [found for kind in types for found in _alternatives(_part(kind, step))]
-    return types
-
-
-def _part(kind: inspect.Type, step: str) -> inspect.Type:
-    """Return the type of a part of a value, given a field's name or an item's number."""
-    match kind:
-        case inspect.StructType():
-            return next((each.type for each in kind.fields if each.encode_name == step), inspect.AnyType())
-        case inspect.ListType() | inspect.VarTupleType() | inspect.SetType():
-            return kind.item_type
-        case inspect.DictType():
-            return kind.value_type
-    return inspect.AnyType()
-
-
-def _alternatives(kind: inspect.Type) -> list[inspect.Type]:
-    """Return the types of a union, without what only describes them."""
-    while isinstance(kind, inspect.Metadata):
-        kind = kind.type
-    return (
-        [each for part in kind.types for each in _alternatives(part)] if isinstance(kind, inspect.UnionType) else [kind]
-    )
