@@ -5,6 +5,7 @@ further readers use its current data if that is recent enough for them; otherwis
 """
 
 import asyncio
+import errno
 import hashlib
 import math
 import shutil
@@ -33,7 +34,7 @@ from store.analytics.delta import Delta
 from store.analytics.file import COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking
-from store.interface.errors import AnalyticsUnreadable, StoreBusy
+from store.interface.errors import AnalyticsUnreadable, StoreBusy, StoreUnavailable
 from store.store import Store
 
 FOLDER = "analytics"
@@ -226,7 +227,12 @@ class AnalyticsFiles:
             )
         if task.cancelled():
             raise StoreBusy("the analytics file was removed in the meantime; try again")
-        task.result()
+        try:
+            task.result()
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise ApiError("DISK_TOO_SMALL", "the disk has no space for the analytics files") from error
+            raise StoreUnavailable(f"the analytics files cannot be written: {error.strerror}") from error
 
     async def _refresh_all(self, state: _State, *, units: bool) -> None:
         """Apply deltas until none is left; rebuild a damaged file. Raises StoreError."""

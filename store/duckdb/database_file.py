@@ -89,6 +89,10 @@ def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUn
         return DatabaseUnreadable(f"there is no database at {path}; the server creates it when it first starts")
     if isinstance(error, duckdb.OutOfMemoryException):
         return StoreUnavailable(f"{path} cannot be opened: out of memory or disk space")
+    if refused := re.search(
+        r'Cannot open file ".*": (.*)', message
+    ):  # by the operating system, whatever is in the file
+        return StoreUnavailable(f"{path} cannot be opened: {refused[1]}")
     if "WAL file" in message:
         return DatabaseUnreadable(
             f"the log of {path} is damaged: {message}. Restore a backup, or move {log_of(path)} away to open the "

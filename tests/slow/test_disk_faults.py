@@ -154,3 +154,26 @@ async def test_a_clock_that_jumps_changes_neither_order_nor_answers(serve: Serve
         assert (await say(api, sessions[0], "one", "1")).json() == first
         assert (await say(api, sessions[0], "four", "4")).is_success
         await assert_entries(api, sessions[0], ["one", "two", "three", "four"])
+
+
+async def query(api: ApiClient) -> Any:
+    """Count the turns, once the tables of the analytics are built."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            asked = {"sql": "SELECT count(*) AS n FROM turns", "maxAgeS": 0}
+            answer = await api.post("/api/analytics/query", json=asked)
+            if answer.status_code != 503:
+                return answer
+            await asyncio.sleep(0.05)
+
+
+async def test_a_full_disk_is_the_reason_of_a_query_that_fails(serve: Serve, faults: Faults) -> None:
+    server = serve(**faults.environment)
+    await server.ready()
+    async with server.client() as api:
+        await api.create_session("diary")
+        faults.fill_disk("outlines.json")
+        refused = await query(api)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (507, "DISK_TOO_SMALL")
+        faults.end()
+        assert (await query(api)).json()["rows"] == [{"n": 1}]

@@ -5,8 +5,10 @@ import random
 import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from store.duckdb.database_file import why_not_open
 from store.interface.errors import StoreError
 from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
@@ -48,3 +50,10 @@ async def test_a_damaged_database_file_never_has_less_in_silence(tmp_path: Path,
         with contextlib.suppress(StoreError):  # a read that fails is not silent
             assert await heads_of(store, conversations) == heads
         await store.close()
+
+
+def test_a_file_that_the_system_does_not_open_is_not_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "cuebook.duckdb"
+    path.touch()
+    refused = why_not_open(path, duckdb.IOException(f'IO Error: Cannot open file "{path}": Read-only file system'))
+    assert str(refused) == f"{path} cannot be opened: Read-only file system"
