@@ -388,6 +388,18 @@ async def test_a_client_that_has_to_wait_sees_the_progress(
     assert f"0 of {far[0].context['of']:,} turns are done" in str(far[0])
 
 
+async def test_that_somebody_has_to_wait_is_not_logged_as_a_failure(
+    app: OpenApp, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.analytics.files.WAIT_S", 0.0)
+    async with app(data, embedder="none") as api:
+        shutil.rmtree(data / FOLDER, ignore_errors=True)
+        with capture_logs() as logs:
+            answer = await api.post("/api/analytics/query", json={"sql": "SELECT 1", "maxAgeS": 0})
+    assert answer.json()["error"]["code"] == "ANALYTICS_NOT_READY"
+    assert [each for each in logs if each["log_level"] == "error"] == []
+
+
 async def test_who_wants_the_latest_gets_it(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.analytics.files.SHARE", 1_000_000)  # the database is not checked again by itself
     async with files() as (made, store):
