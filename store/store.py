@@ -3,18 +3,20 @@
 from abc import ABC, abstractmethod
 
 from store.analytics.analytics_repository import AnalyticsRepository
-from store.interface.repositories.delivery_repository import DeliveryRepository
-from store.interface.repositories.key_repository import KeyRepository
-from store.interface.repositories.maintenance_repository import MaintenanceRepository
-from store.interface.repositories.memory_repository import MemoryRepository
-from store.interface.repositories.participant_repository import ParticipantRepository
-from store.interface.repositories.retention_repository import RetentionRepository
-from store.interface.repositories.review_repository import ReviewRepository
-from store.interface.repositories.script_repository import ScriptRepository
-from store.interface.repositories.session_repository import SessionRepository
-from store.interface.repositories.timer_repository import TimerRepository
-from store.interface.repositories.turn_repository import TurnRepository
 from store.interface.shared_database import SharedDatabase
+from store.memory.memory_repository import MemoryRepository
+from store.sql.repositories import (
+    Delivery,
+    Keys,
+    Maintenance,
+    Participants,
+    Retention,
+    Reviews,
+    Scripts,
+    Sessions,
+    Timers,
+    Turns,
+)
 from store.verification.verification_repository import VerificationRepository
 
 LAG_MAX_S = 5.0
@@ -32,17 +34,17 @@ class Store(ABC):
     shared: SharedDatabase | None = None
     """The other servers on the same database, so that what is cached may be out of date; None: there can be none."""
 
-    turns: TurnRepository
-    sessions: SessionRepository
-    scripts: ScriptRepository
+    turns: Turns
+    sessions: Sessions
+    scripts: Scripts
     memory: MemoryRepository
-    timers: TimerRepository
-    delivery: DeliveryRepository
-    keys: KeyRepository
-    participants: ParticipantRepository
-    maintenance: MaintenanceRepository
-    reviews: ReviewRepository
-    retention: RetentionRepository
+    timers: Timers
+    delivery: Delivery
+    keys: Keys
+    participants: Participants
+    maintenance: Maintenance
+    reviews: Reviews
+    retention: Retention
     analytics: AnalyticsRepository
     verification: VerificationRepository
 

@@ -5,14 +5,14 @@ from api.schemas.scripts import DraftText
 from runtime.state.ports import Clock
 from scripts.checks.check import is_id
 from store.interface.errors import DraftConflict, RowRefused
-from store.interface.repositories.script_repository import ScriptRepository
 from store.interface.rows import DraftRow
+from store.sql.repositories import Scripts
 
 
 class Drafts:
     """The drafts of all tenants, one for each script with unpublished changes."""
 
-    def __init__(self, rows: ScriptRepository, clock: Clock) -> None:
+    def __init__(self, rows: Scripts, clock: Clock) -> None:
         self._rows = rows
         self._clock = clock
 

@@ -23,8 +23,8 @@ from runtime.state.ports import Clock, Ids
 from scripts.model.memory_plan import MemoryPlan
 from store.interface.errors import MemoryMoved
 from store.interface.memory_rows import BehindRow, MemoryChange, OwnerRow, VectorsRead
-from store.interface.repositories.memory_repository import MemoryRepository
 from store.interface.shared_database import SharedDatabase
+from store.memory.memory_repository import MemoryRepository
 from store.vectors.index import GRAPH_FROM, VectorIndex
 from store.vectors.snapshot import drop, drop_others
 

@@ -13,8 +13,8 @@ from api.schemas.memory_work import GroupTokens, GroupUnits, Share
 from runtime.memory.forgetting import ForgetOptions, Policy
 from runtime.state.ports import Clock, Ids
 from store.interface.memory_rows import JobKind, JobRow, JobStatus, MemoryChange
-from store.interface.repositories.memory_repository import MemoryRepository
 from store.interface.rows import JsonObject
+from store.memory.memory_repository import MemoryRepository
 
 JOBS_MAX = 100
 """Maximum number of unfinished jobs of one user."""

@@ -14,7 +14,7 @@ from runtime.memory.units import MemoryUnit
 from store.interface.memory_filters import Filter
 from store.interface.memory_rows import GroupRow, JobRow
 from store.interface.pages import Page, cursor_of, position_of
-from store.interface.repositories.memory_repository import MemoryRepository
+from store.memory.memory_repository import MemoryRepository
 
 
 class UnitFilter(Struct, frozen=True, kw_only=True):

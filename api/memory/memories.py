@@ -28,7 +28,7 @@ from runtime.state.ports import Clock, Ids
 from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 from store.interface.errors import MemoryMoved
 from store.interface.memory_rows import VectorRows
-from store.interface.repositories.memory_repository import MemoryRepository
+from store.memory.memory_repository import MemoryRepository
 
 ATTEMPTS_MAX = 10  # to change a memory; each fails only if another server has changed it since it was read
 LATEST = "LATEST"

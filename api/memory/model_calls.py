@@ -33,7 +33,7 @@ from runtime.state.ports import (
 )
 from runtime.turn.calls import GIVEN_UP
 from store.interface.memory_rows import MemoryCallRow
-from store.interface.repositories.memory_repository import MemoryRepository
+from store.memory.memory_repository import MemoryRepository
 
 CALL_S = 180.0  # for one call with all its attempts; long, because no user waits for it
 

@@ -15,7 +15,7 @@ from api.memory.transfers.export_memory import export_memory
 from api.memory.transfers.import_memory import IdsExist, ImportOptions, ImportTarget, MemoryImportResult, import_memory
 from api.memory.transfers.memory_document import DocumentInvalid, Form
 from runtime.state.ports import Clock, Ids
-from store.interface.repositories.memory_repository import MemoryRepository
+from store.memory.memory_repository import MemoryRepository
 
 
 class MemoryTransfer(Struct, frozen=True):

@@ -23,7 +23,7 @@ from api.memory.maintenance import ConcurrentChange, Maintenance
 from runtime.state.ports import ModelFailed
 from store.embedders.embedder import EmbedderMisconfigured, EmbedderUnavailable
 from store.interface.errors import StoreError
-from store.interface.repositories.memory_repository import MemoryRepository
+from store.memory.memory_repository import MemoryRepository
 
 WAITING_MAX = 100_000  # memories in the queue; the next start of the server finds the others
 GATHER_S = 0.5  # delay between the first commit and the maintenance

@@ -3,14 +3,13 @@
 import asyncio
 from pathlib import Path
 
+from store.analytics.analytics_repository import AnalyticsRepository
 from store.analytics.delta import TURNS_MAX, Delta, Known, write_delta
 from store.analytics.postgres_mirror import PostgresMirror
-from store.postgres.connection import PostgresConnection
 from store.postgres.engine import PostgresEngine
-from store.sql.repositories import AnalystTables
 
 
-class PostgresAnalytics(AnalystTables[PostgresConnection]):
+class PostgresAnalytics(AnalyticsRepository):
     """Read the changes for analytics files, and store queries and dashboards."""
 
     def __init__(self, engine: PostgresEngine, mirror: PostgresMirror) -> None:

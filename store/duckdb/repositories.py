@@ -1,4 +1,4 @@
-"""The repositories of the store over DuckDB. What each method does is said in `store.interface.repositories`."""
+"""The repositories of the store over DuckDB. `store.sql.repositories` has what is the same over every one."""
 
 import asyncio
 import shutil
@@ -18,15 +18,13 @@ from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.rows import LoadedSession, UserVariableRow
 from store.interface.turn_group import Entry
 from store.memory import filters_sql
-from store.memory.memory_repository import Memories
-from store.sql import copies
+from store.memory.memory_repository import MemoryRepository
 from store.sql.loads import load_session
-from store.sql.repositories import Deletion, SessionReads, Turns
-from store.sql.repository import Changed, Repository, reads, writes
-from store.sql.variables import set_user_variables
+from store.sql.repositories import Maintenance, Retention, Sessions, Turns
+from store.sql.repository import Changed, reads, writes
 
 
-class DuckDBTurns(Turns[DuckDBConnection]):
+class DuckDBTurns(Turns):
     """Store and read turns."""
 
     def __init__(self, engine: DuckDBEngine) -> None:
@@ -42,7 +40,7 @@ def _load(connection: DuckDBConnection, tenant: str, session_id: str) -> LoadedS
     return load_session(connection, sessions.session_head(connection, tenant, session_id))
 
 
-class DuckDBSessions(SessionReads[DuckDBConnection]):
+class DuckDBSessions(Sessions):
     """Store and read sessions and the variables of users."""
 
     def __init__(self, engine: DuckDBEngine) -> None:
@@ -53,13 +51,6 @@ class DuckDBSessions(SessionReads[DuckDBConnection]):
     load = reads(_load)
     page = reads(session_list.list_sessions)
     statistics = reads(with_cursor(statistics_sql.statistics))
-    fork = writes(copies.fork)
-    import_session = writes(
-        copies.import_session,
-        lambda _, whole, **__: Changed(
-            [(whole.session.tenant, whole.session.session_id)], [(row.tenant, row.user_id) for row in whole.variables]
-        ),
-    )
     _user_variables = reads(with_cursor(variables.user_variables))
 
     async def user_variables(self, tenant: str, user_id: str) -> list[UserVariableRow]:
@@ -70,19 +61,16 @@ class DuckDBSessions(SessionReads[DuckDBConnection]):
         user = (tenant, user_id)
         return await writer.variables.get(user, lambda: self._user_variables(*user))
 
-    set_user_variables = writes(
-        set_user_variables, lambda _, rows, *__: Changed(users=[(rows[0].tenant, rows[0].user_id)])
-    )
     user_history = reads(with_cursor(variables.user_history))
 
 
-class DuckDBMemories(Memories[DuckDBConnection]):
+class DuckDBMemories(MemoryRepository):
     """Read and write memories."""
 
     matching = reads(filters_sql.matching)
 
 
-class DuckDBRetention(Repository[DuckDBConnection]):
+class DuckDBRetention(Retention):
     """Apply retention policies."""
 
     counts = reads(retention.counts)
@@ -95,7 +83,7 @@ class DuckDBRetention(Repository[DuckDBConnection]):
     )
 
 
-class DuckDBMaintenance(Deletion[DuckDBConnection]):
+class DuckDBMaintenance(Maintenance):
     """Delete data, rewrite and copy the file, and measure it."""
 
     def __init__(self, engine: DuckDBEngine) -> None:

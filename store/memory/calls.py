@@ -10,7 +10,10 @@ def begin_call(connection: Connection, row: MemoryCallRow) -> None:
 
 
 def end_call(connection: Connection, row: MemoryCallRow) -> None:
-    """Replace the row of a call with its result; do nothing if its user was erased meanwhile. Within a transaction."""
+    """Replace the row of a call with its result; do nothing if its user was erased meanwhile. Within a transaction.
+
+    Raises RowRefused.
+    """
     call = {"tenant": row.tenant, "call_id": row.call_id}
     if connection.change("DELETE FROM memory_calls WHERE tenant = $tenant AND call_id = $call_id", call):
         connection.insert("memory_calls", [row])

@@ -33,9 +33,9 @@ _THOSE = f"WHERE {_OWNED} AND memory_unit_rows.sequence = changed.sequence"
 
 
 def apply_change(connection: Connection, change: MemoryChange) -> int:
-    """Write a change, and return the version of the memory. Within a transaction.
+    """Write a change of a memory; return its version, 0 where no other server changes it. Within a transaction.
 
-    Raises RowRefused for an invalid row.
+    Raises RowRefused for an invalid row; over PostgreSQL also MemoryMoved.
     """
     _require_own(change)
     owner = {"tenant": change.tenant, "user_id": change.user_id}

@@ -36,9 +36,10 @@ def existing_ids(connection: Connection, tenant: str, user_id: str, ids: list[st
 def import_units(
     connection: Connection, tenant: str, user_id: str, expected: str, changes: Iterable[MemoryChange]
 ) -> None:
-    """Write changes that were computed for the stamp `expected`. Within a transaction.
+    """Write changes that were computed for the stamp `expected`, all or none. Within a transaction.
 
-    Raises MemoryMoved, RowRefused.
+    `changes` is iterated in the writer's thread and must not raise, because that would end the thread. Raises
+    MemoryMoved, RowRefused.
     """
     if stamp(connection, tenant, user_id) != expected:
         raise MemoryMoved("the memory has changed since it was read")

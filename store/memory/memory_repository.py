@@ -1,12 +1,19 @@
-"""The repository of memories. What each method does is said in the protocol `store.interface…MemoryRepository`."""
+"""What the store offers of the memories of users: their rows, vectors, jobs and calls of language models."""
 
+from abc import ABC, abstractmethod
+
+from store.interface.memory_filters import Filter
 from store.memory import calls, imports, queries
 from store.memory.changes import apply_change
-from store.sql.repository import C, Repository, reads, writes
+from store.sql.repository import Repository, reads, writes
 
 
-class Memories(Repository[C]):
-    """Read and write memories. Only filters are evaluated differently in each database."""
+class MemoryRepository(Repository, ABC):
+    """Read and write memories. Every method except `…_of_all` concerns one tenant."""
+
+    @abstractmethod
+    async def matching(self, tenant: str, user_id: str, filter_: Filter) -> list[int]:
+        """Return the sequence numbers of the units that a filter matches, ascending."""
 
     change = writes(apply_change)
     import_units = writes(imports.import_units)

@@ -178,7 +178,7 @@ def unfinished_jobs(connection: Connection, tenant: str, user_id: str, limit: in
 
 
 def unfinished_jobs_of_all(connection: Connection, limit: int) -> list[JobRow]:
-    """Return the oldest jobs of all tenants that are not finished."""
+    """Return the oldest jobs of all tenants that are not finished, for the server itself."""
     return connection.fetch(JobRow, f"SELECT * FROM memory_jobs WHERE {_UNFINISHED}", {"limit": limit})  # noqa: S608
 
 
@@ -191,7 +191,7 @@ def owners_of_all(connection: Connection) -> list[OwnerOf]:
 
 
 def owners_behind_of_all(connection: Connection, limit: int, bounds: Bounds) -> list[OwnerOf]:
-    """Return the owners of memories of all tenants that need maintenance.
+    """Return the owners of memories of all tenants that need automatic maintenance, for the server itself.
 
     These have turns that are not ingested, a stale summary, too many units, too many units without a summary, or units
     without a vector.

@@ -1,11 +1,11 @@
-"""The repositories of the store over PostgreSQL. What each method does is said in `store.interface.repositories`."""
+"""The repositories of the store over PostgreSQL. `store.sql.repositories` has what is the same over every one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from store.interface.errors import MemoryMoved, NotWithPostgres
-from store.interface.maintenance_rows import CompactionResult, ErasureResult, OnStep, RunningCopy, Size
+from store.interface.maintenance_rows import CompactionResult, ErasureResult, OnStep, Size
 from store.interface.memory_filters import Filter
 from store.interface.memory_rows import MemoryChange, UnitRow
 from store.interface.rows import FailureRow, LoadedSession
@@ -14,7 +14,7 @@ from store.interface.webhook_rows import Ahead
 from store.memory import imports, queries
 from store.memory.changes import apply_change
 from store.memory.filters_on_rows import filter_rows
-from store.memory.memory_repository import Memories
+from store.memory.memory_repository import MemoryRepository
 from store.postgres import claims, erasures, retention, session_list, sessions
 from store.postgres import search as search_sql
 from store.postgres.connection import PostgresConnection
@@ -22,18 +22,16 @@ from store.postgres.due import take_deliveries, take_timers
 from store.postgres.engine import PostgresEngine
 from store.postgres.group_writer import GroupWriter
 from store.postgres.servers import memory_version, new_memory_version
-from store.sql import copies
 from store.sql import failures as failures_sql
 from store.sql import timers as timers_sql
 from store.sql.connection import as_uuid
 from store.sql.deletion import delete_rows_of
 from store.sql.loads import load_session
-from store.sql.repositories import Deletion, Delivery, SessionReads, Timers, Turns
-from store.sql.repository import Repository, reads, writes
-from store.sql.variables import set_user_variables
+from store.sql.repositories import Delivery, Maintenance, Retention, Sessions, Timers, Turns
+from store.sql.repository import reads, writes
 
 
-class PostgresTurns(Turns[PostgresConnection]):
+class PostgresTurns(Turns):
     """Store and read turns."""
 
     def __init__(self, engine: PostgresEngine, writer: GroupWriter) -> None:
@@ -59,17 +57,14 @@ def _load(connection: PostgresConnection, tenant: str, session_id: str) -> Loade
     return load_session(connection, sessions.session_head(connection, tenant, session_id))
 
 
-class PostgresSessions(SessionReads[PostgresConnection]):
+class PostgresSessions(Sessions):
     """Store and read sessions and the variables of users."""
 
     head = reads(sessions.session_head)
     load = reads(_load)
     page = reads(session_list.list_sessions)
     statistics = reads(sessions.statistics)
-    fork = writes(copies.fork)
-    import_session = writes(copies.import_session)
     user_variables = reads(sessions.user_variables)
-    set_user_variables = writes(set_user_variables)
     user_history = reads(sessions.user_history)
 
 
@@ -93,7 +88,7 @@ def _change(connection: PostgresConnection, change: MemoryChange) -> int:
     return new_memory_version(connection, change.tenant, change.user_id)
 
 
-class PostgresMemories(Memories[PostgresConnection]):
+class PostgresMemories(MemoryRepository):
     """Read and write memories."""
 
     matching = reads(matching)
@@ -117,7 +112,7 @@ class PostgresMemories(Memories[PostgresConnection]):
         await self._engine.write(once)
 
 
-class PostgresTimers(Timers[PostgresConnection]):
+class PostgresTimers(Timers):
     """Read timers, and note failed attempts to fire them."""
 
     def __init__(self, engine: PostgresEngine) -> None:
@@ -138,7 +133,7 @@ class PostgresTimers(Timers[PostgresConnection]):
         await self._postgres.write(replace)
 
 
-class PostgresDelivery(Delivery[PostgresConnection]):
+class PostgresDelivery(Delivery):
     """Store and read webhooks and deliveries."""
 
     def __init__(self, engine: PostgresEngine) -> None:
@@ -150,7 +145,7 @@ class PostgresDelivery(Delivery[PostgresConnection]):
         return await self._postgres.write_at_once(lambda connection: take_deliveries(connection, places, limit, now))
 
 
-class PostgresRetention(Repository[PostgresConnection]):
+class PostgresRetention(Retention):
     """Apply retention policies."""
 
     counts = reads(retention.counts)
@@ -158,7 +153,7 @@ class PostgresRetention(Repository[PostgresConnection]):
     apply = writes(retention.apply)
 
 
-class PostgresMaintenance(Deletion[PostgresConnection]):
+class PostgresMaintenance(Maintenance):
     """Delete data, and measure the database. Backups and compaction are those of PostgreSQL itself."""
 
     def __init__(self, engine: PostgresEngine) -> None:
@@ -169,9 +164,6 @@ class PostgresMaintenance(Deletion[PostgresConnection]):
         """Delete all data of a user; what another server began before does not outlive it."""
         await self._postgres.write(lambda connection: erasures.note(connection, tenant, user_id, erased_at))
         return await super().erase_user(tenant, user_id, receipt_id, erased_at)
-
-    compaction: RunningCopy | None = None
-    backup: RunningCopy | None = None
 
     async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
         """Raise NotWithPostgres."""

@@ -57,8 +57,10 @@ def unsettled_calls(connection: Connection, tenant: str, session_id: str) -> lis
 def calls(
     connection: Connection, tenant: str, session_id: str, *, limit: int = 100, cursor: str | None = None
 ) -> Page[SettledCallRow]:
-    """Return a page of a session's calls, in the order they were made. Prompts and replies are returned for settled
-    calls only."""
+    """Return a page of a session's calls, in the order they were made, settled or not. Raises CursorInvalid.
+
+    Prompts and replies are returned for settled calls only.
+    """
     select = f"""
         SELECT * FROM (
             SELECT {_COLUMNS} FROM settled_calls WHERE {OF_SESSION}

@@ -89,7 +89,11 @@ def _copy(
 
 
 def import_session(connection: Connection, whole: SessionDocument, *, replaces: bool = False) -> None:
-    """Insert all rows of a session. Raises SessionTaken, KeyTaken, RowRefused."""
+    """Insert all rows of a session; with `replaces`, in place of an existing session with the same id.
+
+    Raises SessionTaken if the id exists and `replaces` is false, KeyTaken if one of its keys belongs to another
+    session, RowRefused for an invalid row.
+    """
     session = whole.session
     require_importable(whole)
     if replaces:

@@ -201,7 +201,10 @@ def sessions_of_user(connection: Connection, tenant: str, user_id: str) -> list[
 def erase_user(
     connection: Connection, tenant: str, user_id: str, receipt_id: str, erased_at: datetime
 ) -> ErasureResult:
-    """Delete all rows of a user and of that user's sessions, and insert a receipt. Within a transaction."""
+    """Delete all rows of a user and of that user's sessions, and insert a receipt. Within a transaction.
+
+    The caller must lock the user's sessions meanwhile.
+    """
     sessions = sessions_of_user(connection, tenant, user_id)
     connection.prepare_change(tenant, sessions)
     counts = _remove(connection, OWNED, tenant, sessions, user_id)

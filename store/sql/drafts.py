@@ -51,7 +51,7 @@ def draft_of(connection: Connection, tenant: str, script_id: str) -> DraftRow | 
 
 
 def drafts(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[DraftEntryRow]:
-    """Return a page of a tenant's drafts without their texts, the last saved first."""
+    """Return a page of a tenant's drafts without their texts, the last saved first. Raises CursorInvalid."""
     select = """
         SELECT tenant, script_id, revision, base_version, created_at, updated_at FROM drafts WHERE tenant = $tenant
             AND ($after_time::TIMESTAMPTZ IS NULL OR (updated_at, script_id) < ($after_time::TIMESTAMPTZ, $after_id))

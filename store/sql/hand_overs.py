@@ -14,7 +14,7 @@ def page(
     limit: int = 50,
     cursor: str | None = None,
 ) -> Page[HandOverRow]:
-    """Return a page of sessions for a person, those that wait longest first."""
+    """Return a page of sessions for a person, those that wait longest first. Raises CursorInvalid."""
     select = """
         SELECT * FROM hand_overs
         WHERE tenant = $tenant AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)

@@ -12,7 +12,7 @@ LIVE_MAX = 1_000
 
 
 def known_keys(connection: Connection) -> KnownKeys:
-    """Return the keys of all tenants, because a request does not name the tenant of its key."""
+    """Return the keys of all tenants that are not revoked, because a request does not name the tenant of its key."""
     live = connection.fetch(KeyRow, "SELECT * FROM api_keys WHERE revoked_at IS NULL")
     return KnownKeys(live, count(connection, "api_keys", {}) > 0)
 
@@ -24,7 +24,7 @@ def key(connection: Connection, tenant: str, key_id: str) -> KeyRow | None:
 
 
 def keys(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[KeyRow]:
-    """Return a page of a tenant's keys, the newest first, including revoked keys."""
+    """Return a page of a tenant's keys, the newest first, including revoked keys. Raises CursorInvalid."""
     select = """
         SELECT * FROM api_keys
         WHERE tenant = $tenant

@@ -38,13 +38,13 @@ def revoke_link(connection: Connection, tenant: str, link_id: str, now: datetime
 
 
 def link(connection: Connection, link_id: str) -> LinkRow | None:
-    """Return a link of any tenant that is not revoked."""
+    """Return a link of any tenant that is not revoked, because a browser does not name the tenant of its link."""
     select = f"{_LINKS} WHERE link_id = $link_id AND revoked_at IS NULL"
     return fetch_one(connection, LinkRow, select, {"link_id": link_id})
 
 
 def links(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[LinkRow]:
-    """Return a page of a tenant's links, the newest first, including revoked links."""
+    """Return a page of a tenant's links, the newest first, including revoked links. Raises CursorInvalid."""
     select = f"""
         {_LINKS} WHERE tenant = $tenant
             AND ($after_time::TIMESTAMPTZ IS NULL OR (created_at, link_id) < ($after_time::TIMESTAMPTZ, $after_id))
@@ -130,7 +130,7 @@ def participants(
     limit: int = 50,
     cursor: str | None = None,
 ) -> Page[ParticipantRow]:
-    """Return a page of participants, the newest first, including revoked ones."""
+    """Return a page of participants, the newest first, including revoked ones. Raises CursorInvalid."""
     select = f"""
         {_PARTICIPANTS} WHERE tenant = $tenant AND ($link_id::VARCHAR IS NULL OR link_id = $link_id)
             AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)

@@ -1,16 +1,38 @@
-"""The repositories that are the same over every database. What each method does is said in `store.interface`."""
+"""What the store offers: a class for each kind of data. What a method does is said where its SQL is.
 
-from collections.abc import Awaitable, Callable, Mapping
+An abstract method is not the same in every database. Every method concerns one tenant, unless it says otherwise.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from store.interface.admission import ProposedTurn
-from store.interface.analyst_rows import DashboardRow, SavedQueryRow
 from store.interface.hand_over_rows import HandOverRow
-from store.interface.rows import CallRow, MigrationRow, SessionRow, TurnRow
+from store.interface.list_rows import Hit, Order, SearchFilter, SessionFilter, SessionListed
+from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
+from store.interface.pages import Page
+from store.interface.retention_rows import Due, DueByPolicy, Policy, RetentionResult
+from store.interface.rows import (
+    CallRow,
+    Gaps,
+    LoadedSession,
+    MigrationRow,
+    SessionHead,
+    SessionRow,
+    TurnRow,
+    UserHistoryRow,
+    UserVariableRow,
+)
+from store.interface.statistics_rows import SessionStatistics
 from store.interface.timer_rows import TimerRow
 from store.interface.turn_group import Entry
 from store.interface.webhook_rows import DeliveryRow
 from store.sql import calls as calls_sql
 from store.sql import (
+    copies,
     deletion,
     drafts,
     hand_overs,
@@ -24,20 +46,14 @@ from store.sql import (
     webhooks,
 )
 from store.sql import failures as failures_sql
-from store.sql.connection import Connection
-from store.sql.repository import C, Changed, Engine, Repository, reads, reads_durable, writes
-from store.sql.tenant_table import TenantTable
-
-ROWS_MAX = 1_000
-"""Maximum number of saved queries, and of dashboards, of one tenant."""
-_QUERIES = TenantTable("saved_queries", "query_id", SavedQueryRow, ROWS_MAX)
-_DASHBOARDS = TenantTable("dashboards", "dashboard_id", DashboardRow, ROWS_MAX)
+from store.sql.repository import Changed, Engine, Repository, reads, reads_durable, writes
+from store.sql.variables import set_user_variables
 
 
-class Turns(Repository[C]):
+class Turns(Repository, ABC):
     """Store and read turns. `commit` commits a turn, or a call for the journal, with the other waiting ones."""
 
-    def __init__(self, engine: Engine[C], commit: Callable[[Entry], Awaitable[None]]) -> None:
+    def __init__(self, engine: Engine[Any], commit: Callable[[Entry], Awaitable[None]]) -> None:
         super().__init__(engine)
         self._commit = commit
 
@@ -54,7 +70,18 @@ class Turns(Repository[C]):
         timers: tuple[TimerRow, ...] | None = None,
         hand_overs: tuple[HandOverRow, ...] | None = None,
     ) -> None:
-        """Commit a turn in a group with the other waiting turns."""
+        """Commit a turn atomically, in a group with the other waiting turns; return after it is on disk.
+
+        `expected_turn` is the turn it was computed from. At creation it is NO_TURN, and `session` is the new session. A
+        turn that migrates the session to another version of its script has a `migration`. With `calls_used`, the calls
+        of models in the session's journal are settled: those with these ids were used, the others were not. The texts
+        of `calls_withheld`, and of calls that were not used, are not stored. `prompts` are stored with the calls of
+        these ids. `deliveries` are the events for webhooks. `timers` and `hand_overs` replace those of the session;
+        None leaves them as they are.
+
+        Raises TurnConflict if another turn was committed first, KeyTaken if a new session's key belongs to another
+        session, UserErased if the user of a new session was erased after it began, RowRefused for an invalid row.
+        """
         await self._commit(
             ProposedTurn(
                 turn,
@@ -71,8 +98,18 @@ class Turns(Repository[C]):
         )
 
     async def note_call(self, call: CallRow) -> None:
-        """Write a call of a model to the journal, in a group with the waiting turns."""
+        """Write a call of a model to the journal: before it is made, and again with its result after it has ended.
+
+        Raises RowRefused for an invalid row.
+        """
         await self._commit(call)
+
+    @abstractmethod
+    async def search(self, tenant: str, what: SearchFilter, *, limit: int = 50, cursor: str | None = None) -> Page[Hit]:
+        """Return a page of messages that contain all words, the most recent first. Raises CursorInvalid.
+
+        A page that is not the last may have fewer than `limit` messages.
+        """
 
     save_failure = writes(failures_sql.save_failure)
     get = reads(turns.turn)
@@ -90,8 +127,42 @@ class Turns(Repository[C]):
     spent = reads(calls_sql.spent)
 
 
-class SessionReads(Repository[C]):
-    """Read one session, and change its key and metadata."""
+class Sessions(Repository, ABC):
+    """Store and read sessions and the variables of users."""
+
+    @abstractmethod
+    async def head(self, tenant: str, session_id: str) -> SessionHead | None:
+        """Return a session with the state after its latest turn."""
+
+    @abstractmethod
+    async def load(self, tenant: str, session_id: str) -> LoadedSession | None:
+        """Return a session with all that is needed to continue it."""
+
+    @abstractmethod
+    async def page(
+        self,
+        tenant: str,
+        which: SessionFilter | None = None,
+        *,
+        order: Order = "created",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[SessionListed]:
+        """Return a page of sessions, the newest or the most recently active first. Raises CursorInvalid."""
+
+    @abstractmethod
+    async def statistics(self, tenant: str, session_id: str, *, without: Gaps = ()) -> SessionStatistics | None:
+        """Return the statistics of a session, without the messages in the ranges `without`."""
+
+    @abstractmethod
+    async def user_variables(self, tenant: str, user_id: str) -> list[UserVariableRow]:
+        """Return a user's variables of the global scope that are set, ordered by name."""
+
+    @abstractmethod
+    async def user_history(
+        self, tenant: str, user_id: str, *, offset: int = 0, limit: int = 100
+    ) -> list[UserHistoryRow]:
+        """Return at most `limit` writes of a user's global variables, in sessions and outside, the oldest first."""
 
     start = reads(sessions.session_start)
     by_key = reads(sessions.session_by_key)
@@ -100,9 +171,19 @@ class SessionReads(Repository[C]):
     migrations = reads(sessions.migrations)
     label = writes(sessions.label)
     ids_of_user = reads(deletion.sessions_of_user)
+    fork = writes(copies.fork)
+    import_session = writes(
+        copies.import_session,
+        lambda _, whole, **__: Changed(
+            [(whole.session.tenant, whole.session.session_id)], [(row.tenant, row.user_id) for row in whole.variables]
+        ),
+    )
+    set_user_variables = writes(
+        set_user_variables, lambda _, rows, *__: Changed(users=[(rows[0].tenant, rows[0].user_id)])
+    )
 
 
-class Scripts(Repository[C]):
+class Scripts(Repository):
     """Store and read scripts."""
 
     save = writes(script_texts.save_script)
@@ -119,7 +200,7 @@ class Scripts(Repository[C]):
     drafts = reads(drafts.drafts)
 
 
-class Delivery(Repository[C]):
+class Delivery(Repository):
     """Store and read webhooks and deliveries."""
 
     add_webhook = writes(webhooks.add_webhook)
@@ -134,7 +215,7 @@ class Delivery(Repository[C]):
     get = reads(webhooks.delivery)
 
 
-class Timers(Repository[C]):
+class Timers(Repository):
     """Read timers, and note failed attempts to fire them."""
 
     ahead = reads(timers.ahead)
@@ -144,7 +225,7 @@ class Timers(Repository[C]):
     note_failure = writes(timers.note_failure)
 
 
-class Keys(Repository[C]):
+class Keys(Repository):
     """Store and read API keys."""
 
     add = writes(keys.add_key)
@@ -155,7 +236,7 @@ class Keys(Repository[C]):
     page = reads(keys.keys)
 
 
-class Participants(Repository[C]):
+class Participants(Repository):
     """Store and read links and participants."""
 
     add_link = writes(participants.add_link)
@@ -172,7 +253,7 @@ class Participants(Repository[C]):
     page = reads(participants.participants)
 
 
-class Reviews(Repository[C]):
+class Reviews(Repository):
     """Store and read reviews and ratings."""
 
     add = writes(reviews.add_review)
@@ -187,8 +268,31 @@ class Reviews(Repository[C]):
     ratings = reads(reviews.ratings)
 
 
-class Deletion(Repository[C]):
-    """Delete sessions and users."""
+class Retention(Repository, ABC):
+    """Apply retention policies to the database."""
+
+    @abstractmethod
+    async def counts(self, policies: Sequence[Policy], now: datetime) -> list[DueByPolicy]:
+        """Count what each policy would redact or delete now; policies without a due session are left out."""
+
+    @abstractmethod
+    async def due(self, policies: Sequence[Policy], now: datetime) -> list[Due]:
+        """Return at most DUE_MAX due sessions of all tenants, those that have been inactive the longest first."""
+
+    @abstractmethod
+    async def apply(
+        self, tenant: str, session_ids: list[str], policies: Sequence[Policy], now: datetime
+    ) -> RetentionResult:
+        """Apply the policies to these sessions, all or none; the caller holds their locks."""
+
+
+class Maintenance(Repository, ABC):
+    """Delete data, rewrite and copy the database, and measure it."""
+
+    compaction: RunningCopy | None = None
+    """The running compaction, if there is one."""
+    backup: RunningCopy | None = None
+    """The running backup, if there is one."""
 
     delete_session = writes(
         deletion.delete_session, lambda is_removed, tenant, session_id: Changed([(tenant, session_id)] * is_removed)
@@ -200,30 +304,30 @@ class Deletion(Repository[C]):
         ),
     )
 
+    @abstractmethod
+    async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
+        """Rewrite the file, so that it no longer contains deleted data. Turns wait until it is done.
 
-def tenants(connection: Connection) -> list[str]:
-    """Return the tenants that have sessions, in order, for the server itself."""
-    found = connection.rows("SELECT DISTINCT tenant FROM session_starts ORDER BY tenant")
-    return [tenant for (tenant,) in found]
+        If the caller is cancelled, the compaction continues until the store is closed. `on_step` is called in a thread
+        with the name of each step. Raises CompactionRunning, BackupRunning, DiskTooSmall, StoreUnavailable.
+        """
 
+    @abstractmethod
+    async def back_up(self, folder: Path, on_step: OnStep = lambda _: None) -> int:
+        """Copy the database into a folder, with the rows of one moment; return the size of the copy in bytes.
 
-def scheduled_dashboards(connection: Connection) -> list[DashboardRow]:
-    """Return the dashboards of all tenants that are written to files."""
-    return _DASHBOARDS.where(connection, "schedule IS NOT NULL")
+        Turns continue meanwhile. If the caller is cancelled, the backup continues until the store is closed. Raises
+        CompactionRunning, BackupRunning, DiskTooSmall, OSError, StoreUnavailable.
+        """
 
+    @abstractmethod
+    async def stop_copy(self) -> None:
+        """Stop the running compaction or backup, if there is one, and wait until it has stopped."""
 
-class AnalystTables(Repository[C]):
-    """Store and read saved queries and dashboards."""
+    @abstractmethod
+    async def require_compactable(self) -> None:
+        """Raise CompactionRunning, BackupRunning or DiskTooSmall if the database cannot be compacted now."""
 
-    tenants = reads(tenants)
-    queries = reads(_QUERIES.page)
-    query = reads(_QUERIES.find)
-    add_query = writes(_QUERIES.add)
-    change_query = writes(_QUERIES.change)
-    delete_query = writes(_QUERIES.delete)
-    dashboards = reads(_DASHBOARDS.page)
-    dashboard = reads(_DASHBOARDS.find)
-    add_dashboard = writes(_DASHBOARDS.add)
-    change_dashboard = writes(_DASHBOARDS.change)
-    delete_dashboard = writes(_DASHBOARDS.delete)
-    scheduled_dashboards = reads(scheduled_dashboards)
+    @abstractmethod
+    async def size(self) -> Size:
+        """Return the size of the database and the free space of its disk, in bytes."""

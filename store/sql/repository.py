@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterable
 from functools import wraps
-from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from store.interface.admission import SessionId
 from store.interface.global_writes import UserId
@@ -43,10 +43,10 @@ class Engine(Protocol[C_co]):
         """
 
 
-class Repository(Generic[C]):
+class Repository:
     """A repository over an engine."""
 
-    def __init__(self, engine: Engine[C]) -> None:
+    def __init__(self, engine: Engine[Any]) -> None:
         self._engine = engine
 
 
@@ -58,7 +58,7 @@ def reads(function: _Statements[C, P, T]) -> _Method[P, T]:
     """Return the method that runs `function` to read."""
 
     @wraps(function)
-    async def method(self: Repository[C], /, *args: P.args, **options: P.kwargs) -> T:
+    async def method(self: Repository, /, *args: P.args, **options: P.kwargs) -> T:
         return await self._engine.read(lambda connection: function(connection, *args, **options))
 
     return method
@@ -68,7 +68,7 @@ def reads_durable(function: _Statements[C, P, T | None]) -> _Method[P, T | None]
     """Return the method that runs `function` to read, and returns what it finds once that is on disk."""
 
     @wraps(function)
-    async def method(self: Repository[C], /, *args: P.args, **options: P.kwargs) -> T | None:
+    async def method(self: Repository, /, *args: P.args, **options: P.kwargs) -> T | None:
         return await self._engine.read_durable(lambda connection: function(connection, *args, **options))
 
     return method
@@ -83,7 +83,7 @@ def writes(
     """
 
     @wraps(function)
-    async def method(self: Repository[C], /, *args: P.args, **options: P.kwargs) -> T:
+    async def method(self: Repository, /, *args: P.args, **options: P.kwargs) -> T:
         return await self._engine.write(
             lambda connection: function(connection, *args, **options),
             lambda result: changed(result, *args, **options),

@@ -33,7 +33,7 @@ def add_review(connection: Connection, review: ReviewRow, targets: Sequence[Targ
 
 
 def close_review(connection: Connection, tenant: str, review_id: str, at: datetime) -> bool:
-    """Close a review; return whether it was open. Within a transaction."""
+    """Close a review, so that no rating changes any more; return whether it was open. Within a transaction."""
     closed = connection.change(
         f"UPDATE reviews SET closed_at = $at::TIMESTAMPTZ WHERE {_ONE} AND closed_at IS NULL",  # noqa: S608
         {"tenant": tenant, "review_id": review_id, "at": at.isoformat()},
@@ -55,7 +55,7 @@ def review(connection: Connection, tenant: str, review_id: str) -> ReviewRow | N
 
 
 def reviews(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[ReviewRow]:
-    """Return a page of a tenant's reviews, the newest first."""
+    """Return a page of a tenant's reviews, the newest first. Raises CursorInvalid."""
     select = f"""
         {_REVIEWS} WHERE tenant = $tenant
             AND ($after_time::TIMESTAMPTZ IS NULL OR (created_at, review_id) < ($after_time::TIMESTAMPTZ, $after_id))
@@ -68,7 +68,7 @@ def reviews(connection: Connection, tenant: str, *, limit: int = 50, cursor: str
 def targets(
     connection: Connection, tenant: str, review_id: str, rater: str, *, limit: int = 50, cursor: str | None = None
 ) -> Page[TargetListed]:
-    """Return a page of what is rated in a review, in order, with the progress of a rater."""
+    """Return a page of what is rated in a review, in order, with the progress of a rater. Raises CursorInvalid."""
     limit = bounded(limit)
     (after,) = (0,) if cursor is None else position_of(cursor, tuple[int])
     select = f"""
@@ -136,7 +136,10 @@ def ratings(
     limit: int = 50,
     cursor: str | None = None,
 ) -> Page[RatingRow]:
-    """Return a page of the ratings of a review, or of those of one rater, by target and rater."""
+    """Return a page of the ratings of a review, or of those of one rater, by target and rater.
+
+    Raises CursorInvalid.
+    """
     limit = bounded(limit)
     number, after = (0, "") if cursor is None else position_of(cursor, tuple[int, str])
     select = f"""

@@ -32,7 +32,10 @@ def scripts(
     limit: int = 50,
     cursor: str | None = None,
 ) -> Page[ScriptRow]:
-    """Return a page of scripts, last changed first: of each, the latest version, or the latest with the status."""
+    """Return a page of scripts, last changed first: of each, the latest version, or the latest with the status.
+
+    Raises CursorInvalid.
+    """
     which = which or ScriptFilter()
     about = "concat_ws(chr(10), name, script_id, description, author)"
     searched = f"concat_ws(chr(10), {about}, texts.text)" if which.in_texts else about
@@ -58,7 +61,7 @@ def scripts(
 def set_statuses(
     connection: Connection, tenant: str, script_uuid: str, statuses: Mapping[int, ScriptStatus], at: datetime
 ) -> None:
-    """Set the statuses of versions of a script. Within a transaction."""
+    """Set the statuses of versions of a script, all or none. Within a transaction."""
     for version, status in statuses.items():
         connection.change(
             """UPDATE scripts SET status = $status, updated_at = $at::TIMESTAMPTZ

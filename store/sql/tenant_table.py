@@ -50,7 +50,7 @@ class TenantTable(Generic[R]):
         return fetch_one(connection, self._row, f"{self._select} WHERE {self._one}", {"tenant": tenant, "key": key})
 
     def page(self, connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[R]:
-        """Return a page of a tenant's rows, the last changed first."""
+        """Return a page of a tenant's rows, the last changed first. Raises CursorInvalid."""
         key = self._key
         select = f"""
             {self._select} WHERE tenant = $tenant

@@ -46,7 +46,7 @@ def page(
     limit: int = 50,
     cursor: str | None = None,
 ) -> Page[TimerRow]:
-    """Return a page of timers, the earliest first."""
+    """Return a page of timers, the earliest first. Raises CursorInvalid."""
     place = "session_id::VARCHAR || ' ' || timer_id"
     select = f"""
         SELECT * FROM timers
@@ -79,7 +79,10 @@ def replace(connection: Connection, tenant: str, session_id: str, timers: Sequen
 
 
 def hold_due(connection: Connection, now: datetime) -> int:
-    """Hold the pending timers of all tenants that are due; return how many. Within a transaction."""
+    """Hold the pending timers of all tenants that are due; return how many. Within a transaction.
+
+    Each stays until its session has a turn, or `replace`.
+    """
     return connection.change(
         "UPDATE timers SET status = 'held' WHERE status = 'pending' AND due <= $now::TIMESTAMPTZ",
         {"now": now.isoformat()},

@@ -101,7 +101,7 @@ def outside(gaps: Gaps) -> str:
 def user_message(
     connection: Connection, tenant: str, session_id: str, index: int, *, without: Gaps = ()
 ) -> UserMessageRow:
-    """Return the user's message at an index, from 0, among those that are not in a gap."""
+    """Return the user's message at an index, from 0, in the conversation except the messages in `without`."""
     found = connection.rows(
         f"""SELECT turn, messages::VARCHAR FROM turns WHERE {OF_SESSION} {outside(without)}
         AND strpos(messages::VARCHAR, '"role":"user","content":') > 0 ORDER BY turn""",  # noqa: S608

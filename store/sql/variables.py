@@ -12,7 +12,7 @@ def set_user_variables(connection: Connection, rows: list[UserVariableRow], coun
     """Set variables of one user, unset those whose value is null, and add the writes to the history.
 
     Within a transaction. Returns all variables that are then set, ordered by name. Raises VariablesFull if there would
-    be more than `count_max`.
+    be more than `count_max`, RowRefused for an invalid row.
     """
     user = {"tenant": rows[0].tenant, "user_id": rows[0].user_id}
     connection.prepare_change(rows[0].tenant, [])

@@ -48,7 +48,7 @@ def change_webhook(
 ) -> WebhookRow | None:
     """Replace a webhook by what `change` returns of its row; return the new row, or None if there is no such webhook.
 
-    Within a transaction, so that no change of another server is undone.
+    `change` raises nothing and may run again. Within a transaction, so that no change of another server is undone.
     """
     which = {"tenant": tenant, "webhook_id": as_uuid(webhook_id)}
     before = fetch_one(connection, WebhookRow, f"SELECT * FROM webhooks WHERE {_OF_WEBHOOK}", which)  # noqa: S608
@@ -134,7 +134,7 @@ def deliveries(
     limit: int = 50,
     cursor: str | None = None,
 ) -> Page[DeliverySummary]:
-    """Return a page of a webhook's deliveries, the newest first."""
+    """Return a page of a webhook's deliveries, the newest first. Raises CursorInvalid."""
     select = f"""
         SELECT {_SUMMARY} FROM webhook_deliveries
         WHERE {_OF_WEBHOOK} AND ($status::VARCHAR IS NULL OR status = $status)

@@ -11,7 +11,7 @@ def _fix(connection: DuckDBConnection, rule: Rule, tenant: str, user_id: str) ->
     rules.fix(connection, rule, tenant, user_id, rules.broken_keys(connection.cursor, rule, tenant, user_id))
 
 
-class DuckDBVerification(Repository[DuckDBConnection]):
+class DuckDBVerification(Repository):
     """Read the data of all tenants for verification, and fix memories. Raises the same errors as `Store`."""
 
     session_count = reads(with_cursor(session_parts.session_count))

@@ -12,7 +12,7 @@ from api.memory.transfers import as_json, as_parquet, as_sqlite
 from api.memory.transfers.memory_document import SHARED, Form, GroupPart, Header, MemorySink, OnProgress, UnitPart
 from store.interface.errors import MemoryMoved, StoreBusy
 from store.interface.memory_rows import OwnerRow, UnitRow
-from store.interface.repositories.memory_repository import MemoryRepository
+from store.memory.memory_repository import MemoryRepository
 
 PAGE_UNITS = 1_000
 ATTEMPTS_MAX = 7

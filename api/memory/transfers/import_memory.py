@@ -36,7 +36,7 @@ from api.memory.transfers.memory_document import (
 from store.interface.errors import MemoryMoved, StoreBusy
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
-from store.interface.repositories.memory_repository import MemoryRepository
+from store.memory.memory_repository import MemoryRepository
 
 PROGRESS_UNITS = 1_000
 LENGTH_TOLERANCE = 1e-3

@@ -22,9 +22,9 @@ from api.ids import TENANT
 from api.metrics import Metrics
 from api.schemas.dashboards import DashboardText, Schedule, Tile
 from api.settings import Settings
+from store.analytics import analytics_repository
 from store.interface.analyst_rows import ScheduleRow
 from store.open_store import open_store
-from store.sql import repositories
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 
@@ -66,7 +66,7 @@ async def test_tile_that_shows_nothing_is_refused(api: ApiClient, tile: dict[str
 
 
 async def test_number_of_dashboards_is_bounded(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repositories._DASHBOARDS, "rows_max", 1)
+    monkeypatch.setattr(analytics_repository._DASHBOARDS, "rows_max", 1)
     await create(api)
     assert (await create(api, status=409))["error"]["code"] == "DASHBOARDS_FULL"
 

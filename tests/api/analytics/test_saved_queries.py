@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from store.sql import repositories
+from store.analytics import analytics_repository
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 
@@ -42,7 +42,7 @@ async def test_queries_are_listed_by_pages_the_last_changed_first(api: ApiClient
 
 
 async def test_number_of_queries_is_bounded(api: ApiClient, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(repositories._QUERIES, "rows_max", 1)
+    monkeypatch.setattr(analytics_repository._QUERIES, "rows_max", 1)
     await api.post(PATH, json=QUERY)
     refused = await api.post(PATH, json=QUERY)
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "QUERIES_FULL")

@@ -15,15 +15,9 @@ from hypothesis import strategies as st
 from store.duckdb import readers
 from store.interface.errors import CursorInvalid, IdTaken, ReadTimedOut
 from store.interface.list_rows import ScriptChanges, ScriptFilter, SearchFilter, SessionFilter
-from store.interface.repositories.delivery_repository import DeliveryRepository
-from store.interface.repositories.key_repository import KeyRepository
-from store.interface.repositories.maintenance_repository import MaintenanceRepository
-from store.interface.repositories.review_repository import ReviewRepository
-from store.interface.repositories.script_repository import ScriptRepository
-from store.interface.repositories.session_repository import SessionRepository
-from store.interface.repositories.turn_repository import TurnRepository
 from store.interface.rows import NO_TURN, SpentRow, UserMessageRow
 from store.open_store import open_store
+from store.sql.repositories import Delivery, Keys, Maintenance, Reviews, Scripts, Sessions, Turns
 from store.store import Store
 from tests.support.duckdb_engine import engine_of
 from tests.support.effort import repeats
@@ -312,13 +306,13 @@ READS = {
     "turns.user_message": ("session_id", "number"),
 }
 REPOSITORIES = {
-    "turns": TurnRepository,
-    "sessions": SessionRepository,
-    "scripts": ScriptRepository,
-    "delivery": DeliveryRepository,
-    "keys": KeyRepository,
-    "reviews": ReviewRepository,
-    "maintenance": MaintenanceRepository,
+    "turns": Turns,
+    "sessions": Sessions,
+    "scripts": Scripts,
+    "delivery": Delivery,
+    "keys": Keys,
+    "reviews": Reviews,
+    "maintenance": Maintenance,
 }
 WRITES = {"turns.commit", "turns.note_call", "scripts.save", "turns.save_failure"} | {
     "delivery.add_webhook",
