@@ -1,6 +1,8 @@
 """Read one memory, and find the memories of all tenants that need maintenance."""
 
+from datetime import datetime
 from typing import TypeAlias
+from uuid import UUID
 
 import msgspec
 
@@ -17,7 +19,7 @@ from store.interface.memory_rows import (
     VectorsRead,
 )
 from store.interface.pages import Page
-from store.sql.connection import OF_SESSION, Connection, as_uuid, decode, fetch_one, fetch_page, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, decode, fetch_one, fetch_page, of_session
 from store.sql.sessions import LAST_MOVES
 
 CONCERNING = ("remembered", "recalled", "intervention")
@@ -150,19 +152,9 @@ def jobs(
     connection: Connection, tenant: str, *, user_id: str | None = None, limit: int = 50, cursor: str | None = None
 ) -> Page[JobRow]:
     """Return a page of the jobs of a tenant, or of one of its users, the newest first. Raises CursorInvalid."""
-    return fetch_page(
-        connection,
-        JobRow,
-        """SELECT * FROM memory_jobs
-        WHERE tenant = $tenant AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)
-            AND ($after_time::TIMESTAMPTZ IS NULL
-                OR (created_at, job_id) < ($after_time::TIMESTAMPTZ, $after_id::UUID))
-        ORDER BY created_at DESC, job_id DESC LIMIT $limit""",
-        {"tenant": tenant, "user_id": user_id},
-        limit,
-        cursor,
-        lambda row: (row.created_at, row.job_id),
-    )
+    which: Parameters = {"tenant": tenant, "user_id": user_id}
+    select = "SELECT * FROM memory_jobs WHERE tenant = $tenant AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)"
+    return fetch_page(connection, JobRow, select, which, {"created_at": datetime, "job_id": UUID}, limit, cursor)
 
 
 def job(connection: Connection, tenant: str, job_id: str) -> JobRow | None:

@@ -62,21 +62,10 @@ def calls(
     Prompts and replies are returned for settled calls only.
     """
     select = f"""
-        SELECT * FROM (
-            SELECT {_COLUMNS} FROM settled_calls WHERE {OF_SESSION}
-            UNION ALL SELECT * FROM ({journaled(_JOURNAL_COLUMNS, OF_SESSION)}) AS journal
-        ) AS found
-        WHERE $after_time::TIMESTAMPTZ IS NULL OR (started_at, call_id) > ($after_time::TIMESTAMPTZ, $after_id)
-        ORDER BY started_at, call_id LIMIT $limit"""  # noqa: S608
-    return fetch_page(
-        connection,
-        SettledCallRow,
-        select,
-        of_session(tenant, session_id),
-        limit,
-        cursor,
-        lambda row: (row.started_at, row.call_id),
-    )
+        SELECT {_COLUMNS} FROM settled_calls WHERE {OF_SESSION}
+        UNION ALL SELECT * FROM ({journaled(_JOURNAL_COLUMNS, OF_SESSION)}) AS journal"""  # noqa: S608
+    order, which = {"started_at": datetime, "call_id": str}, of_session(tenant, session_id)
+    return fetch_page(connection, SettledCallRow, select, which, order, limit, cursor, descending=False)
 
 
 def spent(

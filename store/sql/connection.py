@@ -4,8 +4,9 @@ Statements have named parameters, `$name`. A time is passed as ISO 8601 text and
 session as text and cast to UUID.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import GenericAlias
 from typing import Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -100,22 +101,37 @@ def fetch_page(
     row: type[R],
     select: str,
     parameters: Parameters,
+    order: Mapping[str, type],
     limit: int,
-    after: str | None,
-    position: Callable[[R], tuple[datetime, str]],
+    cursor: str | None,
+    *,
+    descending: bool = True,
 ) -> Page[R]:
-    """Return a page of the rows of a SELECT.
+    """Return a page of the rows of a SELECT in the order of the columns `order`, which together are unique.
 
-    The SELECT starts after the position `$after_time` and `$after_id`, which are null for the first page, and has at
-    most `$limit` rows: one more than the page, which shows that there is a next page. Raises CursorInvalid.
+    A cursor has the values of these columns, of these types, in the last row of the page before. Raises CursorInvalid.
     """
     limit = bounded(limit)
-    start: dict[str, Scalar] = {"after_time": None, "after_id": None, "limit": limit + 1}
-    if after is not None:
-        moment, last = position_of(after, tuple[datetime, str])
-        start |= {"after_time": moment.isoformat(), "after_id": last}
-    rows = connection.fetch(row, select, {**parameters, **start})
-    return Page(rows[:limit], cursor_of(position(rows[limit - 1])) if len(rows) > limit else None)
+    position = dict.fromkeys(order) if cursor is None else dict(zip(order, _position(cursor, order), strict=True))
+    after = [f"$after_{name}::{_SQL_TYPES[kind]}" for name, kind in order.items()]
+    comparison, direction = ("<", " DESC") if descending else (">", "")
+    rows = connection.fetch(
+        row,
+        f"""SELECT * FROM ({select}) AS listed
+        WHERE {after[0]} IS NULL OR ({", ".join(order)}) {comparison} ({", ".join(after)})
+        ORDER BY {", ".join(name + direction for name in order)} LIMIT $limit""",  # noqa: S608
+        {**parameters, **{f"after_{name}": value for name, value in position.items()}, "limit": limit + 1},
+    )
+    last = tuple(getattr(rows[limit - 1], name) for name in order) if len(rows) > limit else None
+    return Page(rows[:limit], None if last is None else cursor_of(last))
+
+
+_SQL_TYPES: Mapping[type, str] = {datetime: "TIMESTAMPTZ", int: "BIGINT", str: "VARCHAR", UUID: "UUID"}
+
+
+def _position(cursor: str, order: Mapping[str, type]) -> list[Scalar]:
+    kind: Any = GenericAlias(tuple, tuple(order.values()))
+    return [value if isinstance(value, int) else _text(value) for value in position_of(cursor, kind)]
 
 
 def decode(kind: type[T], text: str) -> T:

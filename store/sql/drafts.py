@@ -1,5 +1,7 @@
 """Store and list the drafts of scripts."""
 
+from datetime import datetime
+
 from msgspec.structs import replace
 
 from store.interface.errors import DraftConflict, RowRefused
@@ -10,6 +12,7 @@ from store.sql.connection import Connection, count, fetch_one, fetch_page
 DRAFTS_MAX = 1_000
 """Maximum number of drafts of one tenant."""
 
+_ENTRY = ", ".join(DraftEntryRow.__struct_fields__)
 _ONE = "tenant = $tenant AND script_id = $script_id"
 
 
@@ -52,19 +55,9 @@ def draft_of(connection: Connection, tenant: str, script_id: str) -> DraftRow | 
 
 def drafts(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[DraftEntryRow]:
     """Return a page of a tenant's drafts without their texts, the last saved first. Raises CursorInvalid."""
-    select = """
-        SELECT tenant, script_id, revision, base_version, created_at, updated_at FROM drafts WHERE tenant = $tenant
-            AND ($after_time::TIMESTAMPTZ IS NULL OR (updated_at, script_id) < ($after_time::TIMESTAMPTZ, $after_id))
-        ORDER BY updated_at DESC, script_id DESC LIMIT $limit"""
-    return fetch_page(
-        connection,
-        DraftEntryRow,
-        select,
-        {"tenant": tenant},
-        limit,
-        cursor,
-        lambda row: (row.updated_at, row.script_id),
-    )
+    select = f"SELECT {_ENTRY} FROM drafts WHERE tenant = $tenant"  # noqa: S608
+    order = {"updated_at": datetime, "script_id": str}
+    return fetch_page(connection, DraftEntryRow, select, {"tenant": tenant}, order, limit, cursor)
 
 
 def _remove(connection: Connection, tenant: str, script_id: str) -> None:

@@ -1,5 +1,8 @@
 """Sessions that a person is asked to join, or talks in."""
 
+from datetime import datetime
+from uuid import UUID
+
 from store.interface.hand_over_rows import HandOverRow, HandOverStatus
 from store.interface.pages import Page
 from store.sql.connection import Connection, Parameters, fetch_page
@@ -18,9 +21,7 @@ def page(
     select = """
         SELECT * FROM hand_overs
         WHERE tenant = $tenant AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)
-            AND ($status::VARCHAR IS NULL OR status = $status)
-            AND ($after_time::TIMESTAMPTZ IS NULL
-                OR (since, session_id::VARCHAR) > ($after_time::TIMESTAMPTZ, $after_id))
-        ORDER BY since, session_id::VARCHAR LIMIT $limit"""
+            AND ($status::VARCHAR IS NULL OR status = $status)"""
     filters: Parameters = {"tenant": tenant, "user_id": user_id, "status": status}
-    return fetch_page(connection, HandOverRow, select, filters, limit, cursor, lambda row: (row.since, row.session_id))
+    order = {"since": datetime, "session_id": UUID}
+    return fetch_page(connection, HandOverRow, select, filters, order, limit, cursor, descending=False)

@@ -25,14 +25,8 @@ def key(connection: Connection, tenant: str, key_id: str) -> KeyRow | None:
 
 def keys(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[KeyRow]:
     """Return a page of a tenant's keys, the newest first, including revoked keys. Raises CursorInvalid."""
-    select = """
-        SELECT * FROM api_keys
-        WHERE tenant = $tenant
-            AND ($after_time::TIMESTAMPTZ IS NULL OR (created_at, key_id) < ($after_time::TIMESTAMPTZ, $after_id))
-        ORDER BY created_at DESC, key_id DESC LIMIT $limit"""
-    return fetch_page(
-        connection, KeyRow, select, {"tenant": tenant}, limit, cursor, lambda row: (row.created_at, row.key_id)
-    )
+    select, order = "SELECT * FROM api_keys WHERE tenant = $tenant", {"created_at": datetime, "key_id": str}
+    return fetch_page(connection, KeyRow, select, {"tenant": tenant}, order, limit, cursor)
 
 
 def add_key(connection: Connection, key: KeyRow) -> None:

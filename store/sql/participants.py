@@ -6,7 +6,7 @@ from store.interface.encoding import encode
 from store.interface.errors import IdTaken, RowRefused
 from store.interface.pages import Page
 from store.interface.participant_rows import LinkRow, ParticipantRow, PushSubscription
-from store.sql.connection import OF_SESSION, Connection, Scalar, count, fetch_one, fetch_page, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, Scalar, count, fetch_one, fetch_page, of_session
 
 LINKS_MAX = 1_000
 """Maximum number of links of one tenant that are not revoked."""
@@ -45,13 +45,8 @@ def link(connection: Connection, link_id: str) -> LinkRow | None:
 
 def links(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[LinkRow]:
     """Return a page of a tenant's links, the newest first, including revoked links. Raises CursorInvalid."""
-    select = f"""
-        {_LINKS} WHERE tenant = $tenant
-            AND ($after_time::TIMESTAMPTZ IS NULL OR (created_at, link_id) < ($after_time::TIMESTAMPTZ, $after_id))
-        ORDER BY created_at DESC, link_id DESC LIMIT $limit"""
-    return fetch_page(
-        connection, LinkRow, select, {"tenant": tenant}, limit, cursor, lambda row: (row.created_at, row.link_id)
-    )
+    select, order = f"{_LINKS} WHERE tenant = $tenant", {"created_at": datetime, "link_id": str}
+    return fetch_page(connection, LinkRow, select, {"tenant": tenant}, order, limit, cursor)
 
 
 def add_participant(connection: Connection, participant: ParticipantRow, places: int, now: datetime) -> None:
@@ -133,19 +128,10 @@ def participants(
     """Return a page of participants, the newest first, including revoked ones. Raises CursorInvalid."""
     select = f"""
         {_PARTICIPANTS} WHERE tenant = $tenant AND ($link_id::VARCHAR IS NULL OR link_id = $link_id)
-            AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)
-            AND ($after_time::TIMESTAMPTZ IS NULL
-                OR (created_at, participant_id) < ($after_time::TIMESTAMPTZ, $after_id))
-        ORDER BY created_at DESC, participant_id DESC LIMIT $limit"""
-    return fetch_page(
-        connection,
-        ParticipantRow,
-        select,
-        {"tenant": tenant, "link_id": link_id, "user_id": user_id},
-        limit,
-        cursor,
-        lambda row: (row.created_at, row.participant_id),
-    )
+            AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)"""
+    which: Parameters = {"tenant": tenant, "link_id": link_id, "user_id": user_id}
+    order = {"created_at": datetime, "participant_id": str}
+    return fetch_page(connection, ParticipantRow, select, which, order, limit, cursor)
 
 
 _TIDY = """DELETE FROM participants WHERE tenant = $tenant AND expires_at < $now::TIMESTAMPTZ AND (

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from store.interface.errors import RowRefused
-from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.interface.pages import Page
 from store.interface.review_rows import RatingRow, ReviewRow, TargetListed, TargetRow
-from store.sql.connection import Connection, Scalar, as_uuid, count, fetch_one, fetch_page
+from store.sql.connection import Connection, Parameters, Scalar, as_uuid, count, fetch_one, fetch_page
 
 
 class _Numbered(RatingRow, frozen=True, kw_only=True):
@@ -56,29 +56,20 @@ def review(connection: Connection, tenant: str, review_id: str) -> ReviewRow | N
 
 def reviews(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[ReviewRow]:
     """Return a page of a tenant's reviews, the newest first. Raises CursorInvalid."""
-    select = f"""
-        {_REVIEWS} WHERE tenant = $tenant
-            AND ($after_time::TIMESTAMPTZ IS NULL OR (created_at, review_id) < ($after_time::TIMESTAMPTZ, $after_id))
-        ORDER BY created_at DESC, review_id DESC LIMIT $limit"""
-    return fetch_page(
-        connection, ReviewRow, select, {"tenant": tenant}, limit, cursor, lambda row: (row.created_at, row.review_id)
-    )
+    select, order = f"{_REVIEWS} WHERE tenant = $tenant", {"created_at": datetime, "review_id": str}
+    return fetch_page(connection, ReviewRow, select, {"tenant": tenant}, order, limit, cursor)
 
 
 def targets(
     connection: Connection, tenant: str, review_id: str, rater: str, *, limit: int = 50, cursor: str | None = None
 ) -> Page[TargetListed]:
     """Return a page of what is rated in a review, in order, with the progress of a rater. Raises CursorInvalid."""
-    limit = bounded(limit)
-    (after,) = (0,) if cursor is None else position_of(cursor, tuple[int])
     select = f"""
         SELECT t.*, (SELECT count(*) FROM ratings AS r WHERE {_RATED}) AS ratings,
             EXISTS (SELECT 1 FROM ratings AS r WHERE {_RATED} AND r.rater = $rater) AS is_rated
-        FROM review_targets AS t WHERE t.tenant = $tenant AND t.review_id = $review_id AND t.number > $after
-        ORDER BY t.number LIMIT $limit"""  # noqa: S608
-    parameters: dict[str, Scalar] = {"tenant": tenant, "review_id": review_id, "rater": rater}
-    rows = connection.fetch(TargetListed, select, parameters | {"after": after, "limit": limit + 1})
-    return Page(rows[:limit], cursor_of((rows[limit - 1].number,)) if len(rows) > limit else None)
+        FROM review_targets AS t WHERE t.tenant = $tenant AND t.review_id = $review_id"""  # noqa: S608
+    parameters: Parameters = {"tenant": tenant, "review_id": review_id, "rater": rater}
+    return fetch_page(connection, TargetListed, select, parameters, {"number": int}, limit, cursor, descending=False)
 
 
 _RATED = """r.tenant = t.tenant AND r.review_id = t.review_id AND r.session_id = t.session_id
@@ -140,17 +131,14 @@ def ratings(
 
     Raises CursorInvalid.
     """
-    limit = bounded(limit)
-    number, after = (0, "") if cursor is None else position_of(cursor, tuple[int, str])
     select = f"""
         SELECT r.*, t.number FROM ({_RATINGS} WHERE {_ONE} AND ($rater::VARCHAR IS NULL OR rater = $rater)) AS r
-        JOIN review_targets AS t ON {_RATED} WHERE (t.number, r.rater) > ($number, $after)
-        ORDER BY t.number, r.rater LIMIT $limit"""  # noqa: S608
-    parameters: dict[str, Scalar] = {"tenant": tenant, "review_id": review_id, "rater": rater}
-    found = connection.fetch(_Numbered, select, parameters | {"number": number, "after": after, "limit": limit + 1})
-    rows = [RatingRow(**{name: getattr(row, name) for name in RatingRow.__struct_fields__}) for row in found[:limit]]
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(rows, None if last is None else cursor_of((last.number, last.rater)))
+        JOIN review_targets AS t ON {_RATED}"""  # noqa: S608
+    parameters: Parameters = {"tenant": tenant, "review_id": review_id, "rater": rater}
+    order = {"number": int, "rater": str}
+    found = fetch_page(connection, _Numbered, select, parameters, order, limit, cursor, descending=False)
+    rows = [RatingRow(**{name: getattr(row, name) for name in RatingRow.__struct_fields__}) for row in found.rows]
+    return Page(rows, found.next)
 
 
 def _target(tenant: str, review_id: str, session_id: str, turn: int | None) -> dict[str, Scalar]:

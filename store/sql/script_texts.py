@@ -48,13 +48,11 @@ def scripts(
         WHERE ($tag::VARCHAR IS NULL OR $tag = ANY(tags))
             AND ($author::VARCHAR IS NULL OR author = $author)
             AND ($form::VARCHAR IS NULL OR form = $form)
-            AND ($search::VARCHAR IS NULL OR strpos(lower({searched}), lower($search)) > 0)
-            AND ($after_time::TIMESTAMPTZ IS NULL OR (updated_at, script_uuid) < ($after_time::TIMESTAMPTZ, $after_id))
-        ORDER BY updated_at DESC, script_uuid DESC LIMIT $limit"""  # noqa: S608
+            AND ($search::VARCHAR IS NULL OR strpos(lower({searched}), lower($search)) > 0)"""  # noqa: S608
     filters: dict[str, str | None] = {"tenant": tenant, **msgspec.structs.asdict(which)}
     del filters["in_texts"]
     return fetch_page(
-        connection, ScriptRow, select, filters, limit, cursor, lambda row: (row.updated_at, row.script_uuid)
+        connection, ScriptRow, select, filters, {"updated_at": datetime, "script_uuid": str}, limit, cursor
     )
 
 

@@ -1,5 +1,6 @@
 """A small table of rows that people of a tenant create, change and delete: saved queries, dashboards."""
 
+from datetime import datetime
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
@@ -51,20 +52,8 @@ class TenantTable(Generic[R]):
 
     def page(self, connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[R]:
         """Return a page of a tenant's rows, the last changed first. Raises CursorInvalid."""
-        key = self._key
-        select = f"""
-            {self._select} WHERE tenant = $tenant
-                AND ($after_time::TIMESTAMPTZ IS NULL OR (updated_at, {key}) < ($after_time::TIMESTAMPTZ, $after_id))
-            ORDER BY updated_at DESC, {key} DESC LIMIT $limit"""
-        return fetch_page(
-            connection,
-            self._row,
-            select,
-            {"tenant": tenant},
-            limit,
-            cursor,
-            lambda row: (row.updated_at, getattr(row, key)),
-        )
+        select, order = f"{self._select} WHERE tenant = $tenant", {"updated_at": datetime, self._key: str}
+        return fetch_page(connection, self._row, select, {"tenant": tenant}, order, limit, cursor)
 
     def where(self, connection: Connection, condition: str) -> list[R]:
         """Return the rows of all tenants that meet an SQL condition, for the server itself."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID
 
 import msgspec
 
@@ -47,22 +48,18 @@ def page(
     cursor: str | None = None,
 ) -> Page[TimerRow]:
     """Return a page of timers, the earliest first. Raises CursorInvalid."""
-    place = "session_id::VARCHAR || ' ' || timer_id"
-    select = f"""
+    select = """
         SELECT * FROM timers
         WHERE tenant = $tenant AND ($session_id::UUID IS NULL OR session_id = $session_id::UUID)
-            AND ($user_id::VARCHAR IS NULL OR user_id = $user_id) AND ($status::VARCHAR IS NULL OR status = $status)
-            AND ($after_time::TIMESTAMPTZ IS NULL OR (due, {place}) > ($after_time::TIMESTAMPTZ, $after_id))
-        ORDER BY due, {place} LIMIT $limit"""  # noqa: S608
+            AND ($user_id::VARCHAR IS NULL OR user_id = $user_id) AND ($status::VARCHAR IS NULL OR status = $status)"""
     filters: Parameters = {
         "tenant": tenant,
         "session_id": session_id and as_uuid(session_id),
         "user_id": user_id,
         "status": status,
     }
-    return fetch_page(
-        connection, TimerRow, select, filters, limit, cursor, lambda row: (row.due, f"{row.session_id} {row.timer_id}")
-    )
+    order = {"due": datetime, "session_id": UUID, "timer_id": str}
+    return fetch_page(connection, TimerRow, select, filters, order, limit, cursor, descending=False)
 
 
 def replace(connection: Connection, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None) -> None:

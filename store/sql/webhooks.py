@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from uuid import UUID
 
 import msgspec
 
@@ -22,7 +23,6 @@ WEBHOOKS_MAX = 100_000
 """Maximum number of webhooks of all tenants together; nothing is sent to those beyond it."""
 
 _SUMMARY = ", ".join(DeliverySummary.__struct_fields__)
-_PLACE = "lpad(number::VARCHAR, 6, '0') || ' ' || delivery_id::VARCHAR"  # orders the deliveries of a turn
 _OF_WEBHOOK = "tenant = $tenant AND webhook_id = $webhook_id::UUID"
 
 
@@ -135,20 +135,11 @@ def deliveries(
     cursor: str | None = None,
 ) -> Page[DeliverySummary]:
     """Return a page of a webhook's deliveries, the newest first. Raises CursorInvalid."""
-    select = f"""
-        SELECT {_SUMMARY} FROM webhook_deliveries
-        WHERE {_OF_WEBHOOK} AND ($status::VARCHAR IS NULL OR status = $status)
-            AND ($after_time::TIMESTAMPTZ IS NULL OR (created_at, {_PLACE}) < ($after_time::TIMESTAMPTZ, $after_id))
-        ORDER BY created_at DESC, {_PLACE} DESC LIMIT $limit"""  # noqa: S608
-    return fetch_page(
-        connection,
-        DeliverySummary,
-        select,
-        {"tenant": tenant, "webhook_id": as_uuid(webhook_id), "status": status},
-        limit,
-        cursor,
-        lambda row: (row.created_at, f"{row.number:06} {row.delivery_id}"),
-    )
+    select = f"""SELECT {_SUMMARY} FROM webhook_deliveries
+        WHERE {_OF_WEBHOOK} AND ($status::VARCHAR IS NULL OR status = $status)"""  # noqa: S608
+    which: Parameters = {"tenant": tenant, "webhook_id": as_uuid(webhook_id), "status": status}
+    order = {"created_at": datetime, "number": int, "delivery_id": UUID}  # a turn has several, by number
+    return fetch_page(connection, DeliverySummary, select, which, order, limit, cursor)
 
 
 def delivery(connection: Connection, tenant: str, webhook_id: str, delivery_id: str) -> DeliveryRow | None:
