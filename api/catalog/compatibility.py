@@ -1,6 +1,7 @@
 """Compares a script with an earlier version: breaking changes, and how many running sessions they affect."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from scripts.model.script import Script
 from scripts.parse.folder import read_path
 from scripts.parse.read_script import Reading
 from scripts.versions.breaking_changes import BreakingChange, changes, report
+from store.interface.pages import all_pages
 from store.open_store import open_store
 from store.store import Store
 
@@ -76,10 +78,8 @@ def _with_changes(reading: Reading, old: Script, states: list[State] | None) -> 
 async def _running(store: Store, script_uuid: str) -> list[State]:
     """Return the states of the running sessions of a script; skip one that cannot be read."""
     states: list[State] = []
-    cursor: str | None = None
-    while True:
-        page = await store.sessions.page(TENANT, limit=PAGE, cursor=cursor)
-        for row in page.rows:
+    async for rows in all_pages(partial(store.sessions.page, TENANT), PAGE):
+        for row in rows:
             if row.script_uuid != script_uuid or row.status == "completed" or row.redacted_at is not None:
                 continue
             head = await store.sessions.head(TENANT, row.session_id)
@@ -87,9 +87,7 @@ async def _running(store: Store, script_uuid: str) -> list[State]:
                 states += [decode(bytes(head.state))] if head is not None else []
             except StateUnreadable:
                 continue
-        cursor = page.next
-        if cursor is None:
-            return states
+    return states
 
 
 def _touching(change: BreakingChange) -> Callable[[State], bool]:

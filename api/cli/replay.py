@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import StateUnreadable, decode
 from store.interface.errors import DatabaseLocked, StoreError
+from store.interface.pages import all_pages
 from store.open_store import open_store
 
 PAGE = 200
@@ -169,17 +171,13 @@ async def _sessions(source: ReplaySource, options: _ReplayOptions) -> list[Recor
     if options.sessions:
         return [await find_session(source, TENANT, each) for each in options.sessions]
     found: list[RecordedSession] = []
-    cursor: str | None = None
-    while True:
-        page = await source.store.sessions.page(TENANT, limit=PAGE, cursor=cursor)
-        for row in page.rows:
+    async for rows in all_pages(partial(source.store.sessions.page, TENANT), PAGE):
+        for row in rows:
             if row.redacted_at is not None:
                 continue
             if options.program is None or row.script_id == options.program.script.id:
                 found += [await find_session(source, TENANT, row.session_id)] if row.turn >= options.first else []
-        cursor = page.next
-        if cursor is None:
-            return found[::-1]
+    return found[::-1]
 
 
 async def _replay(session: RecordedSession, options: _ReplayOptions, bar: ProgressBar) -> _ReplayedSession:

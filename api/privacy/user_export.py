@@ -27,7 +27,7 @@ from api.schemas.users import (
 from api.sessions.row_mapping import cells_of
 from api.sessions.views import call_view, event_views, layer, message_view
 from runtime.state.state import State, StateUnreadable, decode
-from store.interface.pages import Page
+from store.interface.pages import Page, all_pages
 from store.interface.rows import SessionHead, UserVariableRow
 from store.store import Store
 
@@ -94,13 +94,8 @@ async def _joined(pages: Pages) -> Chunks:
 
 async def _views(read: Callable[..., Awaitable[Page[Any]]], view: Callable[[Any], msgspec.Struct]) -> Pages:
     """Yield the views of the rows of a list, page by page; `read` takes a limit and a cursor."""
-    cursor = None
-    while True:
-        page = await read(limit=ROWS_A_READ, cursor=cursor)
-        yield [view(row) for row in page.rows]
-        cursor = page.next
-        if cursor is None:
-            return
+    async for rows in all_pages(read, ROWS_A_READ):
+        yield [view(row) for row in rows]
 
 
 async def _history(store: Store, tenant: str, user_id: str) -> AsyncIterator[list[UserWriteView]]:

@@ -5,6 +5,7 @@ import io
 import random
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from functools import partial
 
 from api.auth.principal import Principal
 from api.errors import ApiError, invalid_field
@@ -25,7 +26,7 @@ from api.timestamps import utc_text
 from runtime.state.ports import Clock, Ids
 from store.interface.errors import RowRefused
 from store.interface.list_rows import SessionFilter
-from store.interface.pages import PAGE_MAX, Page
+from store.interface.pages import PAGE_MAX, Page, all_pages
 from store.interface.review_rows import QuestionRow, RatingRow, ReviewRow, TargetListed, TargetRow
 from store.interface.rows import is_uuid
 from store.store import Store
@@ -148,14 +149,10 @@ class Reviews:
         return output.getvalue()
 
     async def _all_ratings(self, review: ReviewRow, rater: str | None) -> AsyncIterator[RatingRow]:
-        cursor: str | None = None
-        while True:
-            page = await self._rows.ratings(review.tenant, review.review_id, rater=rater, limit=PAGE_MAX, cursor=cursor)
-            for row in page.rows:
+        read = partial(self._rows.ratings, review.tenant, review.review_id, rater=rater)
+        async for rows in all_pages(read, PAGE_MAX):
+            for row in rows:
                 yield row
-            if page.next is None:
-                return
-            cursor = page.next
 
     async def _targets(self, review: ReviewRow, new: NewReview) -> list[TargetRow]:
         """Return what is rated: all that is chosen, or a sample, in the order of the choice."""

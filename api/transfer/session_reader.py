@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from api.sessions.session_cache import require_not_redacted
 from api.transfer.document import FORMAT, VERSION, CallPart, Head, MovePart, ScriptPart, SessionPart, TurnPart
 from runtime.state.state import State, StateUnreadable, decode
 from store.interface.errors import StoreUnavailable
+from store.interface.pages import all_pages
 from store.interface.rows import MessageRow, MigrationRow, SessionHead, SessionRow, is_uuid
 from store.store import Store
 
@@ -68,17 +70,11 @@ class SessionReader(Struct, frozen=True):
 
     async def calls(self) -> AsyncIterator[list[CallPart]]:
         """Yield the model calls of committed turns, in pages that are not empty."""
-        cursor: str | None = None
-        while True:
-            page = await self.store.turns.calls(
-                self.start.tenant, self.start.session_id, limit=CALLS_A_PAGE, cursor=cursor
-            )
-            used = [row for row in page.rows if row.used is not None and row.turn <= self.head.turn]
+        read = partial(self.store.turns.calls, self.start.tenant, self.start.session_id)
+        async for rows in all_pages(read, CALLS_A_PAGE):
+            used = [row for row in rows if row.used is not None and row.turn <= self.head.turn]
             if used:
                 yield [CallPart.of(row) for row in await self._masked(mask_call, used)]
-            cursor = page.next
-            if cursor is None:
-                return
 
     async def messages(self) -> AsyncIterator[list[MessageRow]]:
         """Yield the messages that are in the conversation, in pages."""

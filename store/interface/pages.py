@@ -1,6 +1,7 @@
 """Pages of lists, and the cursors that clients send back to read the next page."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -36,3 +37,14 @@ def position_of(cursor: str, kind: type[T]) -> T:
         return msgspec.json.decode(urlsafe_b64decode(cursor), type=kind)
     except ValueError as error:  # the base class of msgspec's and base64's errors
         raise CursorInvalid(f"{cursor!r} is not a cursor of this list") from error
+
+
+async def all_pages(read: Callable[..., Awaitable[Page[R]]], limit: int) -> AsyncIterator[list[R]]:
+    """Yield the rows of a list, page by page; `read` takes a limit and a cursor."""
+    cursor: str | None = None
+    while True:
+        page = await read(limit=limit, cursor=cursor)
+        yield page.rows
+        cursor = page.next
+        if cursor is None:
+            return
