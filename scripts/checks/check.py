@@ -8,12 +8,13 @@ import regex
 from scripts.checks import form_checks, tool_checks
 from scripts.checks.answer_conditions import check_conditions
 from scripts.checks.answerability import check_answer_words, check_questions
-from scripts.checks.backtracking import ambiguous_part
+from scripts.checks.choice_checks import choice_faults, list_faults, several_names, trigger_faults
 from scripts.checks.control_flow import ControlFlowGraph, Spot
 from scripts.checks.definite_assignment import check_assignment, where
 from scripts.checks.detector_checks import check_detector, unable
 from scripts.checks.effects import Body, Branch, Each, LoopBack, Read, Run, Select, Straight, Write, effect_of
 from scripts.checks.filter_checks import filter_faults
+from scripts.checks.output_checks import output_faults, record_faults
 from scripts.checks.personal_data import check_copies
 from scripts.checks.reachability import check_reachability
 from scripts.checks.record_members import check_members
@@ -22,14 +23,13 @@ from scripts.checks.type_check import check_arithmetic, check_sense
 from scripts.checks.unused import check_names
 from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
-from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.expression_fixes import expression_fix, function_fix, template_fix, unclosed_fix
 from scripts.expressions.expressions import Compiled, compile_expression, compile_template, is_reserved
 from scripts.expressions.members import DETECTED, FAILURE
 from scripts.expressions.members import MemberFault as MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import SURE, likeness, suggest
-from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare, number_in, shorten
+from scripts.expressions.values import Value, ValueRefused, coerce
 from scripts.model.actions import (
     HAND_OVER,
     Action,
@@ -92,9 +92,6 @@ _EVENT = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 _ONE_WORD = regex.compile(r'"([^\W\d]\w*)"')  # a literal, as expressions spell it
-_WORD = regex.compile(r"\w+")
-_WIDE_COMMA = regex.compile(r"\s*[，、]\s*")
-_SEVERAL_NAMES = regex.compile(r"[^\W\d]\w*(?:\s*[,，、]\s*[^\W\d]\w*)+")
 
 
 _VALUE_FIXES = {
@@ -142,7 +139,7 @@ class _Checker:
 
     def faults(self, found: Iterable[Fault]) -> None:
         for each in found:
-            self.add(each.code, each.message, each.at, each.fix)
+            self.add(each.code, each.message, each.at, each.fix, each.severity)
 
     @contextmanager
     def within(self, place: Place) -> Iterator[None]:
@@ -238,16 +235,7 @@ class _Checker:
 
     def interrupt(self, interrupt: Interrupt) -> None:
         trigger = interrupt.on
-        if not (any(trigger.keywords) or trigger.intent or trigger.detector):
-            self.add("TRIGGER_EMPTY", "`on` is empty", interrupt.mark("on"))
-        if _SEVERAL_NAMES.fullmatch(trigger.intent) and self.script.form == "native":
-            message = f"`{trigger.intent}` is one description, which only a language model can recognise"
-            fix = f"Write a list for single words: `on: [{', '.join(_WORD.findall(trigger.intent))}]`."
-            self.add("KEYWORDS_UNLISTED", message, interrupt.mark("on"), fix)
-        self.separated(trigger.keywords, interrupt.mark("on"))
-        if "match" in trigger.marks and not trigger.keywords:
-            message = f"`match: {trigger.match}` applies to keywords, and `on` has none"
-            self.add("MATCH_WITHOUT_KEYWORDS", message, trigger.mark("match"))
+        self.faults(trigger_faults(interrupt, is_native=self.script.form == "native"))
         if trigger.detector and trigger.detector not in {each.id for each in self.script.detectors}:
             self.unknown("detector", trigger.detector, self.script.detectors, trigger.mark("detector"))
         with self.within(Place(node=interrupt)):
@@ -302,7 +290,7 @@ class _Checker:
     def name(self, name: str, at: Location) -> None:
         allowed = _NAME if self.script.form == "native" else _OLDER_NAME
         if not allowed.fullmatch(name) or len(name) > ID_CHARS_MAX:
-            self.add("VARIABLE_NAME_INVALID", f"{name!r} is not a valid variable name", at, _several(name))
+            self.add("VARIABLE_NAME_INVALID", f"{name!r} is not a valid variable name", at, _list_fix(name))
         elif is_reserved(name):
             self.add("RESERVED_NAME", f"the runtime reserves the name `{name}`", at)
 
@@ -324,7 +312,7 @@ class _Checker:
     def typed(self, node: Declaration | Output, value: Value, key: str) -> None:
         """Check the type and choices of a declaration, and its value."""
         declared = node.kind
-        self.separated(node.choices, node.mark("choices"))
+        self.faults(list_faults(node.choices, node.mark("choices")))
         if declared == "choice" and not node.choices:
             self.add("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"), "Add `choices: [a, b]`.")
         elif len(set(node.choices)) < len(node.choices):
@@ -334,12 +322,6 @@ class _Checker:
                 coerce(value, declared, node.choices)
             except ValueRefused as refused:
                 self.add("DEFAULT_MISMATCH", str(refused), node.mark(key), _VALUE_FIXES.get(declared, ""))
-
-    def separated(self, words: Sequence[str], at: Location) -> None:
-        """Report a list whose only item contains full-width commas, which do not separate items."""
-        if len(words) == 1 and len(parts := _WIDE_COMMA.split(words[0].strip())) > 1:
-            fix = f"Separate the items with `, `: `[{', '.join(parts)}]`."
-            self.add("LIST_UNSEPARATED", f"`{words[0]}` is one item", at, fix)
 
     def word(self, written: str, node: Topic | Action | Signal | Ending, key: str) -> None:
         """Check a name for analysts or the application, which a file name or a URL may contain."""
@@ -427,8 +409,10 @@ class _Checker:
             case Show() if action.media.image is None and action.media.url is None:
                 self.add("REQUIRED_FIELD_MISSING", "`show` needs `image` or `url`", action.media.at)
             case Choose():
-                self.separated([each.key for each in action.fixed], action.mark("choices"))
-                self.choices(action)
+                self.faults(choice_faults(action, is_whole=not self.problems.fatal))
+                for each in action.choices:
+                    if isinstance(each, ListedChoices):
+                        self.name(each.loop.name, each.loop.at)
             case Experiment():
                 self.met.add(action.plan)
                 self.faults(block_faults(action, self.script.experiments))
@@ -457,47 +441,6 @@ class _Checker:
         if signal.event != HAND_OVER and likeness(signal.event.casefold(), HAND_OVER) >= SURE:
             message = f"`{signal.event}` only informs the application; `{HAND_OVER}` asks for a person"
             self.add("HAND_OVER_MISSPELT", message, signal.mark("event"))
-
-    def choices(self, action: Choose) -> None:
-        keys = [choice.key.casefold() for choice in action.fixed]
-        if len(set(keys)) < len(keys) or not (action.choices or self.problems.fatal):
-            self.add("CHOICES_INVALID", "`choices` contains a choice twice", action.mark("choices"))
-        self.numbers(action)
-        for each in action.choices:
-            if isinstance(each, ListedChoices):
-                self.name(each.loop.name, each.loop.at)
-                self.listed_key(each)
-
-    def numbers(self, action: Choose) -> None:
-        """Report choices whose values are numbers that a reply cannot name, because it would mean other positions."""
-        values = [number_in(str(each.value)) for each in action.fixed]
-        keys = {each.key for each in action.fixed}
-        if None in values:
-            return
-        for number, (each, value) in enumerate(zip(action.fixed, values, strict=True), 1):
-            if number in values and number != value and str(number) not in keys:
-                message = f"the reply `{number}` chooses `{each.key}`, whose value is {shorten(each.value)}"
-                fix = "For replies in numbers, make the values the keys: `{key: 0, text: …, value: 0}`."
-                self.add("CHOICE_NUMBERS_DIFFER", message, action.mark("choices"), fix)
-                return
-
-    def listed_key(self, listed: ListedChoices) -> None:
-        """Report a key that is the same for every item, so that only one choice is offered."""
-        name = listed.loop.name
-        try:
-            key = compile_expression(listed.key.source).facts.value
-            written = compile_expression(key).names if isinstance(key, str) else frozenset()
-        except ExpressionInvalid:
-            written = frozenset()
-        if isinstance(key, Unknown):
-            return
-        message = f"the key {shorten(key)} is the same for every item, so only one choice is offered"
-        fix = (
-            f"Write `key: ={key}`."
-            if name in written
-            else f"Write an expression with `{name}`, such as `key: ={name}`."
-        )
-        self.add("CHOICES_INVALID", message, listed.mark("key"), fix, "warning")
 
     def exits(self, action: Action) -> None:
         """Check that the model has one thing to judge, because it answers whether it is done only once."""
@@ -661,14 +604,8 @@ class _Checker:
                 if isinstance(item, Records):
                     self.name(each.get, each.mark("get"))
                 self.output(each, seen)
-            if isinstance(item, Records) and item.key:
-                self.record_key(item)
-
-    def record_key(self, item: Records) -> None:
-        names = [each.get for each in item.fields]
-        if item.key not in names:
-            fix = suggest(item.key, names) or f"Write one of the fields: {', '.join(names)}."
-            self.add("ENUM_VALUE_INVALID", f"`{item.key}` is no field of these records", item.mark("key"), fix)
+            if isinstance(item, Records):
+                self.faults(record_faults(item))
 
     def output(self, output: Output, seen: set[str]) -> None:
         if output.get in seen:
@@ -679,39 +616,11 @@ class _Checker:
                 self.expression(value)
         self.typed(output, None if isinstance(output.default, Expression) else output.default, "default")
         self.texts(output.invalid)
-        self.limits(output)
-        if output.pattern is not None:
-            self.pattern(output.pattern, output.mark("pattern"))
+        self.faults(output_faults(output))
         with self.names(output.get):  # the answer itself is visible while it is validated
             for each in output.validate:
                 self.expression(each.unless)
                 self.texts(each.say)
-
-    def pattern(self, pattern: str, at: Location) -> None:
-        try:
-            regex.compile(pattern)
-        except regex.error as error:
-            self.add("PATTERN_INVALID", str(error), at)
-            return
-        text = ambiguous_part(pattern)
-        if text is not None:
-            self.add("PATTERN_BACKTRACKS", f"a repetition in it matches `{text}` in more than one way", at)
-
-    def limits(self, output: Output) -> None:
-        """Check `min` and `max`: dates or times, else numbers (for the value, or the length of a text or list)."""
-        wanted = output.limited_type
-        bounds: list[Value] = []
-        for key, limit in zip(("min", "max"), output.limits, strict=True):
-            if limit is None:
-                continue
-            try:
-                bounds.append(coerce(limit if wanted == "number" else str(limit), wanted))
-            except ValueRefused as refused:
-                fix = f"Write {NOUNS.get(wanted, 'a number')}, such as `{key}: {EXAMPLES.get(wanted, '10')}`."
-                self.add("RANGE_INVALID", f"`{key}`: {refused}", output.mark(key), fix)
-                return
-        if len(bounds) == 2 and compare("gt", *bounds):
-            self.add("RANGE_INVALID", "`min` is greater than `max`", output.mark("min"))
 
     # -- texts and expressions --------------------------------------------------------------------------------------
 
@@ -808,8 +717,7 @@ def _line_at(text: Template, offset: int) -> Location:
     return text.at.below(text.source.count("\n", 0, offset))
 
 
-def _several(name: str) -> str:
+def _list_fix(name: str) -> str:
     """Return the fix for several names in one text, or an empty text."""
-    if _SEVERAL_NAMES.fullmatch(name) is None:
-        return ""
-    return f"Write a list: `[{', '.join(_WORD.findall(name))}]`."
+    names = several_names(name)
+    return f"Write a list: `[{', '.join(names)}]`." if names else ""

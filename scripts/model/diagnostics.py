@@ -31,12 +31,13 @@ def code_groups() -> dict[str, list[str]]:
 
 
 class Fault(Struct, frozen=True):
-    """What a check of one node finds; an empty fix means that of the code."""
+    """What a check of one node finds; an empty fix and no severity mean those of the code."""
 
     code: str
     message: str
     at: Location
     fix: str = ""
+    severity: Severity | None = None
 
 
 class Problem(Struct, frozen=True):
