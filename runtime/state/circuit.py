@@ -12,10 +12,8 @@ BreakerState: TypeAlias = Literal["closed", "open", "half-open"]
 class Circuit:
     """Closed: all calls are made. Open: none is. Half-open, after the pause: one is, and its result decides."""
 
-    def __init__(self, clock: Callable[[], float], failures_max: int = FAILURES_MAX, pause_s: float = PAUSE_S) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._failures_max = failures_max
-        self._pause_s = pause_s
         self._failures = 0
         self._opened_at: float | None = None
         self._is_tried = False
@@ -25,7 +23,7 @@ class Circuit:
         """Return the current state."""
         if self._opened_at is None:
             return "closed"
-        return "open" if self._clock() < self._opened_at + self._pause_s else "half-open"
+        return "open" if self._clock() < self._opened_at + PAUSE_S else "half-open"
 
     def begin(self) -> bool:
         """Return whether a call may be made; `end` must follow if so."""
@@ -40,7 +38,7 @@ class Circuit:
         self._is_tried = False
         if is_down:
             self._failures += 1
-            if self._failures >= self._failures_max or self._opened_at is not None:
+            if self._failures >= FAILURES_MAX or self._opened_at is not None:
                 self._opened_at = self._clock()
         elif is_down is not None:
             self._failures, self._opened_at = 0, None

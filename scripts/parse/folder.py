@@ -26,11 +26,11 @@ def shown_files(folder: Path, pattern: str) -> list[Path]:
     return sorted(each for each in found if not any(part.startswith(".") for part in each.relative_to(folder).parts))
 
 
-def read_folder(folder: Path, mode: Mode = "compat") -> Iterator[Reading]:
+def read_folder(folder: Path) -> Iterator[Reading]:
     """Read every script of a folder. Include files (globals and the like) and other YAML are skipped, as is a file that
     could be a script but is used by another script.
     """
-    readings = [(path, read_path(path, mode)) for path in script_files(folder)]
+    readings = [(path, read_path(path)) for path in script_files(folder)]
     used = {(path.parent / name).resolve() for path, reading in readings for name in reading.source.side_files}
     for path, reading in readings:
         if path.resolve() in used or (reading.errors and reading.source.text and not is_script(reading.source)):

@@ -60,7 +60,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def from_parquet(content: bytes, *, truncated: bool = False) -> Table:
+def from_parquet(content: bytes) -> Table:
     """Return the table of a Parquet file's bytes. Blocks."""
     with tempfile.TemporaryDirectory(prefix="cuebook-") as folder, closing(duckdb.connect(":memory:")) as connection:
         file = Path(folder) / "table.parquet"
@@ -68,4 +68,4 @@ def from_parquet(content: bytes, *, truncated: bool = False) -> Table:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("FROM read_parquet(?)", [str(file)])
         columns = tuple(Column(name, str(kind)) for name, kind, *_ in connection.description or ())
-        return Table(columns, connection.fetchall(), truncated)
+        return Table(columns, connection.fetchall())

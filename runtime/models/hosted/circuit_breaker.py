@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from runtime.models.hosted.failures import AttemptFailure
-from runtime.state.circuit import FAILURES_MAX, PAUSE_S, BreakerState, Circuit
+from runtime.state.circuit import BreakerState, Circuit
 
 
 class Breaker:
     """Guards the calls of one endpoint."""
 
-    def __init__(self, clock: Callable[[], float], failures_max: int = FAILURES_MAX, pause_s: float = PAUSE_S) -> None:
-        self._circuit = Circuit(clock, failures_max, pause_s)
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._circuit = Circuit(clock)
         self._cause = ""  # the kind of the first failure in the row
 
     @property
