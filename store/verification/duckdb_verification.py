@@ -1,25 +1,20 @@
-"""The part of the store that verification uses."""
+"""Verification over DuckDB: the rules are checked in the database itself."""
 
-from store.duckdb.connection import DuckDBConnection, with_cursor
-from store.sql.repository import Repository, reads, writes
-from store.sql.script_texts import texts_after
-from store.verification import rules, session_parts
+from store.duckdb.connection import DuckDBConnection
+from store.sql.repository import writes
+from store.verification import rules
 from store.verification.rules import Rule
+from store.verification.verification_repository import VerificationRepository
 
 
 def _fix(connection: DuckDBConnection, rule: Rule, tenant: str, user_id: str) -> None:
     rules.fix(connection, rule, tenant, user_id, rules.broken_keys(connection.cursor, rule, tenant, user_id))
 
 
-class DuckDBVerification(Repository):
-    """Read the data of all tenants for verification, and fix memories. Raises the same errors as `Store`."""
+class DuckDBVerification(VerificationRepository):
+    """Read the data of all tenants for verification, and fix memories."""
 
-    session_count = reads(with_cursor(session_parts.session_count))
-    sessions_after = reads(with_cursor(session_parts.sessions_after))
-    parts = reads(with_cursor(session_parts.read_parts))
-    broken = reads(with_cursor(rules.broken))
     fix = writes(_fix)
-    texts_after = reads(texts_after)
 
     async def refresh(self) -> None:
         """Reads see the present state."""

@@ -1,37 +1,27 @@
-"""The part of the store that verification uses, in any database."""
+"""The part of the store that verification uses."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from abc import ABC, abstractmethod
 
-from store.interface.findings import Finding
-from store.interface.rows import ScriptTextRow
+from store.duckdb.connection import with_cursor
+from store.sql.repository import Repository, reads
+from store.sql.script_texts import texts_after
+from store.verification import rules, session_parts
 from store.verification.rules import Rule
-from store.verification.session_parts import Place, SessionPart, SessionSize
 
 
-class VerificationRepository(Protocol):
-    """Read the data of all tenants for verification, and fix memories. Raises the same errors as `Store`."""
+class VerificationRepository(Repository, ABC):
+    """Read the data of all tenants for verification, in DuckDB, and fix memories. Raises the same errors as `Store`."""
 
+    session_count = reads(with_cursor(session_parts.session_count))
+    sessions_after = reads(with_cursor(session_parts.sessions_after))
+    parts = reads(with_cursor(session_parts.read_parts))
+    broken = reads(with_cursor(rules.broken))
+    texts_after = reads(texts_after)
+
+    @abstractmethod
     async def refresh(self) -> None:
         """Let the following reads see the present state of the database."""
 
-    async def session_count(self) -> int:
-        """Return the number of sessions of all tenants."""
-
-    async def sessions_after(self, after: Place | None, limit: int) -> list[SessionSize]:
-        """Return at most `limit` sessions of all tenants after the tenant and session `after`, in order."""
-
-    async def parts(self, places: Sequence[Place], first: int, last: int, *, every_state: bool) -> list[SessionPart]:
-        """Return turns `first` to `last` of these sessions, of one moment; deleted sessions are left out.
-
-        Without `every_state`, only the states of the latest turns are read.
-        """
-
-    async def broken(self, rule: Rule) -> list[Finding]:
-        """Return the violations of a rule, at most FOUND_MAX."""
-
+    @abstractmethod
     async def fix(self, rule: Rule, tenant: str, user_id: str) -> None:
         """Rebuild the derived rows of a memory that violated a rule at the last refresh, and have not changed since."""
-
-    async def texts_after(self, after: tuple[str, str] | None, limit: int) -> list[ScriptTextRow]:
-        """Return at most `limit` texts of all tenants after the tenant and digest `after`, in order."""
