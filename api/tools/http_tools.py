@@ -19,10 +19,9 @@ from api.tools.secrets import Secrets
 from api.webhooks.ssrf import AddressPolicy, HostUnknown, SafeNetworkBackend, TargetForbidden
 from runtime.state.circuit import Circuit
 from runtime.state.tool_ports import ToolCallFailed
-from scripts.expressions.expressions import Rendered, compile_expression, compile_template
+from scripts.expressions.expressions import Rendered
 from scripts.expressions.sandbox import MISSING, ExpressionFailed
 from scripts.expressions.values import Value
-from scripts.model.base import Template
 from scripts.model.tools import Given, HttpRequest, ToolDefinition
 
 CONNECT_S = 5.0
@@ -166,9 +165,8 @@ class HttpTools:
 
 def _rendered(source: Given, names: Mapping[str, object]) -> Rendered:
     """Evaluate a text or expression of a declaration. Raises ToolCallFailed."""
-    compiled = compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
     try:
-        return compiled.evaluate(_Names(names))
+        return source.compiled.evaluate(_Names(names))
     except ExpressionFailed as failed:
         raise ToolCallFailed("arguments", f"line {source.at.line} of the declaration: {failed}") from None
 

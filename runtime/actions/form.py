@@ -25,7 +25,6 @@ from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
 from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
 from runtime.turn.model_requests import complete
-from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, ValueRefused, bounded, is_given
 from scripts.model.actions import Action, Form, rounds_of
@@ -137,7 +136,7 @@ def _disproved(run: TurnContext, fields: tuple[FormField, ...], errors: Mapping[
     found: dict[str, str] = {}
     for field in fields:
         for each in field.validate if field.name in whole else ():
-            if not still_open & compile_expression(each.unless.source).reads and not run.holds(each.unless, whole):
+            if not still_open & each.unless.compiled.reads and not run.holds(each.unless, whole):
                 found[field.name] = run.text(each.say) if each.say is not None else words_for(run, field, "invalid")
                 run.progress.values.pop(field.name, None)
                 break
@@ -269,7 +268,7 @@ def _compute(run: TurnContext, field: FormField, expression: Expression) -> None
 
 def _left_open(run: TurnContext, expression: Expression) -> str:
     """Return which variables of an expression have no value, as a reason; empty if all have one."""
-    reads = sorted(compile_expression(expression.source).reads - BUILTINS)
+    reads = sorted(expression.compiled.reads - BUILTINS)
     found = ((name, run.scopes.find(name)) for name in reads)
     names = [f"`{name}`" for name, each in found if each is None or not is_given(each[1])]
     return f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} no value" if names else ""

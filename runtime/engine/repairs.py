@@ -25,7 +25,6 @@ from runtime.state.program import PlaceLost
 from runtime.state.state import Cell, Wait
 from runtime.turn.context import TurnContext
 from scripts.detectors.words import bare, folded
-from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, text_of
 from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Choose, Form, Set
@@ -108,7 +107,7 @@ def _computed(run: TurnContext) -> Iterator[tuple[str, Cell, Expression, frozens
         expression = _expression(run, _writer(run, cell), name) if cell.source == "script" else None
         if expression is None:
             continue
-        reads = compile_expression(expression.source).reads
+        reads = expression.compiled.reads
         # a variable computed from its own value, such as a counter, would be counted twice
         if name not in reads and all(read in in_sight or run.scopes.find(read) for read in reads - BUILTINS):
             yield name, cell, expression, reads

@@ -23,7 +23,7 @@ from runtime.turn import turn_recall
 from runtime.turn.calls import BudgetTracker, Calls, merged
 from runtime.turn.tool_calls import ToolCalls
 from runtime.turn.turn_recall import TurnRecalls
-from scripts.expressions.expressions import Rendered, Spans, compile_expression, compile_template
+from scripts.expressions.expressions import Rendered, Spans
 from scripts.expressions.members import SPEAKER_PARTS, Speaker
 from scripts.expressions.sandbox import MISSING, ExpressionFailed, said
 from scripts.expressions.values import Recollections, Value
@@ -383,11 +383,8 @@ class TurnContext:
 
     def _evaluated(self, source: Template | Expression, names: Mapping[str, Value] | None = None) -> Rendered:
         """Return the result of a text or expression, and record its problems as warnings. Raises ActionFailed."""
-        compiled = (
-            compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
-        )
         try:
-            rendered = compiled.evaluate(Names(self, names or {}))
+            rendered = source.compiled.evaluate(Names(self, names or {}))
         except ExpressionFailed as error:
             raise ActionFailed(f"line {source.at.line}: {error}") from error
         for failure in rendered.failures:

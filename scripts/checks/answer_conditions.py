@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.definite_assignment import AnsweredCondition
-from scripts.checks.effects import Select, Write, effect_of, facts_in
+from scripts.checks.effects import Select, Write, effect_of
 from scripts.checks.type_check import Cell, cell_of, counted_answers
 from scripts.model.actions import Action, Ask, outputs_of, walk
 from scripts.model.diagnostics import Problems
@@ -52,7 +52,7 @@ def _writes_text(action: Action, name: str) -> bool:
     if isinstance(effect.body, Select) and effect.body.put.name == name:
         return _have_no([each.value for each in effect.body.options])
     writes = [step.value for step in effect.steps if isinstance(step, Write) and step.name == name]
-    return bool(writes) and _have_no([facts_in(value).value if value is not None else None for value in writes])
+    return bool(writes) and _have_no([value.compiled.facts.value if value is not None else None for value in writes])
 
 
 def _is_text(output: Output) -> bool:

@@ -9,7 +9,7 @@ import regex
 from msgspec import Struct
 
 from scripts.checks.control_flow import ControlFlowGraph
-from scripts.checks.effects import Branch, LoopBack, Read, Select, Write, effect_of, facts_in
+from scripts.checks.effects import Branch, LoopBack, Read, Select, Write, effect_of
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.values import DATES, DeclaredType, number_in
 from scripts.model.actions import Action, AiAsk, Ask, Form, Repeat, arms, outputs_of, walk
@@ -48,7 +48,7 @@ def _actions(actions: tuple[Action, ...], problems: Problems, path: str) -> None
     for action in walk(actions):
         for condition in _conditions(action):
             _constant(condition, problems, path, _fix_for(action, condition))
-        if action.when is not None and facts_in(action.when).value:
+        if action.when is not None and action.when.compiled.facts.value:
             _constant(action.when, problems, path)
         for output in (each for item in outputs_of(action) for each in item.questions):
             _output(output, problems, path)
@@ -57,7 +57,7 @@ def _actions(actions: tuple[Action, ...], problems: Problems, path: str) -> None
 
 def _entry(owner: Phase | Topic, problems: Problems, path: str) -> None:
     """Allow a `when` that is always false on a topic, because a `goto` may enter it; report one that is always true."""
-    if owner.when is not None and facts_in(owner.when).value:
+    if owner.when is not None and owner.when.compiled.facts.value:
         _constant(owner.when, problems, path)
 
 
@@ -78,7 +78,7 @@ def _conditions(action: Action) -> list[Expression]:
             pass
     outputs = [output for item in outputs_of(action) for output in item.questions]
     false_here = {each.unless for output in outputs for each in output.validate}
-    return [each for each in dict.fromkeys(found) if each not in false_here or facts_in(each).value]
+    return [each for each in dict.fromkeys(found) if each not in false_here or each.compiled.facts.value]
 
 
 def _fix_for(action: Action, condition: Expression) -> str:
@@ -92,7 +92,7 @@ def _fix_for(action: Action, condition: Expression) -> str:
 
 
 def _constant(condition: Expression, problems: Problems, path: str, fix: str = "") -> None:
-    value = facts_in(condition).value
+    value = condition.compiled.facts.value
     if isinstance(value, Unknown):
         return
     spelled = " ".join(condition.source.split())
@@ -114,7 +114,7 @@ def _output(output: Output, problems: Problems, path: str) -> None:
 
 
 def _no_validation(output: Output) -> tuple[str, str] | None:
-    values = (facts_in(each.unless).value for each in output.validate)
+    values = (each.unless.compiled.facts.value for each in output.validate)
     is_never_true = any(not isinstance(value, Unknown) and not value for value in values)
     return ("`validate` is never true", "validate") if is_never_true else None
 

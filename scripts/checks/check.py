@@ -24,7 +24,7 @@ from scripts.checks.unused import check_names
 from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.expressions.expression_fixes import expression_fix, function_fix, template_fix, unclosed_fix
-from scripts.expressions.expressions import Compiled, compile_expression, compile_template, is_reserved
+from scripts.expressions.expressions import Compiled, is_reserved
 from scripts.expressions.members import DETECTED, FAILURE
 from scripts.expressions.members import MemberFault as MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
@@ -641,9 +641,7 @@ class _Checker:
 
     def compiled(self, source: Template | Expression, code: str) -> None:
         try:
-            compiled: Compiled = (
-                compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
-            )
+            compiled = source.compiled
         except ExpressionInvalid as error:
             unclosed = unclosed_fix(source.source) if isinstance(source, Template) else ""
             find_fix = template_fix if isinstance(source, Template) else expression_fix

@@ -76,7 +76,7 @@ def _key_faults(listed: ListedChoices) -> Iterator[Fault]:
     """Report a key that is the same for every item, so that only one choice is offered."""
     name = listed.loop.name
     try:
-        key = compile_expression(listed.key.source).facts.value
+        key = listed.key.compiled.facts.value
     except ExpressionInvalid:  # reported with the other expressions
         return
     if isinstance(key, Unknown):

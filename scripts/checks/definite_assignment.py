@@ -42,7 +42,6 @@ from scripts.checks.effects import (
     Straight,
     Write,
     effect_of,
-    facts_in,
     with_shared_expiry,
 )
 from scripts.expressions.analysis import Outcome
@@ -320,7 +319,7 @@ class _Paths:
         return self._assumed(condition, known, truth=True), self._assumed(condition, known, truth=False)
 
     def _assumed(self, condition: Expression, known: AbstractState, *, truth: bool) -> AbstractState | None:
-        facts = facts_in(condition)
+        facts = condition.compiled.facts
         if not isinstance(facts.value, Unknown):
             return known.copy() if bool(facts.value) is truth else None
         self._conditions.learn(facts.atoms)
@@ -389,7 +388,7 @@ class _Paths:
                 assert_never(effect.body)
 
     def _each(self, each: Each, known: AbstractState) -> AbstractState | None:
-        items = facts_in(each.loop.items).value
+        items = each.loop.items.compiled.facts.value
         if items == [] or not each.do:
             return known
         before, found = self._local, dict(self._found[self._node])
@@ -486,7 +485,7 @@ class _Paths:
         """Return whether a computed value is null because a name in it has no value."""
         if put.value is None:
             return
-        facts = facts_in(put.value)
+        facts = put.value.compiled.facts
         mask, doubt = NULL | VALUE if facts.is_null_able else VALUE, "its value is none"
         if facts.value is None:
             mask = NULL
@@ -518,7 +517,7 @@ class _Paths:
         noted[condition.at] = condition, had_value and self._sight.mask(known, found[2]) == VALUE
 
     def _look(self, look: Read, known: AbstractState) -> None:
-        facts = facts_in(look.source)
+        facts = look.source.compiled.facts
         self._conditions.learn(facts.atoms)
         if look.is_condition:
             self._note_alone(look, known)

@@ -10,9 +10,7 @@ from typing import Literal, TypeAlias, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scripts.expressions.analysis import ExpressionInfo
 from scripts.expressions.condition_algebra import Unknown
-from scripts.expressions.expressions import compile_expression, compile_template
 from scripts.expressions.members import FAILURE
 from scripts.expressions.values import Value
 from scripts.model.actions import (
@@ -363,12 +361,6 @@ def _of_package(action: OwnAction) -> Effect:
     return Effect((*looks, *writes), waits="maybe", says=True)
 
 
-def facts_in(source: Template | Expression) -> ExpressionInfo:
-    """Return the analysis of a source. Raises ExpressionInvalid if it does not compile."""
-    compiled = compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
-    return compiled.facts
-
-
 def sources_of(action: Action) -> Iterator[Template | Expression]:
     """Yield every text and expression of an action, except those of the actions inside it."""
     effect = effect_of(action)
@@ -383,7 +375,7 @@ def sources_of(action: Action) -> Iterator[Template | Expression]:
 
 def truth_of(condition: Expression | None) -> bool | None:
     """Return the constant result of a condition; None if it depends on variables."""
-    value = facts_in(condition).value if condition is not None else True
+    value = condition.compiled.facts.value if condition is not None else True
     return None if isinstance(value, Unknown) else bool(value)
 
 

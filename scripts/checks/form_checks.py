@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.model.base import NOWHERE
 from scripts.model.diagnostics import Fault
@@ -93,7 +92,7 @@ def _computed_too_early(sheet: FormDefinition) -> Iterator[Fault]:
         if each.computed is None:
             continue
         try:
-            reads = compile_expression(each.computed.source).reads
+            reads = each.computed.compiled.reads
         except ExpressionInvalid:  # reported by the check of expressions
             reads = frozenset()
         for name in sorted(reads & later):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.model.actions import Action, Add, AiAsk, AiThink, Ask, Call, Choose, Form, Set
 from scripts.model.base import Expression
@@ -101,6 +100,6 @@ def _written(action: Action) -> Iterator[tuple[str, Expression]]:
 def _source_names(value: Expression) -> frozenset[str]:
     """Return the names whose values occur in the result of an expression."""
     try:
-        return compile_expression(value.source).facts.carried
+        return value.compiled.facts.carried
     except ExpressionInvalid:
         return frozenset()

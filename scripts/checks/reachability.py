@@ -10,7 +10,6 @@ from scripts.checks.effects import (
     Leave,
     Run,
     effect_of,
-    facts_in,
     goes_on,
     inner_lists,
     passes,
@@ -174,7 +173,7 @@ class _Transitions:
             self._problems.add("LOOP_ENDLESS", message, back, path=path)
             return
         conditions, written = self._conditions(ring)
-        names = {name for condition in conditions for name in facts_in(condition).names}
+        names = {name for condition in conditions for name in condition.compiled.facts.names}
         if names and not names & (BUILTINS | written) and not may_wait:
             spelled = next((condition.source for condition in conditions), "")
             message = f"endless loop: nothing in it waits or changes its conditions (`{' '.join(spelled.split())}`)"
@@ -284,7 +283,7 @@ def _check_repeat(action: Repeat, waiting: set[str], problems: Problems, path: s
     leads_out = any(effect_of(each).leaves for each in inside)
     if leads_out or any(_waits(each, waiting) for each in inside) or any(_calls(each) for each in inside):
         return
-    facts = facts_in(until)
+    facts = until.compiled.facts
     if not facts.names & (BUILTINS | set(names_written(action.do))):
         spelled = " ".join(until.source.split())
         message = (

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from scripts.expressions.condition_algebra import Unknown
-from scripts.expressions.expressions import compile_expression, compile_template
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, shorten
@@ -98,9 +97,7 @@ def _http_faults(tool: ToolDefinition, request: HttpRequest) -> Iterator[Fault]:
 def _source_faults(source: Given, names: frozenset[str]) -> Iterator[Fault]:
     """Yield the problems of a text or expression that may read only these names."""
     try:
-        compiled = (
-            compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
-        )
+        compiled = source.compiled
     except ExpressionInvalid as error:
         code = "TEMPLATE_INVALID" if isinstance(source, Template) else "EXPRESSION_INVALID"
         yield Fault(code, str(error), source.at.below(error.line - 1))
@@ -158,7 +155,7 @@ def _value_faults(name: str, value: Given, schema: JsonSchema, declared: FindDec
             yield Fault("TOOL_VALUE_MISMATCH", message, value.at, "Write `=` and an expression.")
         return
     try:
-        known = compile_expression(value.source).facts.value
+        known = value.compiled.facts.value
     except ExpressionInvalid:  # reported with the expression
         return
     if not isinstance(known, Unknown):

@@ -94,7 +94,7 @@ class _Table:
             fix = "Review the translation; then remove its `was`, or set `of` to the text of the script."
             self._problems.add("STRING_STALE", message, translation.at, fix=fix)
         try:
-            reads = compile_template(translation.text.source).reads
+            reads = translation.text.compiled.reads
         except ExpressionInvalid as error:
             self._problems.add("STRING_PLACEHOLDERS", str(error), translation.text.at.below(error.line - 1))
             return

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, Node, Spot
-from scripts.checks.effects import Each, Option, Read, Select, Write, effect_of, facts_in, sources_of
+from scripts.checks.effects import Each, Option, Read, Select, Write, effect_of, sources_of
 from scripts.checks.time_checks import action_moments
 from scripts.expressions.analysis import Comparison
 from scripts.expressions.condition_algebra import Unknown
@@ -113,9 +113,9 @@ class _Sense:
         for step in effect.steps:
             match step:
                 case Read():
-                    self._compared(facts_in(step.source).comparisons, step.source.at)
+                    self._compared(step.source.compiled.facts.comparisons, step.source.at)
                 case Write() if step.value is not None:
-                    self._compared(facts_in(step.value).comparisons, step.value.at)
+                    self._compared(step.value.compiled.facts.comparisons, step.value.at)
                     self._assigned(step.name, step.value)
                 case Write():
                     pass
@@ -139,13 +139,13 @@ class _Sense:
                 self._output(output)
 
     def _expression(self, expression: Expression) -> None:
-        self._compared(facts_in(expression).comparisons, expression.at)
+        self._compared(expression.compiled.facts.comparisons, expression.at)
 
     def _assigned(self, name: str, value: Expression) -> None:
         self._literal_fits(name, value, self._sight.declaration(name))
 
     def _literal_fits(self, name: str, value: Expression, declared: Declaration | None) -> None:
-        found = facts_in(value).value
+        found = value.compiled.facts.value
         if not isinstance(found, Unknown):
             self._fits(name, found, declared, value.at)
 
@@ -167,7 +167,7 @@ class _Sense:
         self._fits(name, option.value, self._sight.declaration(name), at)
 
     def _loop(self, loop: Loop) -> None:
-        value = facts_in(loop.items).value
+        value = loop.items.compiled.facts.value
         if not isinstance(value, Unknown) and value is not None and not isinstance(value, list):
             self._add(f"a loop needs a list, not {shorten(value)}", loop.items.at)
             return
@@ -319,7 +319,7 @@ def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:
 
 
 def _literal(value: Expression) -> InferredType | None:
-    found = facts_in(value).value
+    found = value.compiled.facts.value
     return InferredType("choice", (found,)) if isinstance(found, str) else None
 
 
@@ -411,7 +411,7 @@ class _Uses:
         self._numbers: dict[Cell, int] = {}
         self._differences: dict[Cell, int] = {}
         for node, source in _sources(layout):
-            facts = facts_in(source)
+            facts = source.compiled.facts
             sums = [names for names in facts.added if _has_number(layout, node, names)]
             for name in facts.counted.union(*sums):
                 self._numbers.setdefault(cell_of(layout, node, name), source.at.line)

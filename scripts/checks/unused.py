@@ -5,7 +5,7 @@ from functools import partial
 
 from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, names_written
-from scripts.checks.effects import Each, Run, effect_of, facts_in
+from scripts.checks.effects import Each, Run, effect_of
 from scripts.expressions.suggestions import SURE, likeness
 from scripts.model.actions import Action, Choose, Loop, arms, outputs_of, walk
 from scripts.model.base import Location
@@ -85,7 +85,7 @@ def _loop_of(action: Action) -> Loop | None:
 
 def _all_read(script: Script) -> tuple[set[str], bool]:
     """Return every name that is read, and whether some text reads names that it computes."""
-    facts = [facts_in(each) for each in reads_below(script)]
+    facts = [each.compiled.facts for each in reads_below(script)]
     names = {name for skill in script.skills for name in skill.returns}
     names |= {name for each in facts for name in (*each.names, *each.quoted)}
     return names, any(each.reads_any for each in facts)

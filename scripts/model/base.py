@@ -6,6 +6,8 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, replace
 
+from scripts.expressions.expressions import Compiled, compile_expression, compile_template
+
 ID_CHARS_MAX = 200
 
 
@@ -46,12 +48,22 @@ class Template(Struct, frozen=True, gc=False):
     source: str
     at: Location = NOWHERE
 
+    @property
+    def compiled(self) -> Compiled:
+        """Return the text with its placeholders parsed. Raises ExpressionInvalid."""
+        return compile_template(self.source)
+
 
 class Expression(Struct, frozen=True, gc=False):
     """A Jinja2 expression."""
 
     source: str
     at: Location = NOWHERE
+
+    @property
+    def compiled(self) -> Compiled:
+        """Return the expression, parsed. Raises ExpressionInvalid."""
+        return compile_expression(self.source)
 
 
 ASSIGNED = Meta(extra={"assigned": True})

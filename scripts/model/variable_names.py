@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from scripts.expressions.expressions import compile_expression, compile_template
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.model.actions import Recall, Remember
 from scripts.model.base import Expression, Template, parts
@@ -77,7 +76,6 @@ def _names(node: Any) -> Iterator[str]:
 
 def _reads(source: Template | Expression) -> list[str]:
     try:
-        compiled = compile_template if isinstance(source, Template) else compile_expression
-        return sorted(compiled(source.source).reads)
+        return sorted(source.compiled.reads)
     except ExpressionInvalid:  # scripts.checks.check reports it
         return []

@@ -54,7 +54,7 @@ from runtime.state.recall_types import Recalled, RecalledUnit, RecallWish
 from runtime.state.state import decode, encode
 from scripts.checks.abstract_state import VALUE
 from scripts.checks.control_flow import ControlFlowGraph
-from scripts.checks.effects import Read, Write, effect_of, facts_in
+from scripts.checks.effects import Read, Write, effect_of
 from scripts.model.actions import Action, walk
 from scripts.model.script import Script
 from scripts.parse.read_script import Source, read_script
@@ -996,8 +996,8 @@ def is_only_used(action: Action, name: str) -> bool:
         if isinstance(step, Write):
             wanted += [step.value] if step.value is not None else []
             asked += [step.when] if step.when is not None else []
-    roles = {read.role for source in wanted for read in facts_in(source).reads if read.name == name}
-    return bool(roles) and "tested" not in roles and not any(name in facts_in(source).names for source in asked)
+    roles = {read.role for source in wanted for read in source.compiled.facts.reads if read.name == name}
+    return bool(roles) and "tested" not in roles and not any(name in source.compiled.facts.names for source in asked)
 
 
 @pytest.mark.timeout(600)  # shrinking a failure takes its time
