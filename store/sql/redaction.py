@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from uuid import UUID
 
 import msgspec
 
 from store.interface.encoding import encode
-from store.interface.rows import JsonObject
+from store.interface.rows import JsonObject, is_uuid
 from store.sql.connection import Connection, Parameters, rows_select
 from store.sql.deletion import OF_SESSIONS, delete_memory_of
 
@@ -93,15 +92,7 @@ def _redact_starts(connection: Connection, parameters: Parameters, at: datetime)
 def _origin(metadata: JsonObject) -> JsonObject:
     """Return what remains of the metadata: the session and turn that a fork was copied from."""
     match metadata.get("forkedFrom"):
-        case {"sessionId": str() as session_id, "turn": int() as turn} if _is_id(session_id):
+        case {"sessionId": str() as session_id, "turn": int() as turn} if is_uuid(session_id):
             return {"forkedFrom": {"sessionId": session_id, "turn": turn}}
         case _:
             return {}
-
-
-def _is_id(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
