@@ -694,7 +694,7 @@ class _Checker:
         self.add("MEMBER_UNKNOWN", fault.message, source.at.below(fault.line - 1), fault.fix, severity)
 
 
-def _given(action: Action) -> Iterable[tuple[str, Expression]]:
+def _given(action: Action) -> Iterable[tuple[str, Template | Expression]]:
     """Return the values that an action gives to variables, parameters or data, by name."""
     match action:
         case Set():

@@ -8,7 +8,6 @@ from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.effects import Each, LoopBack, Read, effect_of, inner_lists
 from scripts.checks.type_check import Cell, cell_of
-from scripts.expressions.expressions import Compiled, compile_expression, compile_template
 from scripts.expressions.members import FAILURE, KINDS, Kind, joined, kind_of_value, list_kind, record_kind
 from scripts.model.actions import Action, Add, Call, Choose, Form, ListedChoices, Loop, Recall, Set, outputs_of, walk
 from scripts.model.base import Expression, Template
@@ -27,13 +26,9 @@ def check_members(layout: ControlFlowGraph, problems: Problems) -> None:
         names = {name for _, _, name in cells}
         kinds = {name: kind for name in names if (kind := cells.get(cell_of(layout, node, name))) is not None}
         for source, known in _sources(body.actions, kinds):
-            for fault in _compiled(source).unknown_members(known):
+            for fault in source.compiled.unknown_members(known):
                 at, path = source.at.below(fault.line - 1), layout.path(node)
                 problems.add("MEMBER_UNKNOWN", fault.message, at, path=path, fix=fault.fix, severity="warning")
-
-
-def _compiled(source: Template | Expression) -> Compiled:
-    return compile_template(source.source) if isinstance(source, Template) else compile_expression(source.source)
 
 
 # -- what is written --------------------------------------------------------------------------------------------------
@@ -97,7 +92,7 @@ def _recalled(declared: Declaration | None) -> Kind | None:
 
 
 def _kind(expression: Expression, kinds: Kinds) -> Kind | None:
-    return compile_expression(expression.source).kind(kinds)
+    return expression.compiled.kind(kinds)
 
 
 # -- what is read -----------------------------------------------------------------------------------------------------
