@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from api.settings import PAGES
+from api.settings import KEY_FILE, PAGES
 from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.paths import ROOT
 from tests.support.server_process import ServerProcess
@@ -165,6 +165,27 @@ async def test_a_key_is_entered_and_roles_decide(open_page: OpenPage, new_key: N
     assert reader not in str(await page.evaluate("[document.cookie, JSON.stringify(localStorage)]"))
     await page.get_by_role("button", name="Sign out").click()
     await expect(page.get_by_label("API key")).to_be_visible()
+
+
+async def test_a_key_that_is_revoked_leads_back_to_the_same_screen(
+    open_page: OpenPage, server: ServerProcess, new_key: NewKey
+) -> None:
+    revoked, valid = await new_key("app"), await new_key("app")
+    page = await open_page("/play")
+    await sign_in(page, revoked)
+    await expect(page.get_by_role("button", name="Begin")).to_be_visible()
+    async with server.client() as api:
+        operator = {"Authorization": f"Bearer {(server.folder / 'data' / KEY_FILE).read_text()}"}
+        keys = (await api.get("/api/keys", headers=operator)).json()["data"]
+        first = min(keys, key=lambda each: each["createdAt"])
+        assert (await api.delete(f"/api/keys/{first['keyId']}", headers=operator)).is_success
+    await page.get_by_role("button", name="Begin").click()
+    alert = page.get_by_role("alert")
+    await expect(alert).to_contain_text("sign in with a key that is valid")
+    await expect(alert).not_to_contain_text("Bearer")
+    await alert.get_by_role("button", name="Sign in").click()
+    await sign_in(page, valid)
+    await expect(page.get_by_role("heading", level=1, name="Play")).to_be_visible()
 
 
 async def test_language_and_theme_stay_after_a_reload(open_page: OpenPage) -> None:
