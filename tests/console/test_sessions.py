@@ -58,6 +58,8 @@ async def test_messages_are_found_by_their_words(open_page: OpenPage, server: Se
     session = await two_turns(server)
     page = await open_page("/sessions?q=old")
     await expect(page.get_by_role("main").locator("mark")).to_have_text("old")
+    await expect(page.get_by_label("Status")).to_be_disabled()  # a search has no filter by status
+    await expect(page.get_by_label("User")).to_be_enabled()
     await page.get_by_role("main").get_by_role("listitem").get_by_role("link").click()
     await expect(page).to_have_url(re.compile(f"{session}.turn=1"))
     await expect(page.get_by_text("Turn 1 of 2")).to_be_visible()
