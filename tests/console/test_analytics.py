@@ -1,5 +1,7 @@
 """Analytics: an analyst runs reports and queries in a browser."""
 
+import re
+
 from playwright.async_api import Page, expect
 
 from tests.console.conftest import NewKey, OpenPage, sign_in
@@ -13,6 +15,11 @@ async def two_sessions(server: ServerProcess) -> None:
     async with server.client() as api:
         for name in ("Ana", "Ben"):
             await api.send_texts(await api.create_session("visit", user=name), name)
+
+
+async def server_sessions(server: ServerProcess) -> list[str]:
+    async with server.client() as api:
+        return [each["sessionId"] for each in (await api.read("/api/sessions"))["data"]]
 
 
 async def rows(page: Page) -> list[list[str]]:
@@ -45,6 +52,19 @@ async def test_a_report_in_an_address_runs_at_once(open_page: OpenPage, server: 
     page = await open_page("/analytics/funnel?script=visit&level=topic")
     await expect(page.get_by_label("level")).to_have_value("topic")
     await expect(page.locator("tbody tr").first).to_contain_text("hello", timeout=RESULT_MS)
+
+
+async def test_a_report_has_user_ids_once_it_has_run_with_them(open_page: OpenPage, server: ServerProcess) -> None:
+    await two_sessions(server)
+    session = (await server_sessions(server))[0]
+    page = await open_page(f"/analytics/session_at?session={session}")
+    await expect(page.get_by_text("without texts and user ids")).to_be_visible(timeout=RESULT_MS)
+    await page.get_by_label("With texts and user ids").check()
+    file = page.get_by_role("link", name="CSV")
+    await expect(file).to_have_attribute("href", re.compile("masked=true"))  # as what is shown
+    await page.get_by_role("button", name="Run").click()
+    await expect(file).to_have_attribute("href", re.compile("masked=false"), timeout=RESULT_MS)
+    assert (await rows(page))[0][1] in {"Ana", "Ben"}
 
 
 async def test_a_report_says_what_it_lacks(open_page: OpenPage, server: ServerProcess) -> None:
