@@ -7,12 +7,27 @@ from typing import TypeAlias
 from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.effects import Each, LoopBack, Read, effect_of, inner_lists
+from scripts.checks.tool_checks import kind_of_result
 from scripts.checks.type_check import Cell, cell_of
 from scripts.expressions.members import FAILURE, KINDS, Kind, joined, kind_of_value, list_kind, record_kind
-from scripts.model.actions import Action, Add, Call, Choose, Form, ListedChoices, Loop, Recall, Set, outputs_of, walk
+from scripts.model.actions import (
+    Action,
+    Add,
+    Call,
+    CallTool,
+    Choose,
+    Form,
+    Into,
+    ListedChoices,
+    Loop,
+    Recall,
+    Set,
+    outputs_of,
+    walk,
+)
 from scripts.model.base import Expression, Template
 from scripts.model.diagnostics import Problems
-from scripts.model.script import Script, Skill
+from scripts.model.script import FormDefinition, Script, Skill
 from scripts.model.variables import Assignment, Declaration, Records
 
 Kinds: TypeAlias = Mapping[str, Kind]
@@ -25,7 +40,7 @@ def check_members(layout: ControlFlowGraph, problems: Problems) -> None:
     for node, body in layout.bodies():
         names = {name for _, _, name in cells}
         kinds = {name: kind for name in names if (kind := cells.get(cell_of(layout, node, name))) is not None}
-        for source, known in _sources(body.actions, kinds):
+        for source, known in _sources(body.actions, kinds, layout.script.forms):
             for fault in source.compiled.unknown_members(known):
                 at, path = source.at.below(fault.line - 1), layout.path(node)
                 problems.add("MEMBER_UNKNOWN", fault.message, at, path=path, fix=fault.fix, severity="warning")
@@ -67,6 +82,12 @@ def _writes(action: Action, script: Script, sight: Sight) -> Iterator[tuple[str,
             known = {action.into: _recalled(sight.declaration(action.into))}
         case Call(loop=Loop(items=items)) if items.source.isidentifier():
             known = {items.source: list_kind(record_kind(action.output))}
+        case Call(loop=None):
+            returns = [name for skill in script.skills if skill.id == action.skill for name in skill.returns]
+            known = {name: record_kind(returns) for name, result in action.output.items() if not result}
+        case CallTool(into=Into(variables=variables)):
+            tools = [tool for tool in script.tools if tool.id == action.tool]
+            known = {name: kind_of_result(tool.result, part) for tool in tools for name, part in variables.items()}
         case Form():
             fields = (field for form in script.forms if form.id == action.sheet for field in form.fields)
             tables = {field.name: field.columns for field in fields if field.columns}
@@ -98,10 +119,12 @@ def _kind(expression: Expression, kinds: Kinds) -> Kind | None:
 # -- what is read -----------------------------------------------------------------------------------------------------
 
 
-def _sources(actions: tuple[Action, ...], kinds: Kinds) -> Iterator[tuple[Template | Expression, Kinds]]:
+def _sources(
+    actions: tuple[Action, ...], kinds: Kinds, forms: tuple[FormDefinition, ...]
+) -> Iterator[tuple[Template | Expression, Kinds]]:
     """Yield every text and expression of a list of actions, with the kinds of the names in it."""
     for action in actions:
-        effect = effect_of(action)
+        effect = effect_of(action, forms)
         if action.when is not None:
             yield action.when, kinds
         loops = _loops(action, kinds)
@@ -117,8 +140,8 @@ def _sources(actions: tuple[Action, ...], kinds: Kinds) -> Iterator[tuple[Templa
             loop = effect.body.loop
             inner = _within(kinds, {loop.name: None if loop.name == FAILURE else _item(loop, kinds)})
         for each in inner_lists(effect.body):
-            yield from _sources(each, inner)
-        yield from _sources(effect.failing, kinds)
+            yield from _sources(each, inner, forms)
+        yield from _sources(effect.failing, kinds, forms)
 
 
 def _loops(action: Action, kinds: Kinds) -> Mapping[str, Kind | None]:

@@ -324,7 +324,7 @@ class _Walker:
         if source is None or source.kind.item is None:
             return source if is_guard else None
         item = _Found(source.kind.item, source.root, f"{_AN_ITEM}{source.spelled}")
-        attribute = next((each.value for each in node.kwargs if node.name == "map" and each.key == "attribute"), None)
+        attribute = next((each.value for each in node.kwargs if each.key == "attribute"), None)
         attribute = node.args[0] if node.name in _BY_ATTRIBUTE and node.args else attribute
         if isinstance(attribute, nodes.Const) and isinstance(attribute.value, str) and "." not in attribute.value:
             self._named(item, attribute.value, node)
