@@ -267,7 +267,7 @@ class _Checker:
         self.faults(default_faults(node))
         self.texts(*(each.say for each in node.remind))
         for each in (*node.remind, *((node.expire,) if node.expire is not None else ())):
-            self.expression(each.until.expression if each.until is not None else None)
+            self.expression(each.date)
         if node.expire is not None and node.expire.then.policy == "goto":
             self.target(node.expire.then.target, node.expire.then.at)
 
@@ -430,7 +430,7 @@ class _Checker:
             case Chat():
                 self.context(action.context)
             case Sleep() if action.on_message not in {"hold", "resume"}:
-                self.target(action.on_message, action.mark("on_message"))
+                self.target(action.on_message, action.mark("on_message"), ("hold", "resume"))
             case Scene():
                 for role in (action.speakers.ai, action.speakers.human):
                     self.role(role, action.speakers.at)
@@ -584,14 +584,15 @@ class _Checker:
                 message = f"`{key}` needs {policy.after} replies, but there are at most {rounds_of(action)}"
                 self.add("POLICY_TOO_LATE", message, policy.mark("after"))
 
-    def target(self, target: str, at: Location) -> None:
+    def target(self, target: str, at: Location, others: Sequence[str] = ()) -> None:
+        """Check a target; `others` are the words that are possible instead of one."""
         if isinstance(self.place.node, Skill):
             self.add("GOTO_IN_SKILL", "a skill returns to its caller; it cannot jump", at)
             return
         phase = self.place.phase
         if resolve_target(self.script, target, phase.id if phase is not None else "") is not None:
             return
-        known = [f"{phase.id}/{topic.id}" for phase in self.script.phases for topic in phase.topics]
+        known = [*others, *(f"{phase.id}/{topic.id}" for phase in self.script.phases for topic in phase.topics)]
         known += [topic.id for topic in phase.topics] if phase is not None else []
         self.add("GOTO_UNKNOWN", f"unknown topic or phase {target}", at, suggest(target, known))
 

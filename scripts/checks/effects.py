@@ -211,7 +211,7 @@ def _with_time(action: Action, effect: Effect) -> Effect:
     if not isinstance(action, Question) or not (action.remind or action.expire):
         return effect
     moments = (*action.remind, *((action.expire,) if action.expire else ()))
-    steps: list[Read | Write] = list(_looks(*(each.until.expression for each in moments if each.until is not None)))
+    steps: list[Read | Write] = list(_looks(*(each.date for each in moments)))
     steps += _looks(*(each.say for each in action.remind))
     for inner in (inner for actions in timed_arms(action).values() for inner in walk(actions)):
         steps += [replace(each, doubt=_NOT_YET) if isinstance(each, Write) else each for each in effect_of(inner).steps]
@@ -336,8 +336,7 @@ def _after_message(action: Say | AiSay | Show) -> Waits:
 
 
 def _sleeping(action: Sleep) -> Effect:
-    until = action.moment.until
-    return Effect(_looks(until.expression) if until is not None else (), waits="always")
+    return Effect(_looks(action.moment.date), waits="always")
 
 
 def _remembering(action: Remember) -> Effect:

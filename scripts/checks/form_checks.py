@@ -41,7 +41,8 @@ def _faults(field: FormField) -> Iterator[Fault]:
     kind = kind_of(field)
     is_doubled = kind == "multichoice" and len(set(field.choices)) < len(field.choices)
     if kind in _CHOOSES and (not field.choices or is_doubled):
-        yield Fault("CHOICES_INVALID", f"`type: {kind}` needs `choices` without duplicates", field.mark("choices"))
+        fix = "" if field.choices else "Add `choices: [a, b]`."
+        yield Fault("CHOICES_INVALID", f"`type: {kind}` needs `choices` without duplicates", field.mark("choices"), fix)
     for key, kinds in (("choices", _CHOOSES), ("pattern", _PATTERNED), ("min", _BOUNDED), ("max", _BOUNDED)):
         if getattr(field, key) not in (None, (), "") and kind not in kinds:
             yield Fault("FIELD_KEY_CONFLICT", f"`{key}` is not allowed with `type: {kind}`", field.mark(key))

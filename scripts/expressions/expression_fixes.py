@@ -14,6 +14,9 @@ _UNKNOWN = re.compile(r"No (?P<kind>filter|test) named '(?P<name>\w+)'")
 _ELSE_IF = re.compile(r"{%[-+]?\s*(?:else\s*if|elsif)\b")
 _LOOP_WITHOUT_IN = re.compile(r"{%[-+]?\s*for\b(?!\s+[\w\s,]+\sin\s)")
 _PART = re.compile(r"{{[-+]?(?P<value>.*?)[-+]?}}|{%[-+]?\s*(?:el)?if\s(?P<condition>.*?)[-+]?%}", re.DOTALL)
+_CONTAINS = re.compile(
+    r"(?P<name>[^\W\d]\w*)\s+(?P<negated>(?:does\s+)?not\s+)?(?:contains?|includes?|has)\s+(?P<word>\S.*)", re.DOTALL
+)
 _WORDS = re.compile(r"[^\W\d]\w*(?:\s+\w+)+")
 _CALLABLE = (*sorted(FUNCTIONS), "history", "range", "recall")
 
@@ -22,10 +25,19 @@ def expression_fix(source: str, message: str) -> str:
     """Return the fix for a common mistake in an expression with this error, or an empty text."""
     if "{{" in source:
         return "Write the name alone; an expression has no {{ }}."
-    fix = _unknown_fix(message) or _sign_fix(source)
+    fix = _unknown_fix(message) or _sign_fix(source) or _contains_fix(source)
     if not fix and re.fullmatch(r"[\w\s，。！？,.!?'’-]+", source):
         return f"""Put the text in quotes of its own: "'{source.strip()}'"."""
     return fix
+
+
+def _contains_fix(source: str) -> str:
+    """Return the fix for ``reply contains word``, or an empty text."""
+    found = _CONTAINS.fullmatch(source.strip())
+    if found is None:
+        return ""
+    word = found["word"].strip("\"'")
+    return f"Write `'{word}' {'not ' if found['negated'] else ''}in {found['name']}`."
 
 
 def unclosed_fix(source: str) -> str:

@@ -68,6 +68,11 @@ class Moment(Node, frozen=True, kw_only=True):
     until: DateValue | None = None
 
     @property
+    def date(self) -> Expression | None:
+        """The expression of `until`, with its place."""
+        return None if self.until is None else Expression(self.until.expression.source, self.mark("until"))
+
+    @property
     def text(self) -> str:
         """The moment as one line, which identifies it among the reminders of an action: `1 day`, `9:00 mon tue`."""
         parts = [self.after.text if self.after else "", self.until.text if self.until else ""]

@@ -23,6 +23,7 @@ from scripts.model.actions import (
     Acknowledgement,
     AfterRounds,
     ChoiceItem,
+    Ending,
     FailureExit,
     If,
     IfKnown,
@@ -35,6 +36,7 @@ from scripts.model.actions import (
     OwnAction,
     Policy,
     Set,
+    Signal,
     Sleep,
     UserSay,
 )
@@ -530,6 +532,9 @@ class Reader:
             return _INSIDE[key]
         if self.path.endswith(".wait") and key in self._fields(Sleep):
             return f"Write `{key}` beside `wait`, not in it."
+        for holder, kind, first in (("emit", Signal, "event"), ("end", Ending, "reason")):
+            if holder in fields and key in self._fields(kind):
+                return f"Write `{holder}: {{{first}: …, {key}: …}}`."
         if key == "actions" and "topics" in fields:
             return "Write actions in a topic: topics: [{topic: b, actions: […]}]."
         if key != "get" and key in _fields(Output) and "outputs" in {field.name for field in fields.values()}:

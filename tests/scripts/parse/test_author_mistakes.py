@@ -36,6 +36,9 @@ NATIVE = "cuebook: 1\nscript: visit\nactions:\n"
 IF = ("- if: age > 18", "  id: branch", "  then: [{say: one, id: one}]")
 PEOPLE = "  - ask: Who?\n    into: {add_to: people, fields: [{var: name}, {var: age, type: number}]}\n"
 TABLE = "forms: [{form: f, fields: [{field: rows, type: table, columns: [{field: drug}, {field: dose}]}]}]\n"
+ITEMS = "{type: array, items: {type: object, properties: {sku: {type: string}}}}"
+TOOL = f"tools: [{{tool: t, result: {{type: object, properties: {{items: {ITEMS}}}}}, example: {{items: []}}}}]\n"
+REST = "skills: [{skill: rest, returns: [level], actions: [{set: {level: 3}}]}]\n"
 SLIPS = {
     # indentation, dashes and colons
     "key too far right": (
@@ -439,6 +442,57 @@ SLIPS = {
         "6:15",
         "`r` has no member `does`",
         "Did you mean `r.dose`?",
+    ),
+    "a column in a computed field": (
+        f"{NATIVE}  - form: f\n{TABLE[:-4]}, {{field: n, computed: \"rows | map(attribute='does') | list\"}}]}}]\n",
+        "5:118",
+        "has no member `does`",
+        "Did you mean `dose`?",
+    ),
+    "a field of a tool's result": (
+        f"{NATIVE}  - tool: t\n    into: {{things: items}}\n  - say: '{{{{ things[0].skuu }}}}'\n{TOOL}",
+        "6:10",
+        "`things[0]` has no member `skuu`",
+        "Did you mean `things[0].sku`?",
+    ),
+    "a result of a skill": (
+        f"{NATIVE}  - call: rest\n    into: all\n  - say: '{{{{ all.levl }}}}'\n{REST}",
+        "6:10",
+        "`all` has no member `levl`",
+        "Did you mean `all.level`?",
+    ),
+    "contains": (NATIVE + "  - say: Hi.\n    when: x contains tea\n", "5:11", "'contains'", "`'tea' in x`"),
+    "does not contain": (NATIVE + "  - say: Hi.\n    when: x does not contain 'tea'\n", "5:11", "", "`'tea' not in x`"),
+    "the data of an event": (
+        NATIVE + "  - emit: paid\n    data: {n: 1}\n",
+        "5:5",
+        "unknown key `data`",
+        "`emit: {event: …, data: …}`",
+    ),
+    "the outcome of an end": (
+        NATIVE + "  - {end: done, outcome: refused}\n",
+        "4:17",
+        "unknown key `outcome`",
+        "`end: {reason: …, outcome: …}`",
+    ),
+    "a date that may be missing": (
+        NATIVE + "  - {ask: A?, into: day, expire: {after: 1 day, then: skip}}\n  - wait: {until: =day}\n",
+        "5:19",
+        "`day` may be unset here",
+        "Set it on every path",
+    ),
+    "a date of a reminder": (
+        NATIVE + "  - ask: A?\n    into: a\n    remind: [{until: =dya, say: x}]\n",
+        "6:22",
+        "nothing sets `dya`",
+        "Declare it",
+    ),
+    "a message during a wait": (NATIVE + "  - {wait: 2 days, on_message: ignore}\n", "4:32", "ignore", "`hold`"),
+    "a choice of a form without choices": (
+        NATIVE + "  - form: f\nforms: [{form: f, fields: [{field: sex, type: choice}]}]\n",
+        "5:28",
+        "`type: choice` needs `choices`",
+        "Add `choices: [a, b]`",
     ),
     "yes/no": (script(*ASK, "  output: [{get: age, type: yes/no}]"), "9:39", "'yes/no'", "`boolean`"),
 }
