@@ -376,7 +376,7 @@ async def test_no_tenant_reads_anothers_rows(store: Store, conversation: Convers
     await store.reviews.rate(rating_of(conversation.session_id))
     known = {
         "session_id": conversation.session_id, "key": "key", "number": 0, "limit": 10, "user_id": "ana",
-        "script_uuid": "script-1", "script_id": "intake", "digest": "digest",
+        "key_id": "1", "script_uuid": "script-1", "script_id": "intake", "digest": "digest",
         "what": SearchFilter(words=("question",)),
         "since": datetime.min.replace(tzinfo=UTC), "until": datetime.max.replace(tzinfo=UTC),
         "review_id": review.review_id, "rater": "rita", "turn": None, "session_ids": [conversation.session_id],
