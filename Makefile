@@ -86,24 +86,19 @@ run: .venv/base $(PAGES) $(if $(DATABASE),.venv/postgres)
 
 # these write and remove many small files: in memory, where a file system there has 8 GB free
 ifeq ($(shell test "$$(df -Pk /dev/shm 2> /dev/null | awk 'END {print $$4}')" -gt 8000000 2> /dev/null && echo room),room)
-test test-postgres: export TMPDIR := /dev/shm
+test test-gate test-postgres: export TMPDIR := /dev/shm
 endif
 
 test: .venv/dev
-	TEST_EFFORT=0.1 $(PYTEST) -m 'not slow and not embeddings and not browser'
+	TEST_EFFORT=0.1 $(PYTEST) -m 'not slow and not gate and not embeddings and not browser'
 
 test-all soak: export REQUIRE_POSTGRES = 1
 
 test-all: test .venv/embeddings .venv/clients .venv/docs .venv/console console
-	$(PYTEST) -m 'slow or embeddings or browser'
-
-# the pages on which people write and talk, without the screens that only show what routes answer
-GATE := $(addprefix tests/console/,test_chat.py test_participant.py test_play.py test_quality.py test_reminders.py \
-	test_write.py) $(addprefix tests/slow/,test_kill_points.py test_server_kills.py test_simulated_crashes.py \
-	test_cut_connections.py test_calls_of_two_servers.py test_failover.py)
+	$(PYTEST) -m 'slow or gate or embeddings or browser'
 
 test-gate: test .venv/console console
-	TEST_EFFORT=0.1 $(PYTEST) -m 'slow or browser' $(GATE)
+	TEST_EFFORT=0.1 $(PYTEST) -m gate
 
 soak: .venv/embeddings .venv/clients .venv/docs .venv/console console
 	TEST_EFFORT=10 $(PYTEST) -m 'slow or property' --timeout 36000

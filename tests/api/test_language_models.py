@@ -153,6 +153,7 @@ print([name for name in ("openai", "pydantic", "tenacity", "json_repair") if nam
 """
 
 
+@pytest.mark.gate
 def test_who_runs_without_a_language_model_does_not_load_its_client() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -279,6 +280,7 @@ def test_the_operators_prompts_are_what_a_model_gets(cuebook: RunCommand, write:
     assert (result.exit_code, "ask.jinja" in result.stderr) == (2, True)
 
 
+@pytest.mark.gate
 async def test_a_server_warns_of_what_scripts_name_and_it_does_not_have(
     serve: Serve, write: WriteFile, tmp_path: Path, endpoint: Endpoint
 ) -> None:
@@ -315,6 +317,7 @@ FAILURES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 async def test_the_key_is_nowhere_to_be_seen(serve: Serve, tmp_path: Path, endpoint: Endpoint) -> None:
     settings = f'model_url = "{endpoint.url}"\nmodel_attempts = 1\nmodel_timeout_s = 0.5\nlog_level = "debug"\n'

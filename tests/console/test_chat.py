@@ -14,6 +14,8 @@ from tests.support.fixture_types import Serve
 from tests.support.ports import free_port
 from tests.support.server_process import ServerProcess
 
+pytestmark = pytest.mark.gate
+
 HOSTILE_SCRIPT = """
 cuebook: 1
 script: hostile

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.console.conftest import OpenPage, Restart
 from tests.support.faulty_files import Faults
+
+pytestmark = pytest.mark.gate
 
 STUDY = """\
 cuebook: 1

@@ -3,11 +3,14 @@
 import asyncio
 import re
 
+import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import OpenPage, Restart
 from tests.support.openai_server import Endpoint
 from tests.support.server_process import ServerProcess
+
+pytestmark = pytest.mark.gate
 
 
 async def begin(page: Page, script: str = "visit") -> None:

@@ -10,6 +10,8 @@ from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.paths import ROOT
 from tests.support.server_process import ServerProcess
 
+pytestmark = pytest.mark.gate
+
 AXE = ROOT / "api/console/web/node_modules/axe-core/axe.min.js"
 FIRST_LOAD_BYTES_MAX = 120_000
 HOSTILE = [

@@ -4,12 +4,15 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.console.conftest import OpenPage, Restart
 from tests.support.push_browser import BrowserSubscription
 from tests.support.server_process import ServerProcess
 from tests.support.webhook_receiver import Receiver
+
+pytestmark = pytest.mark.gate
 
 CONTACT = "mailto:operator@example.org"
 DIARY = """\

@@ -3,10 +3,13 @@
 import asyncio
 from urllib.parse import urlsplit
 
+import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
+
+pytestmark = pytest.mark.gate
 
 TALK = "cuebook: 1\nscript: talk\nactions:\n  - say: One.\n  - say: Two.\n"
 

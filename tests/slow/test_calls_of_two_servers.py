@@ -12,7 +12,7 @@ from tests.support.effort import repeats
 from tests.support.fixture_types import OpenApp
 from tests.support.whole_database import assert_verified
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.gate, pytest.mark.timeout(300)]
 
 ROUNDS = repeats(20)
 MESSAGES = 3  # at once, to each server

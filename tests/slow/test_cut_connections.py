@@ -17,7 +17,7 @@ from tests.support.fixture_types import OpenApp
 from tests.support.postgres_server import PostgresServer
 from tests.support.whole_database import assert_verified
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.gate, pytest.mark.timeout(300)]
 
 CUTS: tuple[Cut, ...] = get_args(Cut)
 REPEATS = repeats(20)  # of each cut

@@ -13,7 +13,7 @@ from tests.support.postgres_server import StandbyPair, programs, running_pair
 from tests.support.server_process import ServerProcess
 from tests.support.whole_database import assert_verified
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.gate, pytest.mark.timeout(900)]
 
 FAILOVERS = repeats(20)
 

@@ -23,7 +23,7 @@ PASSES = {"during an erasure": 3, "during a compaction": 2, "during a checkpoint
 AT_START = {"before the answer": 4}
 """How often a point is passed before the server is ready: at its first start, it publishes two scripts."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.gate, pytest.mark.timeout(900)]
 
 
 async def erase(api: httpx.AsyncClient) -> None:

@@ -18,7 +18,7 @@ from tests.support.fixture_types import Serve
 
 KILLS = max(5, repeats(10))  # of each of two crowds; after fewer, too little may have happened between them
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.gate, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("seed", range(2))

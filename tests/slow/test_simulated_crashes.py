@@ -51,7 +51,7 @@ RETRIED = {"SESSION_BUSY", "TURN_CONFLICT", "IDEMPOTENCY_IN_FLIGHT"}
 Request: TypeAlias = Callable[[str, str], Awaitable[TurnResult]]
 """A request with an idempotency key and a text."""
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.gate]
 
 
 class Reply(NamedTuple):

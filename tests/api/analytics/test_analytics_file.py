@@ -134,6 +134,7 @@ async def test_a_damaged_file_is_rebuilt_by_the_next_query(files: Any) -> None:
                 assert after[table] == [row for row in before[table] if row[0] in left], (ending, table)
 
 
+@pytest.mark.gate
 async def test_a_deleted_folder_is_made_again(files: Any, data: Path) -> None:
     async with files() as (made, _):
         number = await sessions_in(made)
@@ -166,6 +167,7 @@ analytics_files.refresh_all(made, Place(path), is_masked=True, turns_max=9)
     assert analytics_files.rows(place.path) == analytics_files.rows(whole.path)
 
 
+@pytest.mark.gate
 async def test_many_who_ask_at_once_share_one_file_that_is_as_it_is_while_somebody_reads(files: Any) -> None:
     async with files() as (made, store):
         first, *others = await asyncio.gather(*(sessions_in(made) for _ in range(4)))
@@ -218,6 +220,7 @@ async def test_two_commands_work_on_the_files_one_after_the_other(tmp_path: Path
         pass
 
 
+@pytest.mark.gate
 async def test_sessions_that_are_deleted_and_users_who_are_erased_are_in_no_file(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none") as api:
         query = {"sql": "FROM sessions", "masked": False}
@@ -251,6 +254,7 @@ async def test_sessions_that_are_deleted_and_users_who_are_erased_are_in_no_file
         assert asked.json()["rows"] == [{"n": 0}]
 
 
+@pytest.mark.gate
 async def test_what_a_killed_command_left_is_gone_with_the_next_question(files: Any, data: Path) -> None:
     async with files() as (analytics, _):
         async with analytics.reading("default", masked=True) as place:
@@ -263,6 +267,7 @@ async def test_what_a_killed_command_left_is_gone_with_the_next_question(files: 
         assert not left.exists()
 
 
+@pytest.mark.gate
 async def test_a_file_that_leaves_holds_no_byte_of_what_was_taken_out_before(files: Any) -> None:
     async with files() as (analytics, store):
         async with analytics.reading("default", masked=False, units=True) as place:
@@ -277,6 +282,7 @@ async def test_a_file_that_leaves_holds_no_byte_of_what_was_taken_out_before(fil
             assert not place.is_worn()
 
 
+@pytest.mark.gate
 async def test_where_the_secret_of_pseudonyms_is_lost_all_users_get_new_ones(files: Any, data: Path) -> None:
     async with files() as (analytics, _):
         async with analytics.reading("default", masked=True) as place:
@@ -301,6 +307,7 @@ print(connection.execute("SELECT count(*) FROM sessions").fetchall()[0][0], flus
 """
 
 
+@pytest.mark.gate
 async def test_a_file_that_is_open_elsewhere_is_not_rebuilt(files: Any) -> None:
     async with files() as (made, store):
         before = await sessions_in(made)
@@ -368,6 +375,7 @@ async def open_for_writing(path: Path) -> AsyncIterator[None]:
         await other.wait()
 
 
+@pytest.mark.gate
 async def test_a_client_that_has_to_wait_sees_the_progress(
     files: Any, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,6 +408,7 @@ async def test_that_somebody_has_to_wait_is_not_logged_as_a_failure(
     assert [each for each in logs if each["log_level"] == "error"] == []
 
 
+@pytest.mark.gate
 async def test_who_wants_the_latest_gets_it(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.analytics.files.SHARE", 1_000_000)  # the database is not checked again by itself
     async with files() as (made, store):

@@ -180,6 +180,7 @@ def values(path: Path, table: str, column: str) -> list[Any]:
 NEVER_SET = {("memory_units", "parent_id"), ("memory_units", "duplicate_of"), ("llm_calls", "failures")}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("table", "column"),
     [(table, column) for table in MASKED for column in MASKED[table] if (table, column) not in NEVER_SET],
@@ -207,6 +208,7 @@ def test_a_masked_column_is_masked(files: Mapping[bool, Path], table: str, colum
             assert not [word for word in (eventful_database.WORD, *CANDIDATES) if word in str(masked)]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("column", ["reply", "request_digest", "prompt_digest", "degraded"])
 def test_check_finds_an_unmasked_column(files: Mapping[bool, Path], tmp_path: Path, column: str) -> None:
     assert [finding for finding in check(files[True]).findings if finding.code == "file_unmasked"] == []

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from api.analytics.formats.parquet import from_parquet
 from store.analytics.describe import described_tables
 from store.analytics.query import query
@@ -58,6 +60,7 @@ async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: OpenAp
         assert (await api.post(QUERY, json=said, headers=reader)).json()["rows"][0]["n"] > 0
 
 
+@pytest.mark.gate
 async def test_a_masked_snapshot_has_no_word_and_answers_reports_without_any(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none") as api:
         answer = await api.get(SNAPSHOT)

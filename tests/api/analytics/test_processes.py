@@ -225,6 +225,7 @@ async def test_few_are_under_way_at_once(file: Path) -> None:
     assert await is_answered(processes, file)
 
 
+@pytest.mark.gate
 async def test_a_fork_server_that_was_killed_is_replaced(processes: Processes, file: Path) -> None:
     task, pid = await working(processes, file)
     (killed,) = fork_servers()

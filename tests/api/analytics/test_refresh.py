@@ -87,6 +87,7 @@ def test_what_the_file_knows_is_believed_only_of_what_made_it(made: Path, tmp_pa
     assert differing(whole.path, place.path) == []
 
 
+@pytest.mark.gate
 async def test_calls_of_models_stay_when_only_the_session_got_another_label(app: OpenApp, tmp_path: Path) -> None:
     place, fresh = Place(tmp_path / "a.duckdb"), Place(tmp_path / "b.duckdb")
     async with app(tmp_path / "data", eventful_database.Moody()) as api:
@@ -112,6 +113,7 @@ phases:
 """
 
 
+@pytest.mark.gate
 async def test_names_of_units_that_an_application_chose_are_pseudonyms(app: OpenApp, tmp_path: Path) -> None:
     places = {is_masked: Place(tmp_path / f"{is_masked}.duckdb") for is_masked in (True, False)}
     async with app(tmp_path / "data", embedder="hashed:64") as api:
@@ -185,6 +187,7 @@ class Seeing(OfflineModel):
         return ModelReply(detected={"trouble": Verdict(0.9, self._labels.pop(0))})
 
 
+@pytest.mark.gate
 async def test_a_model_s_own_words_for_what_it_sees_are_masked(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data", Seeing()) as api:
         await api.publish_script(WATCHED)

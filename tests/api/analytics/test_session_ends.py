@@ -58,6 +58,7 @@ phases:
 """
 
 
+@pytest.mark.gate
 async def test_milestones_and_outcomes_reach_the_reports(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         await api.publish_script(STUDY)
@@ -101,6 +102,7 @@ def sessions(data: Path, place: Place, *, is_masked: bool) -> dict[str, tuple[st
         return {session: tuple(ends) for session, *ends in found.fetchall()}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("is_masked", [False, True])
 async def test_a_session_says_what_ended_it(ended: dict[str, tuple[str, ...]], tmp_path: Path, is_masked: bool) -> None:
     place = Place(tmp_path / "a.duckdb")
@@ -115,6 +117,7 @@ async def test_a_session_says_what_ended_it(ended: dict[str, tuple[str, ...]], t
         assert reached == [(4,)]
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 async def test_older_records_tell_what_ended_a_session(ended: dict[str, tuple[str, ...]], tmp_path: Path) -> None:
     now = sessions(tmp_path / "data", Place(tmp_path / "now.duckdb"), is_masked=True)

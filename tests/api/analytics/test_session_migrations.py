@@ -48,6 +48,7 @@ async def moved(app: OpenApp, data: Path, second: str, steps: list[Any]) -> None
                 assert answer.is_success, answer.text
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("second", "steps", "visits", "waits"),
     [
@@ -86,6 +87,7 @@ async def test_a_move_asks_nothing_again(
     assert problems(place.path) == []
 
 
+@pytest.mark.gate
 async def test_a_form_that_is_drawn_again_is_one_wait(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         await api.publish_script(FIRST)

@@ -102,6 +102,7 @@ def cells(store: dict[str, Any]) -> dict[tuple[str, str], tuple[str | None, str]
     }
 
 
+@pytest.mark.gate
 def test_sessions(views: Shown) -> None:
     found = views.by_session("FROM sessions")
     for session in views.sessions:
@@ -179,6 +180,7 @@ def test_variables_that_have_a_value(views: Shown) -> None:
         assert rows_of == {name: (as_text(each["value"]), each["source"]) for name, each in known.items()}
 
 
+@pytest.mark.gate
 def test_variables_at_every_turn(views: Shown) -> None:
     for session in views.sessions:
         for turn in session["turns"]:

@@ -113,6 +113,7 @@ async def test_with_the_first_key_nobody_comes_without_one(api: ApiClient) -> No
         assert (await api.get("/api/sessions", headers=headers)).status_code == 200
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("headers", "why"),
     [

@@ -56,6 +56,7 @@ def settings_for(algorithm: str = "HS256", **more: Any) -> dict[str, Any]:
     return {"auth_jwt_algorithm": algorithm, "auth_jwt_key": Secret(PAIRS[algorithm][1])} | more
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("algorithm", PAIRS)
 async def test_a_token_opens_what_its_claims_say(app: OpenApp, tmp_path: Path, algorithm: str) -> None:
     async with app(tmp_path, **settings_for(algorithm)) as api:
@@ -102,6 +103,7 @@ async def test_a_public_key_is_no_shared_secret(app: OpenApp, tmp_path: Path, al
                 assert refused.status_code == 401
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("more", "why"),
     [

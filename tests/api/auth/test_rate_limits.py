@@ -100,6 +100,7 @@ async def test_pages_of_other_origins_are_not_let_in_unless_it_is_set(api: ApiCl
         assert not [name for name in each.headers if name.startswith("access-control-")]
 
 
+@pytest.mark.gate
 async def test_pages_of_an_origin_that_is_set_are_let_in(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, cors_origins=["https://app.example.com"]) as api:
         key = {"Authorization": await api.create_key("app")}

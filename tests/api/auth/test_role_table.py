@@ -291,6 +291,7 @@ async def unlimited(app: OpenApp, tmp_path: Path) -> AsyncIterator[ApiClient]:
         yield api
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 async def test_every_route_answers_as_the_table_says(unlimited: ApiClient) -> None:
     api = unlimited

@@ -56,6 +56,7 @@ async def test_a_wrong_key_gets_no_cookie(api: ApiClient, key: str) -> None:
     assert "set-cookie" not in answer.headers
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("headers", "passes"),
     [

@@ -287,6 +287,7 @@ async def tenants(api: ApiClient) -> AsyncIterator[tuple[Tenant, Tenant]]:
     yield await Tenant(api, "clinic").settle(), await Tenant(api, "school").settle()
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 async def test_no_route_lets_a_tenant_reach_anothers(api: ApiClient, tenants: tuple[Tenant, Tenant]) -> None:
     victim, thief = tenants
@@ -318,6 +319,7 @@ async def test_no_route_lets_a_tenant_reach_anothers(api: ApiClient, tenants: tu
     assert await victim.world() == before
 
 
+@pytest.mark.gate
 async def test_another_tenants_headers_and_cursors_lead_nowhere(api: ApiClient, tenants: tuple[Tenant, Tenant]) -> None:
     victim, thief = tenants
     session_id = victim.ids["sessionId"]

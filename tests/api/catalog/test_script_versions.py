@@ -101,6 +101,7 @@ async def test_an_archived_script_begins_no_session_and_those_that_run_go_on(api
     assert await greeting(api) == "Good evening, Ana!"
 
 
+@pytest.mark.gate
 async def test_a_file_that_is_still_there_takes_no_archiving_back(app: OpenApp, tmp_path: Path) -> None:
     folder = tmp_path / "scripts"
     folder.mkdir()
@@ -195,6 +196,7 @@ async def test_versions_are_compared_line_by_line_and_part_by_part(api: ApiClien
     assert await refusal(await api.get("/api/scripts/hello/diff?from=9")) == (404, "SCRIPT_NOT_FOUND")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("query", "found"),
     [

@@ -37,6 +37,7 @@ def transcript(do: Callable[..., Any], session: str) -> list[str]:
     return [message["content"] for message in do("show", session, "--json")["messages"]]
 
 
+@pytest.mark.gate
 def test_a_session_is_changed_and_says_where_it_stands(do: Callable[..., Any], talked: str) -> None:
     assert do("pause", talked) == f"{talked}  paused, turn 3 at main/talk/next\n"
     assert do("pause", talked, "--json")["turn"] == 3

@@ -64,6 +64,7 @@ def test_a_dry_run_with_a_file_publishes_and_moves_nothing(cuebook: RunCommand, 
     assert cuebook("query", sql, "--data", "data").stdout.split()[-1] == "1"
 
 
+@pytest.mark.gate
 def test_a_file_is_published_its_sessions_migrated_and_one_undone(
     cuebook: RunCommand, write: WriteFile, talked: Any
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_file_is_published_its_sessions_migrated_and_one_undone(
     ]
 
 
+@pytest.mark.gate
 def test_blocked_sessions_stay_and_the_command_says_so(cuebook: RunCommand, write: WriteFile, talked: Any) -> None:
     write("new.yaml", BLOCKS)
     result = cuebook("migrate", "new.yaml", "--data", "data", "--only", "safe")
@@ -99,6 +101,7 @@ def test_blocked_sessions_stay_and_the_command_says_so(cuebook: RunCommand, writ
     assert (back.exit_code, list(rows(back))) == (0, [talked[0]])
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -62,6 +62,7 @@ def person(conversations: Path) -> Iterator[Person]:
     sat_down.close()
 
 
+@pytest.mark.gate
 def test_a_person_sees_the_choices_and_may_ask_where_the_conversation_is(person: Person) -> None:
     person.until("/help lists")
     person.until("What may I call you?")
@@ -88,6 +89,7 @@ def test_a_person_sees_the_choices_and_may_ask_where_the_conversation_is(person:
     assert person.process.wait(WAIT_S) == 0
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("key", ["\x04", "/quit\n"])
 def test_a_person_may_leave(person: Person, key: str) -> None:
     person.until("What may I call you?\r\n> ")
@@ -97,6 +99,7 @@ def test_a_person_may_leave(person: Person, key: str) -> None:
     assert person.process.wait(WAIT_S) == 0
 
 
+@pytest.mark.gate
 def test_ctrl_c_leaves_without_a_traceback(person: Person) -> None:
     person.until("What may I call you?\r\n> ")
     assert "Traceback" not in person.until(HINT, interrupting=True)

@@ -124,6 +124,7 @@ def test_a_call_runs_again_on_the_offline_model(
     assert len(endpoint.requests) == calls
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [

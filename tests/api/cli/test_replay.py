@@ -92,6 +92,7 @@ def test_a_session_is_replayed_from_a_turn_on(cuebook: RunCommand, talked: Talk)
     assert cuebook("replay", session, "--from", 7, "--data", "data").exit_code == 2
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("column", "old", "new", "turn", "expected"),
     [
@@ -170,6 +171,7 @@ def test_a_recorded_reply_of_a_model_is_replayed(cuebook: RunCommand, led: str) 
     assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, [f"turn {turn}: same" for turn in range(5)])
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("budget", ["turn_calls", "session_calls", "user_day_calls"])
 @pytest.mark.parametrize("calls", [1, 2, 4, 7])
 def test_a_budget_is_used_up_where_it_was(
@@ -286,6 +288,7 @@ def test_a_new_version_that_does_not_take_what_the_user_did_stops_there(
     assert result.stdout.splitlines()[-1] == last
 
 
+@pytest.mark.gate
 def test_a_session_that_moved_is_run_again_on_the_versions_it_ran_on(
     cuebook: RunCommand, talked: Talk, app: OpenApp, tmp_path: Path, write: WriteFile
 ) -> None:
@@ -340,6 +343,7 @@ def test_sessions_that_cannot_be_read_any_more_are_reported(cuebook: RunCommand,
     assert cuebook("replay", "--all", "--from", 3, "--data", "data").stdout.count("  talk, version 1") == 1
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -387,6 +391,7 @@ INTERVENTIONS: list[tuple[str, str, Any]] = [
 ]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("with_model", [False, True])
 def test_what_an_application_did_comes_out_again(
     cuebook: RunCommand, app: OpenApp, tmp_path: Path, with_model: bool

@@ -47,6 +47,7 @@ def run(cuebook: RunCommand) -> Callable[..., Any]:
     return succeed
 
 
+@pytest.mark.gate
 def test_a_dry_run_changes_nothing_and_a_run_drops_what_is_due(
     cuebook: RunCommand, run: Any, old: list[str], table: Table
 ) -> None:
@@ -79,6 +80,7 @@ def test_without_policies_that_is_said(cuebook: RunCommand, app: OpenApp, tmp_pa
     assert cuebook("retention", "--data", "nowhere").exit_code == 2
 
 
+@pytest.mark.gate
 async def test_while_a_server_runs_it_does_the_work(run: Any, old: list[str], serve: Serve, tmp_path: Path) -> None:
     server = serve("--config", str(tmp_path / "cuebook.toml"))
     await server.ready()
@@ -90,6 +92,7 @@ async def test_while_a_server_runs_it_does_the_work(run: Any, old: list[str], se
         assert (await api.read(f"/api/sessions/{old[2]}"))["redactedAt"] is None
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

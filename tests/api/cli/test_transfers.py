@@ -70,6 +70,7 @@ def test_a_folder_of_nanobot_with_a_damaged_file(cuebook: RunCommand, write: Wri
     assert [row["key"] for row in listed["data"]] == ["telegram:7"]
 
 
+@pytest.mark.gate
 async def test_while_a_server_runs(cuebook: RunCommand, serve: Serve, talked: list[str]) -> None:
     server = serve()
     await server.ready()
@@ -80,6 +81,7 @@ async def test_while_a_server_runs(cuebook: RunCommand, serve: Serve, talked: li
     assert json.loads(imported.stdout)["files"][0]["messages"] == 5
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "arguments",
     [

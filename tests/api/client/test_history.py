@@ -118,6 +118,7 @@ async def test_its_two_ends_serve_programs_that_call_by_themselves(cuebook) -> N
     assert [each["content"] for each in await history.before("again")] == ["hello", "hi", "again"]
 
 
+@pytest.mark.gate
 async def test_fifty_at_once_are_all_stored_with_their_answers(cuebook) -> None:
     async def echo(messages) -> str:
         return f"to {messages[-1]['content']}"

@@ -86,6 +86,7 @@ async def test_vectors_of_numpy_are_sent(cuebook) -> None:
     assert texts(await cuebook.memory.search("ana", vector=vectors[1], k=1)) == [["unit 1"]]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("made_up", ["../status", "a/b", "..", ".", "a?b", "a#b", "a%2Fb", "睡眠"])
 async def test_an_id_that_is_no_id_leads_nowhere_else(cuebook, made_up) -> None:
     for ask in (cuebook.memory.unit, cuebook.memory.remove, cuebook.memory.group, cuebook.memory.remove_group):

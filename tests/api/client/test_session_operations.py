@@ -65,6 +65,7 @@ async def test_messages_that_were_said_elsewhere_are_added_and_cleared(cuebook) 
     assert [each async for each in cuebook.sessions.transcript(session)] == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("made_up", ["../scripts/visit", "a/b", "..", ".", "a?b", "a#b", "a%2Fb", "睡眠"])
 async def test_an_id_that_is_no_id_leads_nowhere_else(cuebook, made_up) -> None:
     for ask in (cuebook.sessions.get, cuebook.sessions.clear, cuebook.sessions.delete):

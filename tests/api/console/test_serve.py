@@ -21,6 +21,7 @@ def pages(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("path", ["/", "/sessions", "/sessions/0b8a4a4e", "/play", "/play/0b8a4a4e", "/sign-in"])
 async def test_every_screen_is_the_page(app: OpenApp, pages: Path, tmp_path: Path, path: str) -> None:
     async with app(tmp_path, console=pages) as api:

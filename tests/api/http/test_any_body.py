@@ -89,6 +89,7 @@ def body(chance: random.Random, fields: list[str]) -> Any:
     return made
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 async def test_any_body_is_taken_or_refused_in_the_one_shape(api: ApiClient) -> None:
     chance = random.Random(5)
@@ -108,6 +109,7 @@ async def test_any_body_is_taken_or_refused_in_the_one_shape(api: ApiClient) -> 
     assert statuses >= {200, 201, 400}
 
 
+@pytest.mark.gate
 async def test_any_json_as_a_form_is_taken_or_refused_in_the_one_shape(api: ApiClient) -> None:
     await api.publish_script((LIBRARY / "sign_up.yaml").read_text("utf-8"))
     chance = random.Random(6)

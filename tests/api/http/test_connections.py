@@ -138,6 +138,7 @@ async def test_a_thousand_streams_are_served_while_turns_run(serve: Serve) -> No
         assert "cuebook_streams 1000.0" in metrics
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "sent",
     [b"", HEALTH, b"GET /health HTTP/1.1\r\nHost: loc", b"G", UNFINISHED],
@@ -204,6 +205,7 @@ def peers(port: int) -> set[int]:
     return {int(line[2].partition(":")[2], 16) for line in found}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("proxies", ["", "127.0.0.1"])
 async def test_probes_answer_where_one_client_takes_all(serve: Serve, proxies: str) -> None:
     server = serve(
@@ -384,6 +386,7 @@ def test_the_limit_of_open_files_is_raised() -> None:
     assert 2_500 <= soft <= 2_600
 
 
+@pytest.mark.gate
 def test_a_low_hard_limit_of_open_files_is_said_at_start() -> None:
     printed = limited(1_000, 2_000)
     assert "the limit of open files allows fewer connections" in printed
@@ -393,6 +396,7 @@ def test_a_low_hard_limit_of_open_files_is_said_at_start() -> None:
     assert limited(300, 2_000).startswith("connections_max: the limit of open files is 300; raise it to 25")
 
 
+@pytest.mark.gate
 def test_the_reserve_is_not_taken_from_the_connections() -> None:
     """With 700 files there is room for the reserve of 256 and no connection beside it."""
     assert limited(700, 8_192, 256).startswith("connections_max: the limit of open files is 700; raise it to 89")

@@ -49,6 +49,7 @@ async def test_head_has_no_body(app: OpenApp, site: Path, tmp_path: Path) -> Non
         assert (found.status_code, found.content) == (200, b"")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("path", "location"), [("/docs", "docs/"), ("/docs/how-to/deploy", "deploy/"), ("/docs//how-to/deploy", "deploy/")]
 )
@@ -61,6 +62,7 @@ async def test_a_folder_without_a_slash_is_redirected(
         assert (found.status_code, found.headers["location"]) == (307, location)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "path",
     [

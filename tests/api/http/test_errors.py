@@ -78,6 +78,7 @@ CREATIONS = [
 ]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("body", "status", "code"), CREATIONS, ids=range(len(CREATIONS)))
 async def test_refused_creations(api: ApiClient, body: Any, status: int, code: str) -> None:
     content = body if isinstance(body, str | bytes) else json.dumps(body)
@@ -108,6 +109,7 @@ MESSAGES = [
 ]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("message", "headers", "status", "code"), MESSAGES, ids=range(len(MESSAGES)))
 async def test_refused_messages_leave_the_session_where_it_was(
     api: ApiClient, message: Any, headers: Any, status: int, code: str
@@ -159,6 +161,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("method", "path", "status", "code"), OTHERS, ids=range(len(OTHERS)))
 async def test_refused_reads(api: ApiClient, method: str, path: str, status: int, code: str) -> None:
     assert_refused(await api.request(method, path), status, code)

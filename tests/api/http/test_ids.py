@@ -50,6 +50,7 @@ async def test_an_id_in_a_path_has_no_control_character(api: ApiClient) -> None:
             assert_refused(await api.request(method, path.format(quote(bad, safe="")), **body), path)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("path", "name"),
     [
@@ -110,6 +111,7 @@ BODIES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("path", "body"), BODIES, ids=lambda each: each if isinstance(each, str) else "")
 async def test_an_id_in_a_body_has_no_control_character(api: ApiClient, path: str, body: dict[str, Any]) -> None:
     for bad in BAD:

@@ -23,6 +23,7 @@ async def detail_of(api: ApiClient, method: str, path: str, body: Any = None) ->
     return error["message"], detail["field"], detail["message"]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("path", "body", "field", "message"),
     [

@@ -37,6 +37,7 @@ async def test_the_table_of_errors_names_routes(document: Any) -> None:
     assert named - {operation["operationId"] for _, _, operation in operations(document)} == set()
 
 
+@pytest.mark.gate
 async def test_the_document_is_valid(document: Any) -> None:
     errors = [
         f"{list(error.absolute_path)}: {error.message}" for error in OpenAPIV31SpecValidator(document).iter_errors()

@@ -81,6 +81,7 @@ async def verified(api: ApiClient, **how: Any) -> dict[str, Any]:
         after = {"after": answer["next"]}
 
 
+@pytest.mark.gate
 def test_a_sound_record_passes(data: Path, cuebook: Cuebook, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUEBOOK_EMBEDDER", "none")
     for flags in ((), ("--quick",), ("--replay",)):
@@ -183,6 +184,7 @@ async def test_a_variable_that_was_written_later_is_reported(data: Path, app: Op
     assert (finding["code"], finding["userId"], finding["isDamage"]) == ("variable_behind", "ana", False)
 
 
+@pytest.mark.gate
 def test_damage_to_memories_is_found_and_derived_rows_are_fixed(
     data: Path, cuebook: Cuebook, monkeypatch: pytest.MonkeyPatch, table: Table
 ) -> None:
@@ -224,6 +226,7 @@ async def test_turns_under_way_are_no_damage(app: OpenApp, tmp_path: Path) -> No
         assert (await verified(api))["turns"] == 4 * 3 * 5
 
 
+@pytest.mark.gate
 async def test_a_session_whose_text_was_dropped_is_judged_by_what_it_keeps(
     talked: tuple[bytes, str], data: Path, app: OpenApp, tmp_path: Path
 ) -> None:

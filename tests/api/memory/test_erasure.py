@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from api.memory.requests import NewUnit
 from tests.support.opened_memory import OpenMemory
 
@@ -20,6 +22,7 @@ async def keep_adding(memory: Any, is_over: asyncio.Event) -> None:
         memory.memory_system.worker.enqueue(*OWNER)
 
 
+@pytest.mark.gate
 async def test_work_that_was_under_way_writes_nothing_after_an_erasure(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         for round_ in range(15):

@@ -148,6 +148,7 @@ async def test_filters_hold_for_external_memories_too(open_memory: OpenMemory, a
         assert ("past", TEXTS[0]) not in texts_of(found)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("form", ["json", "parquet", "sqlite"])
 async def test_an_exported_memory_can_be_asked(open_memory: OpenMemory, archive: Path, form: Any) -> None:
     path = archive.parent / f"handbook.{form}"

@@ -1,5 +1,6 @@
 """A memory has at most `memory_units_max` units, however they are spread over sessions."""
 
+import pytest
 from structlog.testing import capture_logs
 
 from api.memory.requests import NewUnit
@@ -8,6 +9,7 @@ from tests.support.opened_memory import OpenMemory
 OWNER = ("default", "ana")
 
 
+@pytest.mark.gate
 async def test_limit_holds_over_many_short_sessions(open_memory: OpenMemory) -> None:
     async with open_memory(embedder="none", memory_units_max=100) as memory:
         for session in range(50):

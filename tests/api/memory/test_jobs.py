@@ -25,6 +25,7 @@ async def add_many(memory: Any, count: int) -> None:
     await memory.add("diary", *(f"note {number}" for number in range(count)))
 
 
+@pytest.mark.gate
 async def test_so_many_wait_and_no_more_and_all_of_them_are_done(open_memory: OpenMemory) -> None:
     async with open_memory(embedder="none") as memory:
         await add_many(memory, 2)

@@ -59,6 +59,7 @@ def bodies_of(route: str, unit_id: str, user: str | None) -> list[dict[str, Any]
     return [body | {"userId": named} for named in ("ana", "ben")] + [body] * (user is not None)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("stranger", STRANGERS)
 async def test_no_route_leaks_or_spoils_what_is_somebody_elses(app: OpenApp, tmp_path: Path, stranger: str) -> None:
     async with app(tmp_path, embedder="hashed:64") as api:

@@ -105,6 +105,7 @@ async def test_all_units_of_a_request_are_added_or_none(memory: ApiClient) -> No
     assert (await memory.read("/api/memory/units", userId="ana"))["data"] == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("unit", "why"),
     [
@@ -208,6 +209,7 @@ async def test_a_search_by_a_vector_finds_what_has_the_same(memory: ApiClient) -
     assert (await found(memory, "", vector=other, k=1)) == [["that"]]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("body", "code", "message"),
     [

@@ -237,6 +237,7 @@ async def test_the_words_of_messages_go_with_them(app: OpenApp, tmp_path: Path) 
 # -- damaged files --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -347,6 +348,7 @@ async def test_an_sqlite_file_tells_its_edges(store: Store, tmp_path: Path) -> N
     assert ("parent", "unit-4", "diary") in edges
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("select", "says"),
     [

@@ -108,6 +108,7 @@ async def test_answers_to_the_participant_are_no_reminders(api: ApiClient, recei
     assert len(receiver.deliveries) == 1
 
 
+@pytest.mark.gate
 async def test_service_that_is_down_is_tried_again(api: ApiClient, receiver: Receiver) -> None:
     entry, headers = await enter(api)
     browser = BrowserSubscription(receiver.url)
@@ -154,6 +155,7 @@ async def test_browsers_are_remembered_over_a_restart(app: OpenApp, receiver: Re
         assert browser.read((await receiver.wait_for(1))[0])["title"] == "A diary"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [

@@ -194,6 +194,7 @@ async def test_a_link_sets_initial_variables_and_the_language(api: ApiClient) ->
     assert (begun["messages"][0]["content"], begun["locale"]) == ("Welcome to the ward.", "ar")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("fields", "refusal"),
     [

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from api.auth.policy import ROUTE_POLICIES
 from api.auth.principal import Principal
 from api.schemas.keys import ROLES, Role
@@ -57,6 +59,7 @@ async def ids_of(reported: PrivateConversation) -> dict[str, str]:
     }
 
 
+@pytest.mark.gate
 async def test_an_analyst_sees_no_word_of_a_conversation_on_any_route(
     private_conversation: OpenConversation, tmp_path: Path, leaks: Leaks
 ) -> None:

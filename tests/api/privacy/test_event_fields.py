@@ -68,6 +68,7 @@ def filled(kind: Any) -> Any:
             return WORD
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("kind", sorted(kinds()))
 def test_of_an_event_its_fields_pass_and_no_other(kind: str) -> None:
     data = {**filled(msgspec.inspect.type_info(kinds()[kind])), "of a later version": WORD}

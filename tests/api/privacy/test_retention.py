@@ -178,6 +178,7 @@ async def test_a_key_is_free_again_and_its_user_goes_on_in_a_new_session(opened:
         await api.send_texts(second, "Kolibri")
 
 
+@pytest.mark.gate
 async def test_a_fork_has_its_own_text_and_time(opened: Any, cuebook: RunCommand, tmp_path: Path) -> None:
     async with opened() as api:
         await api.publish_script(NOTES, files=FILES)
@@ -196,6 +197,7 @@ async def test_a_fork_has_its_own_text_and_time(opened: Any, cuebook: RunCommand
     assert "was redacted" in refused.stderr.replace("\n", " ")
 
 
+@pytest.mark.gate
 async def test_memory_forgets_the_session_and_takes_nothing_of_it_in_again(opened: Any) -> None:
     async with opened() as api:
         await api.publish_script(NOTES, files=FILES)
@@ -281,6 +283,7 @@ async def test_a_session_that_is_talked_to_is_left_for_the_next_time(opened: Any
         assert (await api.read(f"/api/sessions/{idle['sessionId']}"))["redactedAt"]
 
 
+@pytest.mark.gate
 async def test_many_sessions_go_in_groups_while_others_talk(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention_worker, "SESSIONS_MAX", 3)
     async with opened() as api:

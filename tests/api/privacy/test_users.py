@@ -121,6 +121,7 @@ async def test_several_variables_are_set_at_once_with_type_source_and_time(api: 
     assert await set_variables(api) == left
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "body",
     [
@@ -175,6 +176,7 @@ async def test_two_writers_at_once_lose_nothing(app: OpenApp, tmp_path: Path) ->
         assert variables["seen"]["value"] == 11
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("fixture", ["app", "server"])
 @pytest.mark.parametrize("user", ["a/b", "../..", "..", "a%2Fb", "a b?c#d", "..%2f", "用户"])
 async def test_every_id_of_a_user_can_be_named(
@@ -393,6 +395,7 @@ async def test_an_erasure_waits_for_the_turns_under_way_and_takes_them_along(app
         assert [row["sessionId"] for row in listed] == [later["sessionId"]]
 
 
+@pytest.mark.gate
 async def test_many_talk_while_they_are_erased_and_nothing_of_them_stays(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         sessions = [await api.create_session("diary", user=f"user-{number % 4}") for number in range(12)]
@@ -441,6 +444,7 @@ async def test_after_erasure_with_compaction_no_byte_of_the_user_is_in_the_files
     assert traces(data, ["Kolibri"]) == {"Kolibri"}
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 async def test_turns_continue_while_the_database_is_compacted(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:

@@ -97,6 +97,7 @@ async def test_a_rating_is_replaced_until_the_review_is_closed(raters: Raters) -
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "REVIEW_CLOSED")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("answers", "says"),
     [
@@ -136,6 +137,7 @@ async def test_agreement_and_export_are_of_all_ratings(raters: Raters, monkeypat
     assert [row["session_id"] for row in rows[:6]] == [raters.sessions[0]] * 6
 
 
+@pytest.mark.gate
 async def test_two_raters_of_forty_sessions_agree_as_an_independent_computation_says(api: ApiClient) -> None:
     dice = random.Random(7)
     sessions = [(await api.create_session("visit", user=f"user{number}"))["sessionId"] for number in range(40)]
@@ -184,6 +186,7 @@ async def test_sessions_are_chosen_by_conditions_and_drawn_at_random(api: ApiCli
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "REQUEST_INVALID")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("question", "says"),
     [

@@ -105,6 +105,7 @@ async def say(api: ApiClient, session_id: str, content: str) -> httpx.Response:
     return await api.post(f"/api/sessions/{session_id}/messages", json={"content": content})
 
 
+@pytest.mark.gate
 async def test_a_session_continues_on_any_server(servers: list[ApiClient]) -> None:
     one, two = servers
     session_id = await begin(one)
@@ -238,6 +239,7 @@ async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:
         assert {unit["content"] for unit in units} == {f"She has {number} cats." for number in range(4)}
 
 
+@pytest.mark.gate
 async def test_both_servers_add_to_one_memory_at_once(servers: list[ApiClient]) -> None:
     async def note(api: ApiClient, content: str) -> None:
         added = await api.post("/api/memory/units", json={"userId": "ana", "units": [{"content": content}]})
@@ -249,6 +251,7 @@ async def test_both_servers_add_to_one_memory_at_once(servers: list[ApiClient]) 
     assert {unit["content"] for unit in units} == said
 
 
+@pytest.mark.gate
 async def test_a_memory_that_one_server_fixes_is_fixed_on_the_other(
     servers: list[ApiClient], postgres_url: str
 ) -> None:

@@ -5,6 +5,8 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from tests.support.fixture_types import OpenApp
@@ -194,6 +196,7 @@ async def test_sessions_do_not_wait_for_one_another(app: OpenApp, tmp_path: Path
         assert (await turn).status_code == 200
 
 
+@pytest.mark.gate
 async def test_more_sessions_than_the_cache_holds_lose_nothing(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, session_cache_max=1) as api:
         sessions = await asyncio.gather(*(api.create_session("diary", user=str(n)) for n in range(8)))

@@ -199,6 +199,7 @@ async def test_a_compression_that_fails_is_an_error_and_changes_nothing(app: Ope
         assert (await compress(api, {"sessionId": "none"})).status_code == 404
 
 
+@pytest.mark.gate
 async def test_a_long_conversation_is_compressed_whole(app: OpenApp, tmp_path: Path) -> None:
     model = Teller()
     async with app(tmp_path, model) as api:
@@ -247,6 +248,7 @@ async def test_a_memo_is_shown_and_stands_before_the_messages(app: OpenApp, tmp_
 # -- the database -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "context", [SUMMARY, "{strategy: memo, resize: {every_n_turns: 2}}", "{strategy: window, k: 1}"]
 )

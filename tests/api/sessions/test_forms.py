@@ -108,6 +108,7 @@ async def test_what_is_wrong_comes_back_with_the_form(api: ApiClient, session: A
     assert (await api.send_texts(session, "Your name: Ana"))["aiMessage"] == "Bye, Ana?"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("body", "named"),
     [

@@ -159,6 +159,7 @@ async def test_ten_creations_at_once_with_one_key_make_one_session(api: ApiClien
     assert len(await api.read("/api/users/ana/sessions")) == 1
 
 
+@pytest.mark.gate
 async def test_keys_older_than_those_in_memory_are_looked_up(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path) as api:
         session = await api.create_session("diary")
@@ -170,6 +171,7 @@ async def test_keys_older_than_those_in_memory_are_looked_up(app: OpenApp, tmp_p
         assert (await api.send_texts(session, "last"))["turn"] == 212
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 async def test_a_repeated_request_is_answered_only_once_its_turn_is_on_disk(
     app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -232,6 +232,7 @@ async def test_a_call_cut_off_by_a_crash_is_made_again_and_only_that_one(app: Op
         ]
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 @pytest.mark.parametrize(
     ("head", "own", "fails"),

@@ -110,6 +110,7 @@ async def seen(api: ApiClient, session: Any) -> Any:
     return await api.read(f"/api/sessions/{session['sessionId']}")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("failing", "code", "actions"), FAILING)
 async def test_a_turn_that_fails_has_not_happened(
     app: OpenApp, tmp_path: Path, failing: str, code: str, actions: list[str]

@@ -94,6 +94,7 @@ class Listening:
 # -- tools and what is attached ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("form", "media_type"), [("json", "json"), ("yaml", "yaml"), ("jsonl", "x-ndjson")])
 async def test_tools_and_pictures_come_through_every_form_with_ids_arguments_and_order(
     app: OpenApp, tmp_path: Path, form: str, media_type: str

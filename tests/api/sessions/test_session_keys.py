@@ -132,6 +132,7 @@ def own(found: Any) -> Any:
     return {name: value for name, value in found["metadata"].items() if name not in OURS}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("before", "patch", "after"),
     [  # the cases of RFC 7396 that are about objects

@@ -32,6 +32,7 @@ async def test_a_list_by_activity_with_titles_and_words(api: ApiClient) -> None:
     assert (await api.get("/api/users/ana/sessions")).json() == [first]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("query", "found"),
     [
@@ -51,6 +52,7 @@ async def test_filters_of_the_list(api: ApiClient, query: dict[str, Any], found:
     assert [row["userId"] for row in (await api.read("/api/sessions", **query))["data"]] == found
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("path", "query"),
     [

@@ -95,6 +95,7 @@ async def test_initial_variables_are_coerced_to_their_types_in_their_scopes(api:
     assert (counted["globalVariables"], counted["variables"]["age"]) == ({"visits": 41}, 30)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("variables", "named"),
     [

@@ -166,6 +166,7 @@ async def test_a_silent_connection_stays_open(server: OpenApp, model: StreamingM
     assert b"event: turn" in said
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("path", "body", "status", "code"),
     [
@@ -300,6 +301,7 @@ async def test_a_stream_joins_a_turn_that_was_asked_for_as_json(
 # -- a session --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 async def test_everybody_who_follows_hears_the_same_wherever_they_come_in(
     api: ApiClient, model: StreamingModel, stream_client: NewStreamClient
 ) -> None:
@@ -422,6 +424,7 @@ async def test_a_stream_lasts_a_bounded_time(server: OpenApp, tmp_path: Path, st
 # -- pages ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 async def test_events_come_in_pages_too(api: ApiClient) -> None:
     session = await api.create_session("diary")
     for number in range(25):
@@ -504,6 +507,7 @@ def cut_off(client: Any) -> Iterator[None]:
         client.disconnect()
 
 
+@pytest.mark.gate
 async def test_a_client_that_does_not_read_is_left_and_comes_back(
     server: OpenApp, tmp_path: Path, stream_client: NewStreamClient
 ) -> None:

@@ -114,6 +114,7 @@ async def test_post_sends_the_parameters_as_json(app: OpenApp, tmp_path: Path):
         assert service.requests[0].json == {"order": "17", "language": "en"}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("programmed", "words"),
     [

@@ -30,15 +30,18 @@ async def said(app: OpenApp, folder: Path, *tools: str, params: str = ORDER, giv
     return found
 
 
+@pytest.mark.gate
 async def test_tool_of_a_command_is_called(app: OpenApp, tmp_path: Path):
     assert await said(app, tmp_path, "lookup_order", "lookup_order") == ["status: 17 happily."] * 2
     assert (tmp_path / "calls").read_text() == "17\n17\n"
 
 
+@pytest.mark.gate
 async def test_failure_of_the_tool_shows_no_text_of_it(app: OpenApp, tmp_path: Path):
     assert await said(app, tmp_path, "fail") == ["error: the MCP server reports that the tool failed"]
 
 
+@pytest.mark.gate
 async def test_server_that_hangs_or_ended_is_started_again(app: OpenApp, tmp_path: Path):
     found = await said(app, tmp_path, "lookup_order", "end_process", "hang", params="{}", given="{}")
     assert found[1] == "unreachable: the MCP server cannot be reached"

@@ -50,6 +50,7 @@ async def test_function_is_called_with_the_parameters(app: OpenApp, tmp_path: Pa
     assert await said(app, tmp_path, "shop_lookup") == ["status: 17 in en, count: 1."]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("entry_point", "params", "given", "words"),
     [

@@ -5,6 +5,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from api.catalog.catalog import Catalog
 from api.models import make_model
 from api.replay.recorded_session import ReplaySource, find_session
@@ -74,6 +76,7 @@ async def test_json_lines_are_what_nanobot_reads(api: ApiClient) -> None:
     assert all(datetime.fromisoformat(line["timestamp"]) for line in lines)
 
 
+@pytest.mark.gate
 async def test_a_long_session_comes_in_pages(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path) as api:
         lines = "\n".join(json.dumps({"role": role, "content": f"{role} {n}"}) for n in range(700) for role in ROLES)

@@ -69,6 +69,7 @@ def changed(document: Any, path: tuple[Any, ...], how: str, value: Any) -> Any:
     return document
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 async def test_no_document_makes_a_session_that_breaks_the_server(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, scripts=LIBRARY) as api:

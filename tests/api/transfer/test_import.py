@@ -53,6 +53,7 @@ def as_rows(content: bytes) -> Any:
     return document
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("form", "headers"), [("json", JSON), ("yaml", YAML)])
 async def test_a_session_goes_on_elsewhere(app: OpenApp, tmp_path: Path, form: str, headers: dict[str, str]) -> None:
     nothing = tmp_path / "no-scripts"

@@ -134,6 +134,7 @@ async def test_a_session_is_delivered_from_its_start_to_its_end(api: ApiClient, 
     assert one["payload"] == turn
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
@@ -221,6 +222,7 @@ async def test_a_secret_is_shown_once_and_stored_only_beside_the_database(
 # -- again until it is heard -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("failure", [{"status": 500}, {"status": 404}, {"status": 302}, {"cut": True}])
 async def test_what_failed_is_sent_again_with_the_same_id(
     app: OpenApp, receiver: Receiver, tmp_path: Path, failure: dict[str, Any]
@@ -465,6 +467,7 @@ async def test_there_are_so_many_webhooks_and_no_more(app: OpenApp, receiver: Re
         assert sorted(answer.status_code for answer in answers) == [201, 201, 409, 409]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("events", [[], ["turns"], ["emit:"], ["ping"], ["session.*x"], ["emit:****"], [""]])
 async def test_a_misspelt_event_is_refused(api: ApiClient, receiver: Receiver, events: list[str]) -> None:
     answer = await api.post("/api/webhooks", json={"url": receiver.url, "events": events})

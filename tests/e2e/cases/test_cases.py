@@ -24,6 +24,7 @@ def test_a_case_file_is_sound(reading) -> None:
     assert reading.cases
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("found", CASES, ids=str)
 async def test_a_conversation_goes_as_its_case_says(found) -> None:
     result = await run_case(found)
@@ -37,6 +38,7 @@ def library() -> list[Path]:
     return [path for path in script_files(LIBRARY) if is_script(read_file(path))]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("path", library(), ids=lambda path: path.stem)
 async def test_a_script_of_the_library_has_no_problem_and_nothing_that_no_case_reaches(path) -> None:
     assert [str(problem) for problem in read_path(path, "strict").problems] == []

@@ -33,6 +33,7 @@ def actions_of(script: Script) -> list[Action]:
     return [action for actions in lists for action in walk(actions)]
 
 
+@pytest.mark.gate
 def test_its_cases_come_to_all_of_it() -> None:
     done = CliRunner().invoke(main, ["test", str(CASES_FOLDER / "moving_abroad.case.yaml"), "--coverage", "json"])
     assert done.exit_code == 0, done.output

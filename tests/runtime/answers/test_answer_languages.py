@@ -431,6 +431,7 @@ def test_no_word_asks_for_two_repairs(code) -> None:
 _PIECES = "ja |nein |ja, |nicht |ein |zwei und |3. Mai |vor 3 |1.|1 |1.234,|in |und |vor |übermorgen |die erste |~ |ü"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("code", [*BY_WORDS, "sv", "ja"])
 @pytest.mark.parametrize("piece", _PIECES.split("|"))
 def test_hostile_repetition_is_read_quickly_in_any_language(code, piece) -> None:

@@ -565,6 +565,7 @@ def was_taken(send_input: Any) -> bool:
     return not any(isinstance(each, str) for each in send_input[:1])
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)  # shrinking a failure takes its time
 @settings(max_examples=repeats(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=doings, seed=st.integers(0, 9))
@@ -596,6 +597,7 @@ async def test_any_session(
         assert (straight.state.topic_cells, straight.state.phase_cells, straight.state.frames) == ({}, {}, [])
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 @settings(max_examples=repeats(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=inputs, wordy=st.booleans())
@@ -690,6 +692,7 @@ async def paid(session: Any, given_inputs: list[Any]) -> list[Any]:
     return found
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 @settings(max_examples=repeats(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=inputs, refused=st.sets(st.integers(1, 25), max_size=12))
@@ -888,6 +891,7 @@ def _lists(node: Any) -> list[list[Any]]:
     return found
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 @settings(max_examples=repeats(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), script=scripts(), said=st.lists(replies | st.integers(0, 1), max_size=3), more=inputs)
@@ -935,6 +939,7 @@ async def test_any_session_migrates_or_is_refused_with_a_reason(
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+@pytest.mark.gate
 @settings(max_examples=repeats(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts())
 def test_any_script_written_out_reads_as_the_same(script: str) -> None:
@@ -1000,6 +1005,7 @@ def is_only_used(action: Action, name: str) -> bool:
     return bool(roles) and "tested" not in roles and not any(name in source.compiled.facts.names for source in asked)
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)  # shrinking a failure takes its time
 @settings(max_examples=repeats(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=inputs, seed=st.integers(0, 9))
@@ -1023,6 +1029,7 @@ async def test_a_read_that_finds_nothing_was_foreseen(
             assert (place, name) in send_input, (place, name, action, script)
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 @settings(max_examples=repeats(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=inputs, later=inputs, which=st.integers(0, 2))

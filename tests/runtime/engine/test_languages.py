@@ -125,6 +125,7 @@ async def spoken(prepare: Any, script: str, table: str, said: list[Any], seed: i
     return await ANY["lived"](session, said), session
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(
     600
 )  # shrinking a failure; cut off as a script is drawn, it would look as if drawing were unsteady

@@ -108,11 +108,13 @@ def took(run) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("source", EXPRESSIONS, ids=lambda source: source[:40])
 def test_a_hostile_expression_is_refused_at_once(evaluate, source) -> None:
     assert took(lambda: evaluate(source, long=LIST, text=TEXT)) < SECONDS_MAX
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("source", TEMPLATES, ids=lambda source: source[:40])
 def test_a_hostile_text_is_refused_at_once(render, source) -> None:
     assert took(lambda: render(source, long=LIST, text=TEXT)) < SECONDS_MAX

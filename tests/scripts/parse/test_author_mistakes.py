@@ -528,6 +528,7 @@ def test_slips_beside_keys_of_stages_are_errors_as_elsewhere(line) -> None:
     assert "SYNTAX_ERROR" not in {problem.code for problem in beside if problem.severity == "warning"}
 
 
+@pytest.mark.gate
 def test_no_slip_of_one_character_is_answered_with_jargon() -> None:
     text = script(*SMALL.strip().splitlines())
     assert not [problem for problem in read_script(Source(text)).problems if problem.severity == "error"]

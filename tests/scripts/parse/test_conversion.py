@@ -94,6 +94,7 @@ def talk(actions: list[Any], **keys: Any) -> Reading:
 # -- every script ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 @settings(max_examples=repeats(100), deadline=None, phases=QUICK, suppress_health_check=list(HealthCheck))
 @given(script=ANY["scripts"](), said=ANY["inputs"], seed=st.integers(0, 9))
@@ -102,6 +103,7 @@ async def test_any_script_is_the_same_and_plays_alike(script: ReadValid, said, s
     await assert_plays_alike(reading, assert_same(reading), said, seed=seed)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 async def test_the_examples_stay_what_they_are_with_every_comment(path) -> None:
     reading = read_path(path)
@@ -140,6 +142,7 @@ any_value = st.recursive(
 )
 
 
+@pytest.mark.gate
 @settings(max_examples=repeats(300), deadline=None)
 @given(texts=st.lists(prose, min_size=12, max_size=12))
 def test_any_text_stays_to_the_letter_wherever_it_stands(texts) -> None:
@@ -168,12 +171,14 @@ def test_any_text_stays_to_the_letter_wherever_it_stands(texts) -> None:
     assert_same(talk(actions, title=texts[3], description=texts[4], tags=texts[5:8]))
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("text", AWKWARD, ids=ascii)
 async def test_an_awkward_text_is_said_as_it_is(text) -> None:
     reading = talk([{"ai_say": text.replace("{a}", "(a)"), "id": "a"}])
     await assert_plays_alike(reading, assert_same(reading), ["ok"])
 
 
+@pytest.mark.gate
 @settings(max_examples=repeats(300), deadline=None)
 @given(value=any_value)
 @example({"x" * 2_000: {"y" * 2_000: [1]}})

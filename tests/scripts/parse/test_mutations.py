@@ -150,6 +150,7 @@ def test_a_text_with_anything_cut_or_put_in_is_read_to_the_end(data) -> None:
     holds(text)
 
 
+@pytest.mark.gate
 @SHORT
 @given(st.data())
 def test_a_tree_with_anything_replaced_is_read_to_the_end(data) -> None:

@@ -49,10 +49,12 @@ def with_action(action: str) -> Any:
 SCRIPTS = [*natives(ROOT / "scripts" / "library"), *natives(ROOT / "tests")]
 
 
+@pytest.mark.gate
 def test_it_is_a_schema() -> None:
     Draft202012Validator.check_schema(json_schema())
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_it_takes_and_refuses_what_the_reader_does(path) -> None:
     errors = read_script(read_file(path)).errors
@@ -82,6 +84,7 @@ def changed(script: Any) -> Iterator[Any]:
         yield from (more, fewer)
 
 
+@pytest.mark.gate
 def test_it_agrees_with_the_reader_on_every_changed_key() -> None:
     script = document((ROOT / "scripts" / "library" / "intake.yaml").read_text("utf-8"))
     for other in changed(script):

@@ -169,6 +169,7 @@ def unchanged(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     assert [*file.parent.iterdir(), *tmp_path.iterdir()] == [file]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.usefixtures("unchanged")
 def test_it_is_refused(file: Path, name: str) -> None:
@@ -181,6 +182,7 @@ def test_it_is_refused(file: Path, name: str) -> None:
     assert query(file, "SELECT count(*), max(user_id) FROM sessions").rows == [(100, "user 99")]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", WRITES | OTHER_FILES | SECRETS)
 @pytest.mark.usefixtures("unchanged")
 def test_the_connection_alone_lets_nothing_through(file: Path, name: str) -> None:
@@ -219,6 +221,7 @@ def test_every_function_that_does_more_than_reckon_is_known(file: Path) -> None:
     assert {name for (name,) in found} - refused == harmless
 
 
+@pytest.mark.gate
 def test_every_table_function_is_refused_but_a_few(file: Path) -> None:
     with closing(enclosed(file, QueryLimits())) as connection:
         names = connection.execute(

@@ -29,6 +29,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("sql", "answer"),
     [

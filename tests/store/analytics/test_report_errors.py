@@ -42,6 +42,7 @@ SLIPS = {
 NEEDED = {"script": "'intake'", "words": "'river'", "session": f"'{Traffic(1).model.sessions[0].session_id}'"}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("report", "parameter"), [(report, each.name) for report in REPORTS for each in report.parameters]
 )

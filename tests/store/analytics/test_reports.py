@@ -74,6 +74,7 @@ def steps_before(rows: list[tuple[SimpleNamespace, Step]], sessions: Any, steps:
 # -- how far sessions come ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("level", ["phase", "topic", "action"])
 @pytest.mark.parametrize("given", [OF_INTAKE, LATER], ids=["a script", "a version, a time"])
 @MILESTONES

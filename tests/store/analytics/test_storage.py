@@ -29,6 +29,7 @@ def number(path: Path) -> int:
     return int.from_bytes(path.read_bytes()[12:20], "little")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("version", get_args(StorageVersion))
 def test_a_file_is_of_the_format_that_is_named(file: Path, tmp_path: Path, version: StorageVersion) -> None:
     target = Path(shutil.copy(file, tmp_path / "target.duckdb"))
@@ -37,6 +38,7 @@ def test_a_file_is_of_the_format_that_is_named(file: Path, tmp_path: Path, versi
     assert number(file) == NUMBERS[OWN]
 
 
+@pytest.mark.gate
 def test_everything_is_in_an_older_format_too(file: Path, tmp_path: Path) -> None:
     target = Path(shutil.copy(file, tmp_path / "target.duckdb"))
     finish_snapshot(target, "v1.0.0", tmp_path / "spill")

@@ -47,6 +47,7 @@ def known_in(state: State) -> set[tuple[Any, ...]]:
     }
 
 
+@pytest.mark.gate
 def test_what_a_session_knew_is_what_its_state_held(turns: list[Any], file: duckdb.DuckDBPyConnection) -> None:
     reported = {each.session_id for each in turns if '"rewind"' in each.events or '"skill"' in each.state}
     first = [each for each in turns if each.session_id in reported]

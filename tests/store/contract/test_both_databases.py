@@ -161,6 +161,7 @@ async def _label(store: Store, session_id: str, key: str | None, metadata: dict[
     return before is not None and await store.sessions.label(before, key, metadata)
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(repeats(20)))
 async def test_both_databases_answer_the_same(tmp_path: Path, postgres_url: str, seed: int) -> None:

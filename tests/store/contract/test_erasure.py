@@ -104,6 +104,7 @@ async def test_every_table_of_a_session_or_a_user_is_covered(store: Store, tmp_p
         assert sequences == [], "a compaction would begin them anew"
 
 
+@pytest.mark.gate
 async def test_a_deleted_session_leaves_no_row_and_its_keys_are_free(
     store: Store, tmp_path: Path, everything: Any
 ) -> None:
@@ -130,6 +131,7 @@ async def test_a_deleted_session_leaves_no_row_and_its_keys_are_free(
             assert left <= {each.session_id for each in (unbegun, *others)}, table
 
 
+@pytest.mark.gate
 async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
     store: Store, tmp_path: Path, everything: Any
 ) -> None:
@@ -280,6 +282,7 @@ def contents(store: Store, folder: Path) -> dict[str, Any]:
     return held | {"": sorted(map(str, rows_of(store, folder, about)))}
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 async def test_turns_during_a_compaction_wait_and_are_committed(store: Store) -> None:
     talks = [Conversation(user_id=f"user {number}") for number in range(8)]

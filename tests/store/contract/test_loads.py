@@ -38,6 +38,7 @@ async def test_a_session_is_loaded_with_its_head_and_messages(
     assert (loaded.calls, loaded.failures) == ([], [])
 
 
+@pytest.mark.gate
 async def test_the_latest_keys_are_loaded(store: Store, conversation: Conversation) -> None:
     await talk(store, conversation, KEYED_TURNS)
     assert (await loaded_of(store, conversation)).keys == [f"key {number}" for number in range(KEYED_TURNS)]
@@ -56,6 +57,7 @@ async def test_failures_and_calls_are_loaded(store: Store, conversation: Convers
     assert loaded.calls == await store.turns.unsettled_calls(conversation.tenant, conversation.session_id) != []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("first_role", ["user", "system"])
 @pytest.mark.parametrize("gaps", [(), ((3, 4),)])
 @pytest.mark.parametrize("turns", [2, 30])

@@ -359,6 +359,7 @@ def test_every_read_is_in_the_list_below_and_names_its_tenant() -> None:
     assert reads == dict.fromkeys(READS, "tenant")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("read", READS)
 async def test_no_tenant_reads_anothers_rows(store: Store, conversation: Conversation, read) -> None:
     first = conversation.next_turn(idempotency_key="key", variables=[write_of("x", 1, scope="global")])

@@ -247,6 +247,7 @@ async def test_a_dry_run_tells_what_each_policy_would_drop(store: Store, talked:
     assert found.bytes > 2 * 6 * len(WORD.encode())
 
 
+@pytest.mark.gate
 async def test_an_analytics_file_follows(store: Store, talked: Any, tmp_path: Path) -> None:
     gone, retained = await talked(store), await talked(store, "ben", "Kolibri")
     place = Place(tmp_path / "analytics.duckdb")

@@ -61,12 +61,14 @@ async def test_all_words_occur_in_one_message(store: Store) -> None:
     assert await found(store, "house red") == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("word", ["role", "user", "content", "metadata", "null", "seq", "2025", '"', ":", "{", "-"])
 async def test_what_is_around_messages_in_the_file_is_not_found(store: Store, word) -> None:
     await write_turns(store, [("user", "Good morning")])
     assert await found(store, word) == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("content", "word"),
     [
@@ -125,6 +127,7 @@ async def test_what_was_taken_out_of_a_conversation_is_not_found(store: Store, c
     assert await found(store, "question") == ["question 2", "question 1"]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("limit", [1, 3, 50])
 async def test_pages_hold_every_hit_once(store: Store, limit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_search, "_SPARE", 1)

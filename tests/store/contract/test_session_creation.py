@@ -59,6 +59,7 @@ async def test_a_fork_has_the_turns_and_moves_up_to_its_turn(tmp_path: Path) -> 
     assert found == [("digest", 2), ("digest 2", 5), ("digest 3", 1)]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("changes", "refused"),
     [

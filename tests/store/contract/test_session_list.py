@@ -163,6 +163,7 @@ async def test_a_session_is_filtered_by_the_script_it_moved_to(store: Store, con
     assert await ids(store, script_version=1) == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("seed", range(repeats(10)))
 async def test_lists_are_right_whenever_they_are_read(store: Store, seed: int) -> None:
     """The clock is set back between turns, and sessions are deleted and copied."""

@@ -117,6 +117,7 @@ async def read_in_every_way(store: Store, user_id: str) -> list[dict[str, Any]]:
     return [{row.name: row.value for row in cached}, {row.name: row.value for row in stored}, seen]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("seed", range(repeats(20)))
 async def test_every_read_gives_the_same_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     random = Random(seed)

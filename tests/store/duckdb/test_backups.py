@@ -66,6 +66,7 @@ async def test_backup_has_all_turns_of_its_beginning_and_turns_continue(
     assert await turns_in(tmp_path / "backup", conversation) == 0
 
 
+@pytest.mark.gate
 async def test_backups_under_load_are_sound(store: Store, conversation: Conversation, tmp_path: Path) -> None:
     await conversation.create(store)
     is_done = False

@@ -49,6 +49,7 @@ def hold(folder: Path) -> subprocess.Popen[str]:
     return holder
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_second_process_learns_which_one_has_the_file(tmp_path: Path, read_only: bool) -> None:
     with hold(tmp_path) as holder:

@@ -50,6 +50,7 @@ def killed(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("damage", [halve, cut_the_end, empty, delete])
 async def test_missing_commits_are_reported_until_they_are_accepted(
     killed: Path, damage: Callable[[Path], None]
@@ -79,6 +80,7 @@ async def test_missing_commits_are_reported_until_they_are_accepted(
     await store.close()
 
 
+@pytest.mark.gate
 async def test_a_flipped_bit_of_the_log_is_never_silent(killed: Path, tmp_path: Path) -> None:
     content = beside(killed, ".wal").read_bytes()
     for part in range(8):
@@ -99,6 +101,7 @@ async def test_a_flipped_bit_of_the_log_is_never_silent(killed: Path, tmp_path: 
         await store.close()
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("applied", [0, 1, len(known_migrations()) - 1])
 async def test_a_database_whose_creation_was_interrupted_is_completed(tmp_path: Path, applied: int) -> None:
     created, folder = tmp_path / FILE_NAME, tmp_path / "data"

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from store.open_store import open_store
 from tests.support.effort import repeats
 from tests.support.store_rows import Conversation
@@ -10,6 +12,7 @@ from tests.support.store_rows import Conversation
 TURNS = repeats(1_000)
 
 
+@pytest.mark.gate
 async def test_a_head_is_the_last_acknowledged_turn_while_lists_are_read(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     talks = [Conversation() for _ in range(4)]

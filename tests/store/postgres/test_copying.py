@@ -61,6 +61,7 @@ async def answers_of(store: Store, talks: list[Conversation]) -> list[object]:
     return found
 
 
+@pytest.mark.gate
 async def test_a_copy_answers_as_the_original(tmp_path: Path, postgres_url: str) -> None:
     talks = await fill(tmp_path / "data")
     counts = copy_database(str(tmp_path / "data"), postgres_url, ignore)
@@ -75,6 +76,7 @@ async def test_a_copy_answers_as_the_original(tmp_path: Path, postgres_url: str)
     await again.close()
 
 
+@pytest.mark.gate
 async def test_an_interrupted_copy_goes_on(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await fill(tmp_path / "data")
     monkeypatch.setattr("store.duckdb.table_rows.READ_ROWS", 7)

@@ -140,6 +140,7 @@ async def test_a_committed_turn_is_not_refused_with_a_bad_row_of_its_group(
     assert [type(outcome) for outcome in outcomes] == [type(None), RowRefused]
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(200)
 async def test_no_acknowledged_turn_is_lost_when_the_database_is_killed(tmp_path: Path) -> None:
     found = programs()

@@ -175,6 +175,7 @@ def test_what_is_removed_is_never_found_again(rows: VectorRows, open_index: Open
         index.add(labels[:1], gone[1][None])
 
 
+@pytest.mark.gate
 def test_a_graph_with_many_removed_labels_is_rebuilt_while_it_serves(rows: VectorRows, open_index: OpenIndex) -> None:
     labels = rows.add(MANY)
     index = open_index(rows)
@@ -206,6 +207,7 @@ def test_few_that_are_left_need_no_graph(rows: VectorRows, open_index: OpenIndex
     assert rows.recall(index) >= 0.98
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("nearly", [0, 0.001, 0.05])
 def test_many_that_say_the_same_hide_nothing(rows: VectorRows, open_index: OpenIndex, nearly: float) -> None:
     """In a graph of all of them the library finds half of what is nearest: links lead from same to same only."""

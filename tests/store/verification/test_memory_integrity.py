@@ -167,6 +167,7 @@ async def test_consistent_memories_have_no_findings(check: Any, memory: Any) -> 
     assert await check() == []
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 @pytest.mark.parametrize("code", REPORTED)
 async def test_damage_to_the_truth_is_reported_and_stays(
@@ -196,6 +197,7 @@ async def reported(code: str, damage: str, check: Any, fix: Any, spoil: Any) -> 
     assert code.split()[0] in {finding.code for finding in await check()}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("code", FIXED)
 async def test_damage_to_derived_rows_is_fixed(memory: Any, check: Any, fix: Any, spoil: Any, code: str) -> None:
     truth, others = await spoil(TRUTH), await memory.units("clinic", "ben")
@@ -209,6 +211,7 @@ async def test_damage_to_derived_rows_is_fixed(memory: Any, check: Any, fix: Any
     assert await memory.units("clinic", "ben") == others
 
 
+@pytest.mark.gate
 async def test_another_server_reads_a_memory_again_once_it_is_fixed(
     memory: Any, store: Store, fix: Any, spoil: Any
 ) -> None:
@@ -240,6 +243,7 @@ def test_every_rule_is_tested() -> None:
     assert {rule.code for rule in MEMORY_RULES} <= remedies().keys()
 
 
+@pytest.mark.gate
 async def test_a_parent_is_above_its_unit_and_a_root_only_in_the_memory(
     memory: Any, check: Any, fix: Any, spoil: Any
 ) -> None:
@@ -267,6 +271,7 @@ async def test_a_cycle_of_parents_is_cut(memory: Any, check: Any, fix: Any, spoi
     assert await check() == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("numbers", [(0.6, float("nan")), (float("-inf"), 0.8), (0.6,), (0.1, 0.2, 0.3)])
 async def test_an_invalid_vector_is_found(memory: Any, check: Any, fix: Any, numbers: tuple[float, ...]) -> None:
     bad = VectorRows("hashed:2", [4], [None], [vector(*numbers)])
@@ -276,6 +281,7 @@ async def test_an_invalid_vector_is_found(memory: Any, check: Any, fix: Any, num
     assert (await memory.vectors("clinic", "ana", "hashed:2")).sequences == [1, 2, 3, 5, 6, 7, 8, 9]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("change", "left", "problem"),
     [

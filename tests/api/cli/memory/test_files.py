@@ -30,6 +30,7 @@ def units(memory_command: Callable[..., Any], user: tuple[str, str]) -> list[Any
     return [{name: unit[name] for name in FIELDS} for unit in listed]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("ending", ["json", "parquet", "sqlite"])
 def test_a_memory_goes_to_a_file_and_comes_back_equal(memory_command: RunCommand, said: list[str], ending: str) -> None:
     file = f"ana.{ending}"
@@ -43,12 +44,14 @@ def test_a_memory_goes_to_a_file_and_comes_back_equal(memory_command: RunCommand
     assert sorted(path.name for path in Path.cwd().iterdir()) == [file, "cuebook-data"]
 
 
+@pytest.mark.gate
 def test_units_without_vectors_get_them(memory_command: RunCommand, said: list[str]) -> None:
     memory_command("export", *ANA, "ana.json")
     assert memory_command("import", *BEN, "ana.json").stderr == "4 units in 1 group imported, 0 with a vector\n"
     assert "vectors 4 of hashed:64\n" in memory_command("status", *BEN).stdout
 
 
+@pytest.mark.gate
 def test_ids_that_are_taken_are_refused_or_renamed(memory_command: RunCommand, said: list[str]) -> None:
     memory_command("export", *ANA, "ana.json")
     refused = memory_command("import", *ANA, "ana.json", code=2)
@@ -58,6 +61,7 @@ def test_ids_that_are_taken_are_refused_or_renamed(memory_command: RunCommand, s
     assert len(units(memory_command, ANA)) == 8
 
 
+@pytest.mark.gate
 def test_who_tells_it_is_trusted_only_where_that_is_said(memory_command: RunCommand, said: list[str]) -> None:
     memory_command("export", *ANA, "ana.json")
     memory_command("import", *BEN, "ana.json", "--json")
@@ -67,6 +71,7 @@ def test_who_tells_it_is_trusted_only_where_that_is_said(memory_command: RunComm
         assert shown["trust"] == trust
 
 
+@pytest.mark.gate
 def test_unreadable_and_unwritable_files_are_reported(
     memory_command: RunCommand, said: list[str], write: WriteFile
 ) -> None:
@@ -94,6 +99,7 @@ def test_unreadable_and_unwritable_files_are_reported(
     assert not Path("n.json").exists()
 
 
+@pytest.mark.gate
 def test_an_exported_memory_is_searched_beside_anothers(
     memory_command: RunCommand, table: Table, said: list[str], write: WriteFile
 ) -> None:

@@ -105,6 +105,7 @@ async def test_interrupted_work_stays_stored_for_the_next_command(
     assert len(table(listed)) == 1
 
 
+@pytest.mark.gate
 async def test_while_a_server_runs_it_does_the_work(
     memory_command: RunCommand, table: Table, serve: Serve, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def test_a_defect_is_found_with_a_minimal_case_that_fails_until_fixed(
     assert cuebook("test", "defect.case.yaml").exit_code == 0
 
 
+@pytest.mark.gate
 def test_a_place_nobody_gets_away_from_is_found(walk: Any, cuebook: RunCommand, write: WriteFile) -> None:
     walks = walk(TRAP, 5)
     (finding,) = walks["findings"]
@@ -125,6 +126,7 @@ def test_a_defect_of_the_machine_itself_is_found_too(
     assert "RuntimeError: a wire came loose" in cuebook("test", "broken.case.yaml").stdout
 
 
+@pytest.mark.gate
 def test_the_same_seed_walks_the_same_ways(walk: Any) -> None:
     assert walk(DEFECT, 100, "--seed", 4) == walk(DEFECT, 100, "--seed", 4)
     assert walk(TRAP, 3, "--seed", 4)["findings"] != walk(TRAP, 3, "--seed", 5)["findings"]
@@ -140,6 +142,7 @@ def test_a_visitor_who_comes_again_is_walked_too(walk: Any, write: WriteFile) ->
     assert len(inputs(finding["case"])) == 1
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("script", ["intake", "sign_up", "sleep_followup_zh", "winding_down"])
 def test_the_examples_stand_random_visitors(cuebook: RunCommand, script: str) -> None:
     result = cuebook("test", LIBRARY / f"{script}.yaml", "--walk", 30, "--json")

@@ -81,6 +81,7 @@ def watching(folder: Path) -> Iterator[Watching]:
     started.close()
 
 
+@pytest.mark.gate
 def test_what_a_change_touches_is_played_again(folder, watching, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert watching.until("passed: 2 cases")[0].endswith("s)")
     watching.until("2 cases: 2 passed, 0 failed")
@@ -105,6 +106,7 @@ def test_what_a_change_touches_is_played_again(folder, watching, tmp_path_factor
     assert watching.interrupt() == 1
 
 
+@pytest.mark.gate
 def test_a_run_that_failed_is_remembered_when_it_is_interrupted(folder, watching) -> None:
     watching.until("2 passed")
     (folder / "two.case.yaml").write_text(CASE.format(name="two").replace("Ana", "Eve"))
@@ -113,6 +115,7 @@ def test_a_run_that_failed_is_remembered_when_it_is_interrupted(folder, watching
     assert watching.interrupt() == 1
 
 
+@pytest.mark.gate
 def test_files_that_lie_elsewhere_are_watched_too(folder) -> None:
     (folder / "cases").mkdir()
     case = folder / "cases" / "one.case.yaml"

@@ -138,6 +138,7 @@ def test_questions_in_any_language_are_answered(traffic: Path) -> None:
     assert found > [(0,)]
 
 
+@pytest.mark.gate
 async def test_replay_reproduces_simulated_sessions(traffic: Path) -> None:
     store = open_store(traffic, read_only=True)
     try:
@@ -150,6 +151,7 @@ async def test_replay_reproduces_simulated_sessions(traffic: Path) -> None:
         await store.close()
 
 
+@pytest.mark.gate
 async def test_sessions_sleep_are_reminded_and_expire_on_the_virtual_clock(tmp_path: Path) -> None:
     script = tmp_path / "sleepy.yaml"
     script.write_text(SLEEPY)
@@ -175,6 +177,7 @@ async def test_sessions_sleep_are_reminded_and_expire_on_the_virtual_clock(tmp_p
         await store.close()
 
 
+@pytest.mark.gate
 async def test_a_seed_gives_the_same_rows_in_one_process_and_two(traffic: Path, tmp_path: Path) -> None:
     await simulated(tmp_path / "again", SCRIPTS, jobs=2)
     for table in ("turns", "session_starts", "user_variables", "scripts"):
@@ -229,6 +232,7 @@ async def test_a_second_version_replaces_the_first_halfway(tmp_path: Path) -> No
     assert last_of_one < middle <= first_of_two
 
 
+@pytest.mark.gate
 async def test_a_cancelled_simulation_leaves_complete_sessions(tmp_path: Path) -> None:
     counted, store = SimulationCounts(), open_store(tmp_path)
     profile = LoadProfile(sessions=100_000, users=9_000, days=14, seed=5, ends_at=UNTIL)
@@ -248,6 +252,7 @@ async def test_a_cancelled_simulation_leaves_complete_sessions(tmp_path: Path) -
     assert ask(tmp_path, torn) == []
 
 
+@pytest.mark.gate
 async def test_a_process_that_ends_early_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
     without_scripts = Simulation(LoadProfile(sessions=1, users=1, days=1, seed=5, ends_at=UNTIL), (), TurnSettings())
     with pytest.raises(SimulationFailed, match="a process of the simulation has ended"):

@@ -75,6 +75,7 @@ def test_the_set_is_large_and_whole() -> None:
         assert len({asked.question for asked in each.questions}) == len(each.questions)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("kind", "name"), EMBEDDERS)
 def test_hybrid_beats_plain_cosine_and_bm25(language: str, kind: str, name: str) -> None:
     asked, embed = read(language), loaded(kind)

@@ -232,6 +232,7 @@ async def test_values_are_said_in_the_place_of_their_marks(endpoint: Endpoint, m
 # -- what is tried again ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
     ("kind", "answer"),
