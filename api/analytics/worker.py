@@ -18,7 +18,7 @@ from typing import NoReturn
 import msgspec
 from msgspec import Struct
 
-from api.analytics.execute import PICTURES, Question, answer
+from api.analytics.execute import Question, answer
 from api.analytics.jobs import (
     Done,
     Failed,
@@ -38,7 +38,7 @@ LOOK_S = 0.2  # between two looks at the fork server and at the time of work
 REQUEST_S = 60
 """How long it waits for its request."""
 ROOM_BYTES = 1_000_000_000
-"""Address space in addition to the job's limit: libraries, stacks, arenas, and the answer."""
+"""Writable memory in addition to the job's limit: imports, stacks, arenas, and the answer."""
 
 
 def run(connection: socket.socket, fork_server: int) -> NoReturn:
@@ -75,10 +75,9 @@ def _watch(fork_server: int) -> None:
 
 def _bound(request: WorkRequest) -> None:
     """Set the process limits for memory and CPU time; the query's own limits are below them."""
-    space = request.memory_bytes_max + ROOM_BYTES
-    # V8, which renders pictures, reserves 34 GB of addresses and uses 0.1 GB: limit only writable memory for it
-    is_picture = isinstance(request.job, Question) and request.job.form in PICTURES
-    resource.setrlimit(resource.RLIMIT_DATA if is_picture else resource.RLIMIT_AS, (space, space))
+    memory = request.memory_bytes_max + ROOM_BYTES
+    # not the address space: libraries take 0.7 GB of it, and V8, which renders pictures, reserves 34 GB and uses 0.1 GB
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     # with a soft limit below the hard one SIGXCPU ends the process, so that a SIGKILL is known to come from outside
     resource.setrlimit(resource.RLIMIT_CPU, (request.cpu_s, request.cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

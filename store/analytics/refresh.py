@@ -8,7 +8,7 @@ import duckdb
 import msgspec
 
 from store.analytics.delta import META, Delta, Known
-from store.analytics.file import MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
+from store.analytics.file import MEMORY, MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
 from store.analytics.masking_sql import masking_sql
 from store.analytics.outlines import (
     OUTLINES,
@@ -23,7 +23,7 @@ from store.analytics.outlines import (
 from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
 from store.duckdb.insert import roll_back
-from store.interface.errors import AnalyticsUnreadable, DatabaseLocked
+from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
 
 _FILES = (
     "gone", "turns", "starts", "migrations", "failures", "scripts", "globals", "global_writes", "calls",
@@ -53,7 +53,8 @@ class Masking(msgspec.Struct, frozen=True):
 def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
     """Apply the delta in `folder` to the file, atomically; create the file if it does not exist. Blocks.
 
-    Raises AnalyticsUnreadable if the file is damaged or has another masking; the caller must then delete it.
+    Raises AnalyticsUnreadable if the file is damaged or has another masking; the caller must then delete it. Raises
+    StoreUnavailable if DuckDB needs more memory than its limit.
     """
     delta = msgspec.json.decode((folder / META).read_bytes(), type=Delta)
     spill = folder / "spill"
@@ -80,6 +81,9 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
         memory_mark = delta.memory_mark or (None if delta.gone else known.memory_mark)
         now_known = Known(place.known_sessions, digests, delta.rest_mark, memory_mark)
         place.write_known(now_known, delta.as_of, masking.salt, is_worn=is_worn)
+    except duckdb.OutOfMemoryException as error:  # the file is not damaged: another one would need as much
+        roll_back(connection)
+        raise StoreUnavailable(f"the analytics file needs more memory than {MEMORY} to be refreshed") from error
     except duckdb.Error as error:
         roll_back(connection)
         kind = type(error).__name__  # without the message, which may quote users' texts and would be logged

@@ -26,7 +26,7 @@ from api.errors import ApiError
 from api.metrics import Metrics
 from api.timestamps import utc_now
 from store.analytics.file import Place
-from store.interface.errors import StoreBusy
+from store.interface.errors import StoreBusy, StoreUnavailable
 from store.open_store import open_store
 from store.store import Store
 from tests.support import analytics_files, eventful_database
@@ -456,3 +456,16 @@ async def test_a_file_of_a_quiet_record_tells_the_time(files: Any, monkeypatch: 
         assert await file_time() == first
         monkeypatch.setattr("api.analytics.files.RENEW", timedelta(0))
         assert await file_time() > first  # else nobody would ever count as idle there
+
+
+@pytest.mark.gate
+async def test_a_refresh_that_needs_too_much_memory_says_so_and_the_next_one_goes_on(
+    files: Callable[[], Any], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with files() as (made, _):
+        number = await sessions_in(made)
+        shutil.rmtree(data / FOLDER)
+        with monkeypatch.context() as limits, pytest.raises(StoreUnavailable, match="needs more memory than"):
+            limits.setattr("store.analytics.file.MEMORY", "4MB")
+            await sessions_in(made)
+        assert await sessions_in(made) == number
