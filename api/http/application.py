@@ -24,7 +24,7 @@ from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Message, 
 from api.auth.request_checks import SAFE, cors_of
 from api.errors import ApiError, invalid_field
 from api.http.error_responses import exception_handlers
-from api.http.invalid_requests import NAME_CHARS_MAX, require_known_parameters
+from api.http.invalid_requests import NAME_CHARS_MAX, SIZE_SETTING, require_known_parameters
 from api.http.openapi import PolicyPlugin, description, with_limits
 from api.http.request import JSON, TAKES, ApiRequest, condition
 from api.http.routes import (
@@ -128,8 +128,14 @@ class Application:
 
 @functools.lru_cache(maxsize=ROUTE_TABLES_MAX)
 def _routes(body_bytes_max: int, import_bytes_max: int, cors_origins: tuple[str, ...]) -> Litestar:
+    imports = Router(
+        "/",
+        route_handlers=[transfers.imports, memory_files.imports],
+        request_max_body_size=import_bytes_max,
+        opt={SIZE_SETTING: "import_bytes_max"},
+    )
     app = Litestar(
-        route_handlers=[*ROUTERS, transfers.imports(import_bytes_max), memory_files.imports(import_bytes_max)],
+        route_handlers=[*ROUTERS, imports],
         dependencies={"preconditions": Provide(condition, sync_to_thread=False)},
         exception_handlers=exception_handlers(lambda: current.get().clock(), lambda: current.get().metrics),
         middleware=[_guarded],

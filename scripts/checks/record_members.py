@@ -37,8 +37,8 @@ Kinds: TypeAlias = Mapping[str, Kind]
 def check_members(layout: ControlFlowGraph, problems: Problems) -> None:
     """Add a problem for each member that no write gives the records of a list or variable."""
     cells = _cells(layout)
+    names = {name for _, _, name in cells}
     for node, body in layout.bodies():
-        names = {name for _, _, name in cells}
         kinds = {name: kind for name in names if (kind := cells.get(cell_of(layout, node, name))) is not None}
         for source, known in _sources(body.actions, kinds, layout.script.forms):
             for fault in source.compiled.unknown_members(known):

@@ -89,9 +89,7 @@ def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUn
         return DatabaseUnreadable(f"there is no database at {path}; the server creates it when it first starts")
     if isinstance(error, duckdb.OutOfMemoryException):
         return StoreUnavailable(f"{path} cannot be opened: out of memory or disk space")
-    if refused := re.search(
-        r'Cannot open file ".*": (.*)', message
-    ):  # by the operating system, whatever is in the file
+    if refused := re.search(r'Cannot open file ".*": (.*)', message):  # by the system, whatever is in the file
         return StoreUnavailable(f"{path} cannot be opened: {refused[1]}")
     if "WAL file" in message:
         return DatabaseUnreadable(

@@ -11,7 +11,6 @@ from litestar.response import Stream
 
 from api.auth.principal import check_trust_level, memory_of
 from api.http.files import answering, download, taking
-from api.http.invalid_requests import SIZE_SETTING
 from api.http.openapi import EXAMPLES
 from api.http.request import JSON, TAKES, ApiRequest
 from api.http.routes.memory_units import OfMemory
@@ -74,14 +73,5 @@ async def import_memory(
 
 
 exports = Router("/api", route_handlers=[export_memory], tags=["Memory"])
-
-
-def imports(bytes_max: int) -> Router:
-    """Return the route that accepts files, which may be larger than other bodies."""
-    return Router(
-        "/api",
-        route_handlers=[import_memory],
-        tags=["Memory"],
-        request_max_body_size=bytes_max,
-        opt={SIZE_SETTING: "import_bytes_max"},
-    )
+imports = Router("/api", route_handlers=[import_memory], tags=["Memory"])
+"""The route that accepts files, which may be larger than other bodies."""

@@ -12,7 +12,6 @@ from litestar.response import Stream
 from api.auth.principal import masks, user_for
 from api.errors import ApiError
 from api.http.files import answering, taking
-from api.http.invalid_requests import SIZE_SETTING
 from api.http.openapi import EXAMPLES
 from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location
 from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
@@ -147,14 +146,5 @@ async def get_session_case(session_id: SessionId, request: ApiRequest) -> Sessio
 
 
 exports = Router("/api", route_handlers=[export_session, get_session_case], tags=["Sessions"])
-
-
-def imports(bytes_max: int) -> Router:
-    """Return the route that accepts documents, which may be larger than other bodies."""
-    return Router(
-        "/api",
-        route_handlers=[import_session],
-        tags=["Sessions"],
-        request_max_body_size=bytes_max,
-        opt={SIZE_SETTING: "import_bytes_max"},
-    )
+imports = Router("/api", route_handlers=[import_session], tags=["Sessions"])
+"""The route that accepts documents, which may be larger than other bodies."""

@@ -317,8 +317,12 @@ def _simpler(reply: Input) -> Iterator[Input]:
 
 def case_text(script: Prepared, finding: WalkFinding) -> str:
     """Return the finding as a case file, relative to the working folder; it fails until the script is fixed."""
-    words = {"failed": "fails", "broken": "breaks the engine", "stuck": "never leads away"}
-    words["warned"] = "has an expression that fails"
+    words = {
+        "failed": "fails",
+        "broken": "breaks the engine",
+        "stuck": "never leads away",
+        "warned": "has an expression that fails",
+    }
     lines = [
         f"script: {_quoted(str(script.path))}",
         "cases:",
