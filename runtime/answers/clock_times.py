@@ -29,7 +29,9 @@ _DIGITS = re.compile(
     r"(?<![\d:.,+])(?P<hour>[0-9]{1,2})\s?[:：]\s?(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?(?![\d:])"
 )
 _POINT = r"(?:\s?[.h]\s?|\s)"  # between hours and minutes: 6.30, 18h30, 6 30
-_BARE = re.compile(rf"\W*(?:(?P<hour>[0-9]{{1,2}})(?:{_POINT}(?P<minute>[0-9]{{2}}))?|(?P<word>[^\W\d_]{{1,20}}))\W*")
+_BARE = re.compile(
+    rf"\W*(?:(?P<hour>[0-9]{{1,2}})(?:(?:{_POINT}|(?<=[0-9]{{2}}))(?P<minute>[0-9]{{2}}))?|(?P<word>[^\W\d_]{{1,20}}))\W*"
+)  # 0630 has two digits each
 _SPOKEN = tuple(rf"(?P<spoken>[^\W\d_]{{3,20}}{more})(?![\w-])" for more in (r"[\s-][^\W\d_]{3,20}", ""))
 """Minutes in two words, or in one: ``six forty five``, ``six thirty``."""
 _NO_DATE = r"(?!\s?[./:-]\s?\w|\d)"  # a number that goes on is no hour

@@ -34,7 +34,12 @@ def default_faults(node: Script | Phase | Topic) -> Iterator[Fault]:
 
 
 def script_faults(script: Script) -> Iterator[Fault]:
-    """Yield the problems of the time zone of a script."""
+    """Yield the problems of the time zone and the quiet hours of a script."""
+    quiet = script.quiet_hours
+    if quiet is not None and quiet.begin.time == quiet.end.time:
+        message = "`quiet_hours` that end when they begin have no length"
+        fix = 'Write two different times, such as `{from: "21:00", to: "8:00"}`.'
+        yield Fault("MOMENT_INVALID", message, script.mark("quiet_hours"), fix)
     if script.timezone and zone_of(script.timezone) is None:
         message = f"there is no time zone {script.timezone!r}"
         yield Fault("TIMEZONE_UNKNOWN", message, script.mark("timezone"))

@@ -97,6 +97,8 @@ class _Sense:
         self._problems.add("TYPE_CLASH", message, at, path=self._path, fix=fix)
 
     def _nature(self, name: str) -> InferredType | None:
+        if name in _CLOCKS:
+            return InferredType(_CLOCKS[name])
         declared = self._sight.declaration(name)
         if declared is not None:
             return InferredType(declared.kind, declared.choices)
@@ -229,9 +231,11 @@ class _Sense:
             for value in values if isinstance(values, list) else ():
                 if (reason := _clash(nature, value, each.sign)) is not None:
                     fix = suggest(str(value), nature.choices) if nature.choices else ""
-                    self._add(f"`{each.name}` {reason}", at, fix or _FIXES.get(nature.kind or "text", ""))
+                    usual = _FIXES.get("clock" if each.name in _CLOCKS else nature.kind or "text", "")
+                    self._add(f"`{each.name}` {reason}", at, fix or usual)
 
 
+_CLOCKS: Mapping[str, DeclaredType] = {"now": "datetime", "today": "date"}
 _FIXES = {
     "boolean": "Write the name alone, or `not name`.",
     "number": "Compare with a number, without quotes.",
@@ -239,6 +243,7 @@ _FIXES = {
     "time": "Compare with a time such as '09:30', with two digits each.",
     "datetime": "Compare with a date and time such as '2026-01-31T09:30', or with `now`.",
     "timezone": "Compare with the name of a time zone, such as 'Europe/Berlin'.",
+    "clock": "Compare with a date such as '2026-01-31', or a part of it with a number, such as `now.hour >= 18`.",
 }
 
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from store.analytics.report_list import REPORTS, Parameter, Report
 from store.interface.errors import ReportRefused
@@ -44,6 +45,8 @@ def _literal(parameter: Parameter, text: str) -> str:
         raise _unfit(parameter, text, f"one of {', '.join(parameter.choices)}")
     if parameter.name == "session":
         return _quoted(str(_session_id(parameter, text)))
+    if parameter.name == "zone":
+        return _quoted(_zone(parameter, text))
     match parameter.kind:
         case "integer":
             return str(_integer(parameter, text))
@@ -73,6 +76,13 @@ def _session_id(parameter: Parameter, text: str) -> UUID:
         return UUID(text.strip())
     except ValueError:
         raise _unfit(parameter, text, "the id of a session") from None
+
+
+def _zone(parameter: Parameter, text: str) -> str:
+    try:
+        return ZoneInfo(text.strip()).key
+    except (ValueError, LookupError, OSError):  # not a name, an unknown one, or a folder of the database
+        raise _unfit(parameter, text, "a time zone such as Asia/Shanghai") from None
 
 
 def _integer(parameter: Parameter, text: str) -> int:

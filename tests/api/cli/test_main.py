@@ -40,8 +40,10 @@ def test_help_lists_every_command(cuebook: RunCommand) -> None:
     assert [name for name in COMMANDS if f"\n  {name} " not in printed] == []
 
 
-def test_unknown_command_is_refused(cuebook: RunCommand) -> None:
-    assert cuebook("plai").exit_code == 2
+def test_misspelt_command_is_refused_with_a_suggestion(cuebook: RunCommand) -> None:
+    refused = cuebook("plai")
+    assert refused.exit_code == 2
+    assert "'play'" in refused.stderr
 
 
 def test_help_imports_no_heavy_package(tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ def test_a_chart_shows_columns_that_the_report_has(connection: duckdb.DuckDBPyCo
         ),
         ("completion", {"idle_days": "nan"}, "`idle_days` is a number from 0 to 1000000, not 'nan'"),
         ("session_at", {"session": "x'"}, '`session` is the id of a session, not "x\'"'),
+        ("activity", {"zone": "Mars"}, "`zone` is a time zone such as Asia/Shanghai, not 'Mars'"),
+        ("activity", {"zone": "../etc"}, "`zone` is a time zone such as Asia/Shanghai, not '../etc'"),
         ("completion", {"script": "a\0b"}, "`script` is text without the character NUL, not 'a\\x00b'"),
     ],
 )
