@@ -41,6 +41,7 @@ def said(answer: Any) -> list[str]:
     return [message["content"] for message in answer["messages"]]
 
 
+@pytest.mark.gate
 async def test_a_user_is_stopped_for_the_day_and_others_are_not(tmp_path: Path, app: Open) -> None:
     budgets = Budgets(user_day_tokens=20)
     async with app(tmp_path, Paid(), budgets=budgets) as api:

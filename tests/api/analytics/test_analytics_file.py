@@ -196,6 +196,7 @@ async def test_who_asks_for_memories_gets_them_though_others_had_asked_without(f
         assert without in {0, with_them}
 
 
+@pytest.mark.gate
 async def test_what_is_removed_while_it_is_made_is_not_there_and_who_waits_is_reported(files: Any, data: Path) -> None:
     shutil.rmtree(data / FOLDER)
     async with files() as (made, _):

@@ -35,6 +35,7 @@ def session(app: OpenApp, tmp_path: Path) -> str:
     return asyncio.run(talk())
 
 
+@pytest.mark.gate
 def test_analysts_see_what_was_chosen(session: str, tmp_path: Path) -> None:
     place = Place(tmp_path / "a.duckdb")
     analytics_files.refresh_all(tmp_path / "cuebook-data", place, is_masked=True)

@@ -244,6 +244,7 @@ def guesses(store: Path) -> set[str]:
     return made | {value for (value,) in retained if value}
 
 
+@pytest.mark.gate
 async def test_no_way_out_has_a_digest_of_a_guess(
     app: OpenApp, personal_folder: Path, files: Mapping[bool, Path], tmp_path: Path
 ) -> None:

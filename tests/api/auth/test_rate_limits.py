@@ -206,6 +206,7 @@ def filled(path: str) -> str:
     return re.sub(r"{(\w+)}", lambda name: IDS.get(name[1], "nothing"), path)
 
 
+@pytest.mark.gate
 async def test_a_page_of_another_origin_changes_nothing(api: ApiClient) -> None:
     assert len(UNSAFE) > 40
     for (method, path), headers, body in itertools.product(UNSAFE, FOREIGN, ({"json": {}}, {})):
@@ -219,6 +220,7 @@ async def test_a_simple_content_type_is_refused(api: ApiClient) -> None:
         assert refused.status_code == 415, (path, media_type, content, refused.text)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("headers", OWN)
 async def test_its_own_pages_and_programs_may_change_something(api: ApiClient, headers: dict[str, str]) -> None:
     session = await api.create_session("visit")

@@ -340,6 +340,7 @@ async def test_another_tenants_headers_and_cursors_lead_nowhere(api: ApiClient, 
             assert victim.ids["sessionId"] not in answer.text
 
 
+@pytest.mark.gate
 async def test_the_same_request_of_two_tenants_is_two_requests(tenants: tuple[Tenant, Tenant]) -> None:
     """Same idempotency key, same key of the session, same body: each has its own session, and only that again."""
     one, other = tenants
@@ -348,6 +349,7 @@ async def test_the_same_request_of_two_tenants_is_two_requests(tenants: tuple[Te
         assert (await tenant.begin()).json()["sessionId"] == tenant.ids["sessionId"]
 
 
+@pytest.mark.gate
 async def test_a_user_of_the_same_name_is_somebody_else(tenants: tuple[Tenant, Tenant]) -> None:
     for tenant in tenants:
         seen = (await tenant.ask("GET", f"/api/sessions/{tenant.ids['sessionId']}/variables")).json()
@@ -356,6 +358,7 @@ async def test_a_user_of_the_same_name_is_somebody_else(tenants: tuple[Tenant, T
         assert [row["sessionId"] for row in listed] == [tenant.ids["sessionId"]]
 
 
+@pytest.mark.gate
 async def test_scripts_of_the_folder_belong_to_the_tenant_of_the_server(
     api: ApiClient, tenants: tuple[Tenant, Tenant]
 ) -> None:
@@ -365,6 +368,7 @@ async def test_scripts_of_the_folder_belong_to_the_tenant_of_the_server(
     assert refused.json()["error"]["code"] == "SCRIPT_NOT_FOUND"
 
 
+@pytest.mark.gate
 async def test_what_the_server_counts_is_for_its_own_tenant(api: ApiClient, tenants: tuple[Tenant, Tenant]) -> None:
     assert (await tenants[0].ask("GET", "/metrics")).status_code == 403
     own = await api.get("/metrics", headers={"Authorization": await api.create_key("admin")})
@@ -374,12 +378,14 @@ async def test_what_the_server_counts_is_for_its_own_tenant(api: ApiClient, tena
     assert not [name for name in names if name in own.text]
 
 
+@pytest.mark.gate
 async def test_the_header_for_a_tenant_is_only_for_who_runs_the_machine(tenants: tuple[Tenant, Tenant]) -> None:
     one, other = tenants
     answer = await other.ask("GET", "/api/sessions", headers={"X-Cuebook-Tenant": one.name})
     assert [row["sessionId"] for row in answer.json()["data"]] == [other.ids["sessionId"]]
 
 
+@pytest.mark.gate
 async def test_an_id_that_is_made_up_is_nobodys(api: ApiClient, tenants: tuple[Tenant, Tenant]) -> None:
     for tenant in tenants:
         assert (await tenant.ask("GET", f"/api/sessions/{uuid.uuid4()}")).status_code == 404

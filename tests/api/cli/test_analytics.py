@@ -66,6 +66,7 @@ def test_an_answer_comes_in_the_format_that_is_asked_for(analyst: Cuebook, tmp_p
     assert "there are more rows" in analyst("query", COUNT, "--rows", "1").stderr
 
 
+@pytest.mark.gate
 def test_what_is_wrong_with_a_question_is_reported(analyst: Cuebook, tmp_path: Path) -> None:
     for arguments, why in (
         (["query"], "the query is missing"),
@@ -139,6 +140,7 @@ def test_a_record_that_is_not_there_is_reported(cuebook: Cuebook) -> None:
         assert (result.exit_code, "no database" in result.stderr) == (2, True), result.output
 
 
+@pytest.mark.gate
 async def test_all_commands_go_through_the_server_that_has_the_database(
     serve: Serve, cuebook: Cuebook, tmp_path: Path
 ) -> None:

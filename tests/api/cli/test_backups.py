@@ -26,6 +26,7 @@ def sessions(cuebook: RunCommand, data: tuple[str, str]) -> int:
     return len(cuebook("sessions", "list", *data).stdout.splitlines()) - 1
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 def test_backup_is_created_restored_and_deleted(cuebook: RunCommand, data: tuple[str, str]) -> None:
     made = json.loads(cuebook("backups", "create", "--json", *data).stdout)

@@ -227,6 +227,7 @@ def test_a_withheld_reply_is_not_stored_and_its_replay_is_skipped(
     ]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("first", [0, 2])
 def test_a_model_is_not_asked_for_what_it_said_when_another_version_is_tried(
     cuebook: RunCommand, led: str, write: WriteFile, first: int
@@ -262,6 +263,7 @@ def test_what_nobody_recorded_ends_the_replay_or_is_asked_of_a_model(
     assert result.stdout.splitlines()[-1] == "turn 4: same"
 
 
+@pytest.mark.gate
 def test_a_new_version_is_tried_with_what_the_users_said(cuebook: RunCommand, talked: Talk, write: WriteFile) -> None:
     [ana, ben] = talked(ANA, BEN)
     same = cuebook("replay", "--all", "--script", "talk.yaml", "--data", "data")

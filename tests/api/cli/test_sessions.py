@@ -43,6 +43,7 @@ def as_list(cuebook: Callable[..., Any], *filters: str) -> list[list[str]]:
     return [line.split("\t") for line in result.stdout.splitlines()]
 
 
+@pytest.mark.gate
 def test_a_list_to_go_on_with(cuebook: RunCommand, talked: list[str]) -> None:
     head, *rows = as_list(cuebook)
     assert head == ["sessionId", "userId", "status", "turn", "messageCount", "updatedAt", "title", "preview"]

@@ -42,6 +42,7 @@ def test_masked_it_is_for_reading_alone(cuebook: RunCommand, talked: list[str]) 
     assert "masked" in refused.stdout
 
 
+@pytest.mark.gate
 def test_all_sessions_there_and_back(cuebook: RunCommand, talked: list[str]) -> None:
     exported = cuebook("sessions", "export", "--all", "-o", "out", "--data", "data")
     assert (exported.exit_code, exported.stderr.strip()) == (0, "2 sessions in out")

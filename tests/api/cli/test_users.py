@@ -69,6 +69,7 @@ def in_files(word: str) -> bool:
     return any(word.encode() in found.replace(b"analyst", b"") for found in files)
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 def test_a_user_is_erased_and_the_file_rewritten(
     cuebook: RunCommand, run: Callable[..., Any], talked: list[str]

@@ -124,6 +124,7 @@ async def test_it_is_not_sent_for_ever(lossy) -> None:
     assert way.sent == HURRIED.attempts_max
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("cuts", [[1], [150], [400, 90], [700, 700, 700]])
 async def test_a_stream_that_breaks_off_goes_on_without_telling_anything_twice(lossy, cuts) -> None:
     client, way = lossy

@@ -62,6 +62,7 @@ async def test_groups_are_begun_listed_restored_and_removed(cuebook) -> None:
         await memory.group("ana", "monday / 1")
 
 
+@pytest.mark.gate
 async def test_work_is_waited_for_and_seen(cuebook) -> None:
     memory = cuebook.memory
     await memory.add_many("ana", [NewUnitBody(content=f"unit {number}") for number in range(30)])

@@ -94,6 +94,7 @@ async def test_without_a_built_site_the_answer_says_how_to_build_it(app: OpenApp
             assert "make docs" in found.json()["error"]["message"]
 
 
+@pytest.mark.gate
 async def test_documentation_needs_no_key_and_is_not_in_the_description(
     app: OpenApp, site: Path, tmp_path: Path
 ) -> None:

@@ -133,6 +133,7 @@ OTHERS: dict[str, str] = {
 """The same, done to what is of no session."""
 
 
+@pytest.mark.gate
 async def test_every_damage_is_found_where_it_is(talked: tuple[bytes, str], data: Path, app: OpenApp) -> None:
     numbers = {code: str(uuid5(NAMESPACE_OID, code)) for code in OF_SESSIONS}
     copies = [
@@ -166,6 +167,7 @@ async def test_the_turn_is_reported_without_its_text(talked: tuple[bytes, str], 
     assert second["turn"] == 3  # it is back then
 
 
+@pytest.mark.gate
 async def test_a_different_result_is_reported_but_no_damage(
     talked: tuple[bytes, str], data: Path, app: OpenApp
 ) -> None:
@@ -211,6 +213,7 @@ def test_damage_to_memories_is_found_and_derived_rows_are_fixed(
     assert cuebook("verify", "--fix", "june.duckdb").exit_code == 2
 
 
+@pytest.mark.gate
 async def test_turns_under_way_are_no_damage(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data", embedder="none") as api:
 

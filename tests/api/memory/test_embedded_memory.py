@@ -220,6 +220,7 @@ def test_filters_mean_the_same_in_short_and_in_long_term_memory(opened: Any) -> 
             assert {text[-1] for chain in texts(recalled) for text in chain} == expected, (filters, where)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "filters",
     [{"colour": "red"}, {"source": {"$near": 1}}, {"$xor": []}, {"$and": {}}, ("source", "~", "ai"), "source", 1],

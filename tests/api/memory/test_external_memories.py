@@ -186,6 +186,7 @@ async def test_texts_with_vectors_are_found_by_their_meaning(open_memory: OpenMe
         assert texts_of(by_words) == [("texts", TEXTS[1])]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("columns", "values", "why"),
     [

@@ -296,6 +296,7 @@ def text(*numbers: float) -> str:
     return base64.b64encode(vector(*numbers)).decode()
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("content", [b"", b"{", b"PAR1" + bytes(40) + b"PAR1", b"SQLite format 3\0" + bytes(4_000)])
 async def test_what_is_no_such_file_is_refused(store: Store, tmp_path: Path, form: Form, content: bytes) -> None:
@@ -311,6 +312,7 @@ async def test_a_parquet_file_by_a_pattern_is_refused(store: Store, tmp_path: Pa
         await import_memory(store.memory, target(), tmp_path / "*", "parquet")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("statement", "says"),
     [

@@ -64,6 +64,7 @@ async def test_an_application_gives_a_token_for_a_session_that_exists(api: ApiCl
     assert code_of(await api.post("/api/participants/tokens", json=body)) == (404, "SESSION_NOT_FOUND")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("fields", "refusal"),
     [

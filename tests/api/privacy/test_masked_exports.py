@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from api.schemas.keys import Role
 from api.schemas.transfers import FORMATS
 from tests.support.api_client import ApiClient
@@ -15,6 +17,7 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": key}
 
 
+@pytest.mark.gate
 async def test_masked_no_form_holds_a_personal_value(
     private_conversation: OpenConversation, tmp_path: Path, leaks: Leaks, public_texts: tuple[str, ...]
 ) -> None:
@@ -61,6 +64,7 @@ async def test_of_choices_none_is_left_out_alone(private_conversation: OpenConve
     assert offered == ["[illness]", "[illness]"]
 
 
+@pytest.mark.gate
 async def test_who_gets_a_session_whole_and_who_gets_it_masked(
     private_conversation: OpenConversation, tmp_path: Path, leaks: Leaks
 ) -> None:

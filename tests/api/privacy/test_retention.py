@@ -266,6 +266,7 @@ class Held(OfflineModel):
         return await OfflineModel().complete(request)
 
 
+@pytest.mark.gate
 async def test_a_session_that_is_talked_to_is_left_for_the_next_time(opened: Any) -> None:
     async with opened() as api:
         await api.publish_script(NOTES, files=FILES)
@@ -304,6 +305,7 @@ async def test_many_sessions_go_in_groups_while_others_talk(opened: Any, monkeyp
         assert re.search(r'^cuebook_retention_sessions_total\{action="redact"\} 10.0$', metrics, re.MULTILINE)
 
 
+@pytest.mark.gate
 async def test_one_run_at_a_time_and_how_far_it_is(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention_worker, "SESSIONS_MAX", 1)
     resting, go = asyncio.Event(), asyncio.Event()
@@ -328,6 +330,7 @@ async def test_one_run_at_a_time_and_how_far_it_is(opened: Any, monkeypatch: pyt
         assert (await api.read(PATH))["running"] is None
 
 
+@pytest.mark.gate
 async def test_a_server_drops_by_itself(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention_worker, "FIRST_S", 0.0)
     async with opened() as api:

@@ -117,6 +117,7 @@ async def test_a_session_continues_on_any_server(servers: list[ApiClient]) -> No
     assert here == there
 
 
+@pytest.mark.gate
 async def test_of_messages_at_once_one_is_taken_for_each_turn(servers: list[ApiClient]) -> None:
     session_id = await begin(servers[0])
     for turn in range(1, 4):
@@ -156,6 +157,7 @@ async def test_versions_of_a_script_that_are_published_at_once_are_all_stored(se
     assert [each["version"] for each in same] == [7, 7]
 
 
+@pytest.mark.gate
 async def test_metadata_that_two_servers_set_at_once_is_merged(servers: list[ApiClient]) -> None:
     path = f"/api/sessions/{await begin(servers[0])}"
     wanted = {f"field{number}": number for number in range(10)}
@@ -187,6 +189,7 @@ async def test_a_session_whose_call_runs_on_one_server_is_busy_on_the_other(tmp_
         assert [call["outcome"] for call in calls] == ["done"]
 
 
+@pytest.mark.gate
 async def test_retention_runs_on_the_next_server_when_the_one_that_led_stops(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +231,7 @@ async def test_a_participant_who_was_erased_on_one_server_begins_no_session_on_t
         assert (await one.get("/api/sessions?userId=ana")).json()["data"] == []
 
 
+@pytest.mark.gate
 async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:
     one, two = servers
     for number, api in enumerate((one, two, one, two)):
@@ -281,6 +285,7 @@ async def test_a_memory_that_one_server_fixes_is_fixed_on_the_other(
     assert {unit["content"] for unit in units} == {"She has a cat.", "She has a dog."}
 
 
+@pytest.mark.gate
 async def test_the_progress_of_a_job_does_not_interrupt_it(servers: list[ApiClient]) -> None:
     one, _ = servers
     units = [{"content": f"thought {number}"} for number in range(12)]
@@ -321,6 +326,7 @@ async def test_events_of_a_turn_reach_those_who_wait_on_the_other_server(servers
     assert events[0]["seq"] == last + 1
 
 
+@pytest.mark.gate
 async def test_each_delivery_is_sent_once(servers: list[ApiClient], receiver: Receiver) -> None:
     one, two = servers
     made = await one.post("/api/webhooks", json={"url": receiver.url, "events": ["session.created"]})

@@ -206,6 +206,7 @@ async def test_prompts_do_not_contain_what_a_detector_withheld(
     assert files_with(tmp_path, "400 mg") == []
 
 
+@pytest.mark.gate
 async def test_prompts_are_exported_and_imported(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
     async with app(tmp_path / "one", make_model(settings_for(endpoint))) as api:
         session, _ = await converse(api, endpoint)
@@ -230,6 +231,7 @@ async def test_a_masked_export_hides_the_data_of_prompts(app: OpenApp, tmp_path:
     assert "Angharad" not in str(prompts)
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 async def test_an_erased_user_leaves_no_byte_of_prompts(app: OpenApp, tmp_path: Path, endpoint: Endpoint) -> None:
     async with app(tmp_path, make_model(settings_for(endpoint))) as api:

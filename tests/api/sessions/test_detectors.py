@@ -189,6 +189,7 @@ async def test_a_judgement_of_what_was_said_has_its_words_everywhere(app: OpenAp
     assert [json.loads(words) for (words,) in rows] == [["ibuprofen"]]
 
 
+@pytest.mark.gate
 def test_the_examples_of_a_folder_are_run_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "watch.yaml").write_text(SIDE % "false")

@@ -97,6 +97,7 @@ async def test_a_blocked_session_stays_and_the_reason_is_reported(api: ApiClient
     assert (await api.send_texts(session, "34"))["position"]["actionId"] == "ask_more"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("text", [RENAMED, RESTARTS], ids=["mapped", "restarted"])
 async def test_the_way_back_leads_to_the_same_question(app: OpenApp, tmp_path: Path, text: str) -> None:
     async with app(tmp_path) as api:

@@ -128,6 +128,7 @@ async def test_without_a_language_model_there_are_no_calls(api: ApiClient) -> No
     assert await calls_of(api, session) == []
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("restart", [False, True])
 async def test_what_a_failed_attempt_got_is_not_asked_again(app: OpenApp, tmp_path: Path, restart: bool) -> None:
     witness = Witness(fails_at="three")

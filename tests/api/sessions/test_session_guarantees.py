@@ -203,6 +203,7 @@ async def test_a_message_that_is_too_long_is_seen_to_once(app: OpenApp, tmp_path
         assert ("user", "x" * 20_000) in transcript
 
 
+@pytest.mark.gate
 async def test_a_memo_that_fails_loses_and_doubles_nothing_and_is_made_later(app: OpenApp, tmp_path: Path) -> None:
     model = Listening()
     model.fails = True

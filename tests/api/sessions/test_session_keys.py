@@ -81,6 +81,7 @@ async def test_fifty_requests_at_once_begin_one_session(api: ApiClient) -> None:
     assert len((await api.read("/api/sessions"))["data"]) == 1
 
 
+@pytest.mark.gate
 async def test_keys_never_meet(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path) as api:
         begun = {key: (await keyed(api, key))[1]["sessionId"] for key in KEYS}

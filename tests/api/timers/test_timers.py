@@ -253,6 +253,7 @@ async def test_a_session_has_a_time_zone_of_its_own(sleeping: ApiClient) -> None
     assert refused.json()["error"]["message"] == "timezone: there is no time zone 'Nowhere'"
 
 
+@pytest.mark.gate
 async def test_messages_of_others_are_answered_while_many_timers_fire(sleeping: ApiClient, calendar: Calendar) -> None:
     sessions = [await sleeping.create_session("nap", user=f"user{number}") for number in range(repeats(100))]
     other = await sleeping.create_session("visit")

@@ -105,6 +105,7 @@ phases:
 VERDICT = {"progress": "completed", "exit": True, "exit_reason": "known", "understanding": 90, "has_questions": False}
 
 
+@pytest.mark.gate
 async def test_calls_of_models_come_along_and_no_secret_does(app: OpenApp, endpoint: Endpoint, tmp_path: Path) -> None:
     settings = load_settings(None, {"model": "openai:tiny", "model_url": endpoint.url, "model_key": KEY}, {})
     async with app(tmp_path / "here", make_model(settings), model_key=Secret(KEY), model_url=endpoint.url) as api:

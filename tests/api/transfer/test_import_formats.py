@@ -140,6 +140,7 @@ async def test_exported_lines_come_back_as_they_were(api: ApiClient) -> None:
     assert plain(lines)[4]["tool_calls"] == [CALL]
 
 
+@pytest.mark.gate
 async def test_an_offset_that_is_none_hides_nothing(api: ApiClient) -> None:
     for offset in (999, None, 0.5, True, "999", -1):
         found = await import_document(api, as_lines([NEW[0] | {"last_consolidated": offset}, *NEW[1:]]), copy=True)

@@ -262,6 +262,7 @@ async def test_a_failing_delivery_holds_back_its_session_and_no_other(
         assert [each.event for each in heard] == ["0:2 turn", "1:1 turn", "2:1 turn"]
 
 
+@pytest.mark.gate
 async def test_given_up_after_its_attempts_it_can_be_replayed(app: OpenApp, receiver: Receiver, tmp_path: Path) -> None:
     async with app(tmp_path, webhook_attempts=3, **QUICK) as api:
         webhook = await hooked(api, receiver, "turn")
@@ -391,6 +392,7 @@ async def test_an_answer_that_does_not_come_is_not_waited_for(app: OpenApp, rece
         assert tried.json() == {"delivered": False, "status": None, "error": "timeout"}
 
 
+@pytest.mark.gate
 async def test_what_goes_wrong_within_the_server_is_tried_again_too(
     app: OpenApp, receiver: Receiver, tmp_path: Path
 ) -> None:

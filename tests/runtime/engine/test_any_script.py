@@ -790,6 +790,7 @@ USED = [
 TAKEN = [1e16, -0.0, "", "1_000", [1, [], {"a: b": None}], {"k": True}, "2026-01-31", "on", 0.1]
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(600)
 @settings(max_examples=repeats(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=doings, also_said=doings, which=st.integers(0, 2))

@@ -28,6 +28,7 @@ def problems_of(path: Path) -> tuple[str, tuple[Problem, ...]]:
     return expected, read_script(source, spelled).problems
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
 def test_a_broken_script_has_the_expected_problems_and_places(path) -> None:
     wanted, problems = problems_of(path)

@@ -195,6 +195,7 @@ def test_any_value_keeps_its_kind(value) -> None:
     assert_same(talk(actions, declare=declare))
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "source",
     ["true", "x or none", "45", "1.0", "1e3", "x", "x == 'a, b'", '"a: b"', "{'a': 1}['a']", "[1, 2] | first",

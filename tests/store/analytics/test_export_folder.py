@@ -95,6 +95,7 @@ def test_a_table_is_read_back_by_its_days(file: Path, tmp_path: Path) -> None:
     assert not (folder / ".writing").exists()
 
 
+@pytest.mark.gate
 def test_only_what_changed_is_written_and_what_is_gone_goes(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "parquet"
     export(file, folder)

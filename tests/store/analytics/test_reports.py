@@ -155,6 +155,7 @@ def test_drop_off_counts_where_sessions_are_given_up(
     same(report(asked, "drop_off", {**given, "level": level, "idle_days": str(days)}), reckoned)
 
 
+@pytest.mark.gate
 @CHOICES
 @MILESTONES
 def test_completion_tells_what_became_of_sessions(
@@ -212,6 +213,7 @@ def test_outcomes_are_those_of_completed_sessions(model: Any, asked: Ask, given:
     same(report(asked, "outcomes", given), reckoned)
 
 
+@pytest.mark.gate
 @CHOICES
 @MILESTONES
 def test_time_to_complete_is_that_to_the_end_or_a_milestone(

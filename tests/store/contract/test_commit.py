@@ -31,6 +31,7 @@ async def outcomes_of(commits: list[Awaitable[None]]) -> list[BaseException | No
     return await asyncio.gather(*commits, return_exceptions=True)
 
 
+@pytest.mark.gate
 async def test_of_fifty_turns_from_one_turn_exactly_one_wins(store: Store, conversation: Conversation) -> None:
     await conversation.create(store)
     rival = conversation.next_turn()

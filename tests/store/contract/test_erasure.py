@@ -204,6 +204,7 @@ async def test_variables_of_a_user_are_set_and_unset_with_their_history(store: S
     assert await store.sessions.user_variables("other", "ana") == []
 
 
+@pytest.mark.gate
 async def test_many_writers_at_once_lose_nothing(store: Store, global_of: Any) -> None:
     talking = Conversation()
     await talking.create(store)

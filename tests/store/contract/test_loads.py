@@ -26,6 +26,7 @@ async def loaded_of(store: Store, conversation: Conversation) -> LoadedSession:
     return loaded
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("turns", [1, RECENT_TURNS, RECENT_TURNS + 1])
 async def test_a_session_is_loaded_with_its_head_and_messages(
     store: Store, conversation: Conversation, turns: int

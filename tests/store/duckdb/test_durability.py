@@ -52,6 +52,7 @@ def assert_whole(folder: Path) -> None:
     database.close()
 
 
+@pytest.mark.gate
 async def test_read_only_reads_what_a_killed_process_left_in_its_log(tmp_path: Path) -> None:
     acknowledged = kill_after(start("write_turns.py", tmp_path), 30)
     assert (tmp_path / "cuebook.duckdb.wal").exists()
@@ -64,6 +65,7 @@ async def test_read_only_reads_what_a_killed_process_left_in_its_log(tmp_path: P
     assert (tmp_path / "cuebook.duckdb.wal").exists()
 
 
+@pytest.mark.gate
 async def test_a_full_disk_refuses_turns_until_there_is_room_and_loses_none(tmp_path: Path) -> None:
     output, _ = start("fill_disk.py", tmp_path).communicate(timeout=60)
     session_id, last = output.splitlines()[-1].split()  # the lines before are the log

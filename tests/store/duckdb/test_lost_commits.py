@@ -119,6 +119,7 @@ async def test_a_database_whose_creation_was_interrupted_is_completed(tmp_path: 
         await store.close()
 
 
+@pytest.mark.gate
 async def test_a_whole_log_is_no_loss(killed: Path) -> None:
     for _ in range(2):
         store = open_store(killed)

@@ -99,6 +99,7 @@ async def test_an_interrupted_copy_goes_on(tmp_path: Path, postgres_url: str, mo
     assert "session_starts" not in {what for what, *_ in seen}
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(60)
 async def test_a_session_without_a_turn_is_copied(tmp_path: Path, postgres_url: str) -> None:
     talks = await fill(tmp_path / "data")
@@ -107,6 +108,7 @@ async def test_a_session_without_a_turn_is_copied(tmp_path: Path, postgres_url: 
     assert copy_database(str(tmp_path / "data"), postgres_url, ignore)["session_starts"] == 12
 
 
+@pytest.mark.gate
 async def test_a_target_with_other_rows_is_refused(tmp_path: Path, postgres_url: str) -> None:
     await fill(tmp_path / "data")
     copy_database(str(tmp_path / "data"), postgres_url, ignore)

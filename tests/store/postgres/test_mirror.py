@@ -156,6 +156,7 @@ async def test_it_follows_what_changes(server: PostgresStore, mirror: PostgresMi
         assert rows_of_mirror(mirror) == rows_of_postgres(postgres_url)
 
 
+@pytest.mark.gate
 async def test_a_failed_refresh_leaves_what_was_there(
     server: PostgresStore, mirror: PostgresMirror, postgres_url: str, tmp_path: Path
 ) -> None:

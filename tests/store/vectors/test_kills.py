@@ -45,6 +45,7 @@ def test_a_death_at_every_step_of_a_save(tmp_path: Path) -> None:
     assert left[-1] == ("0", "good, 3 files")
 
 
+@pytest.mark.gate
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     left = deaths(tmp_path, "disk", 20)
     assert [outcome for _, outcome in left if not outcome.startswith("good")] == []

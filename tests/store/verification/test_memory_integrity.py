@@ -176,6 +176,7 @@ async def test_damage_to_the_truth_is_reported_and_stays(
     await reported(code, REPORTED[code], check, fix, spoil)
 
 
+@pytest.mark.gate
 @pytest.mark.database_file
 @pytest.mark.parametrize("code", TWICE)
 async def test_rows_that_exist_twice_are_reported_and_stay(

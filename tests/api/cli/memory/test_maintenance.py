@@ -23,6 +23,7 @@ def said(memory_command: RunCommand) -> list[str]:
     return memory_command("add", *ANA, "--group", "diary", "-", input=given).stdout.split()
 
 
+@pytest.mark.gate
 def test_a_memory_is_summed_up_and_only_what_is_new_again(
     memory_command: RunCommand, table: Table, said: list[str]
 ) -> None:
@@ -36,6 +37,7 @@ def test_a_memory_is_summed_up_and_only_what_is_new_again(
     assert statuses == {"summarise": "done"}
 
 
+@pytest.mark.gate
 def test_what_would_be_forgotten_is_listed_and_then_forgotten(memory_command: RunCommand, table: Table) -> None:
     given = "".join(f"thought {number}\n" for number in range(40))
     ids = memory_command("add", *ANA, "--group", "diary", "-", input=given).stdout.split()

@@ -30,6 +30,7 @@ def test_what_is_added_is_listed_in_its_order(memory_command: RunCommand, table:
     assert table(memory_command("list", "--user", "ben")) == []
 
 
+@pytest.mark.gate
 def test_a_list_comes_in_pages_and_only_of_what_is_wanted(
     memory_command: RunCommand, table: Table, moved: list[str]
 ) -> None:
@@ -112,6 +113,7 @@ def test_the_exit_code_says_that_nothing_was_found(memory_command: RunCommand, m
     assert json.loads(memory_command("search", "--user", "ben", "cat", "--json", code=1).stdout)["chains"] == []
 
 
+@pytest.mark.gate
 def test_a_short_term_memory_is_filled_and_looked_at(
     memory_command: RunCommand, table: Table, moved: list[str]
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_short_term_memory_is_filled_and_looked_at(
     assert "there is no session or collection 'nowhere' in this memory" in unknown.stderr
 
 
+@pytest.mark.gate
 def test_units_are_pinned_and_let_go(memory_command: RunCommand, table: Table, moved: list[str]) -> None:
     assert memory_command("pin", *ANA, *moved[:2]).stderr == f"pinned {moved[0]}\npinned {moved[1]}\n"
     memory_command("pin", *ANA, moved[0], "--off")

@@ -174,6 +174,7 @@ def test_a_conversation_without_end_is_unfinished_where_it_moves(walk: Any, monk
     assert walks["turns"] == 26
 
 
+@pytest.mark.gate
 def test_as_text(cuebook: RunCommand, write: WriteFile) -> None:
     write("trap.yaml", TRAP)
     lines = cuebook("test", "trap.yaml", "--walk", "2").stdout.splitlines()

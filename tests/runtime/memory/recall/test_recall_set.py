@@ -85,6 +85,7 @@ def test_hybrid_beats_plain_cosine_and_bm25(language: str, kind: str, name: str)
     assert asked.hits(answers) >= max(asked.hits(each) for each in plain)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("kind", "name"), EMBEDDERS)
 def test_dense_is_as_good_as_plain_cosine(language: str, kind: str, name: str) -> None:
     asked, embed = read(language), loaded(kind)
@@ -106,6 +107,7 @@ def test_english_paraphrases_by_the_default_embedder() -> None:
     assert ours >= max(asked.hits_by_kind(each)["paraphrase"] for each in plain)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("kind", ["wordllama", pytest.param("minilm", marks=needs_minilm)])
 def test_narrow_cosines_lose_nothing(language: str, kind: str) -> None:
     asked = read(language)
