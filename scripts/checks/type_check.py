@@ -12,7 +12,7 @@ from scripts.checks.time_checks import action_moments
 from scripts.expressions.analysis import Comparison
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.time_values import moment_in
+from scripts.expressions.time_values import iso_time, moment_in
 from scripts.expressions.values import (
     DATES,
     NOUNS,
@@ -241,9 +241,9 @@ _FIXES = {
     "number": "Compare with a number, without quotes.",
     "date": "Compare with a date such as '2026-01-31', or with `today`.",
     "time": "Compare with a time such as '09:30', with two digits each.",
-    "datetime": "Compare with a date and time such as '2026-01-31T09:30', or with `now`.",
+    "datetime": "Compare with a date and time such as '2026-01-31T09:30', a time such as '09:30', or with `now`.",
     "timezone": "Compare with the name of a time zone, such as 'Europe/Berlin'.",
-    "clock": "Compare with a date such as '2026-01-31', or a part of it with a number, such as `now.hour >= 18`.",
+    "clock": "Compare with a date such as '2026-01-31', or the time of day: `now >= '18:00'`.",
 }
 
 
@@ -262,7 +262,8 @@ def _clash(nature: InferredType, value: Value, sign: str) -> str | None:
         case "boolean" if not isinstance(value, bool):
             return f"is true or false, never {found}"
         case "date" | "datetime" if isinstance(value, str):
-            return None if moment_in(value) is not None else f"is {NOUNS[nature.kind]}, but {found} is not"
+            is_time_of_day = nature.kind == "datetime" and iso_time(value) is not None
+            return None if is_time_of_day or moment_in(value) else f"is {NOUNS[nature.kind]}, but {found} is not"
         case "time" | "timezone" if isinstance(value, str):
             return None if _is_stored(value, nature.kind) else f"is {NOUNS[nature.kind]}, and never {found}"
         case "date" | "time" | "datetime" | "timezone" if isinstance(value, int | float):

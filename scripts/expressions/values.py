@@ -310,13 +310,25 @@ def compare(sign: str, left: object, right: object) -> bool | None:
 
 
 def _comparable(left: object, right: object) -> tuple[object, object]:
-    """Return two moments as numbers if one of them has a time, so that offsets count; any other date as its text."""
+    """Return two moments as numbers if one of them has a time, so that offsets count; any other date as its text.
+
+    Of a moment beside a time of day only its time of day counts, in the zone of the moment: ``now > '18:00'``.
+    """
     if _has_time(left) or _has_time(right):
         earlier, later = moment_in(left), moment_in(right)
         if earlier is not None and later is not None:
             return ordered(earlier, later)
+        times = _time_of_day(left, earlier), _time_of_day(right, later)
+        if None not in times:
+            return times
     left, right = (side.isoformat() if isinstance(side, date) else side for side in (left, right))
     return left, right
+
+
+def _time_of_day(side: object, moment: date | None) -> str | None:
+    if isinstance(moment, datetime):
+        return iso_time(moment.time().isoformat())
+    return iso_time(side) if isinstance(side, str) else None
 
 
 def _has_time(side: object) -> bool:

@@ -18,6 +18,7 @@ NAMES = {
     "born": "1990-05-03",
     "appointment": "2026-04-01T09:00",
     "hours": 4,
+    "bedtime": "22:30",
 }
 DAYS = st.dates(date(1900, 1, 1), date(2100, 1, 1))
 
@@ -58,6 +59,10 @@ def test_dates_count(evaluate: Evaluate, source: str, value: object) -> None:
         "'2026-03-28T12:00+02:00' < '2026-03-28T11:00+00:00'",
         "born < today",
         "today in [today]",
+        "now < '18:00'",
+        "now == '12:00'",
+        "'9:30' < now",
+        "appointment == bedtime or appointment < bedtime",
     ],
 )
 def test_moments_are_compared_as_moments(evaluate: Evaluate, source: str) -> None:
