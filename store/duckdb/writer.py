@@ -36,6 +36,11 @@ from store.sql.writing_thread import WritingThread
 LOOK_S = 1.0
 """How often the files are checked while nothing is written, since the log with the last commits may be deleted."""
 
+LINGER_MAX_S = 0.01
+LINGER_AFTER = range(3, 8)
+"""The sizes of groups after which the writer lingers: one or two users never wait, and after a larger group enough
+turns wait already. See docs/decisions/0330-the-writer-lingers-after-small-groups.md."""
+
 log = structlog.get_logger()
 
 T = TypeVar("T")
@@ -144,6 +149,7 @@ class Writer(WritingThread[_Job]):
                     else:
                         answer(self._write(group))
                 self._merge_writes()
+                self._linger(len(jobs))
                 self._working_since = None
             self._checkpoint()
         finally:
@@ -155,6 +161,11 @@ class Writer(WritingThread[_Job]):
         if self._unmerged >= MERGE_TURNS and not self._is_stopped:
             self._unmerged = 0
             self._run(with_cursor(merge_writes))
+
+    def _linger(self, writes: int) -> None:
+        """Wait after a group as long as it took, so that the next one is larger, which costs little more CPU."""
+        if writes in LINGER_AFTER:
+            time.sleep(min(self.lag_s, LINGER_MAX_S))
 
     def _close_cursors(self) -> None:
         self._committer.close()
