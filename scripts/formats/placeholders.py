@@ -1,4 +1,4 @@
-"""Convert placeholders and conditions of the older formats to Jinja2.
+"""Convert placeholders of the older formats to Jinja2.
 
 ``{x}``, ``{{x}}``, ``${x}``, ``{ x }`` and ``{%x%}`` all mean the variable x, except for built-in values:
 ``{%user%}`` is the user's id, ``{%time%}`` the time, ``{%who%}`` the role that speaks. They are converted once, when
@@ -26,19 +26,6 @@ SYSTEM: Mapping[str, str] = {
     "who": '(role.name or "AI")',
 }
 """The expressions of built-in values ``{%name%}``; no variable replaces them."""
-
-_TOKEN = re.compile(
-    rf"""(?P<space>\s+)
-    |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
-    |(?P<placeholder>\$?\{{\{{?\s*(?P<name>{NAME})\s*\}}?\}})
-    |(?P<operator>===|!==|==|!=|>=|<=|&&|\|\||[<>!()\[\],+\-*/%.])
-    |(?P<number>\d+(?:\.\d+)?)
-    |(?P<word>[^\W\d]\w*)""",
-    re.VERBOSE,
-)
-_OPERATORS = {"===": "==", "!==": "!=", "&&": " and ", "||": " or ", "!": " not "}
-_WORDS = {"null": "none", "undefined": "none", "True": "true", "False": "false", "None": "none"}
-_OPERATOR_WORDS = {"AND": " and ", "OR": " or ", "NOT": " not "}
 
 
 def reference(name: str) -> str:
@@ -90,28 +77,3 @@ def odd_placeholders(text: str) -> Iterator[tuple[str, int]]:
     for match in _ODD_PLACEHOLDER.finditer(text):
         if not any(start <= match.start() < end for start, end in (*spans, *fences)):
             yield match["name"], match.start()
-
-
-def to_expression(condition: str) -> str:
-    """Convert a condition in JS-like syntax (``{age} >= 20 && !{married}``) to a Jinja2 expression.
-
-    Raises ValueError, which names the invalid part.
-    """
-    parts, position = [], 0
-    while position < len(condition):
-        match = _TOKEN.match(condition, position)
-        if match is None:
-            raise ValueError(f"{condition[position : position + 20]!r} is not supported in a condition")
-        parts.append(_TRANSLATE[str(match.lastgroup if match["name"] is None else "placeholder")](match))
-        position = match.end()
-    return re.sub(r"\s+", " ", "".join(parts)).strip()
-
-
-_TRANSLATE: dict[str, Callable[[re.Match[str]], str]] = {
-    "space": lambda match: " ",
-    "text": lambda match: match["text"],
-    "placeholder": lambda match: reference(match["name"].strip()),
-    "operator": lambda match: _OPERATORS.get(match["operator"], match["operator"]),
-    "number": lambda match: match["number"],
-    "word": lambda match: _OPERATOR_WORDS.get(match["word"]) or _WORDS.get(match["word"], match["word"]),
-}

@@ -1,15 +1,16 @@
 """Convert the responses of the consciousness format to actions."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import literal
+from scripts.formats.conditions import to_condition
 from scripts.formats.detector_config.parts import degree_of, id_of, pass_over
-from scripts.formats.placeholders import to_expression, to_template
+from scripts.formats.placeholders import reference, to_template
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector
@@ -19,6 +20,7 @@ from scripts.yaml.parser import Scalar, Tree, plain_value
 from scripts.yaml.unknown_keys import is_ignorable
 
 CRISIS = "crisis"
+DETECTED = "detected"
 _DETECTED = {
     "severity": "severity", "intensity": "severity", "risk_level": "severity", "confidence": "score", "score": "score",
     "label": "label", "pattern": "label", "change_pattern": "label", "type": "label", "category": "label",
@@ -179,23 +181,27 @@ class _Builder:
         if not isinstance(tree, Scalar) or tree.value is None:
             return None
         try:
-            source = to_expression(tree.text)
-            names = compile_expression(source).reads
+            source = to_condition(
+                tree.text, self._refer, known=lambda word: word == DETECTED or self._refer(word) != word
+            )
+            compile_expression(source)
         except (ValueError, ExpressionInvalid) as error:
             self._reader.add("EXPRESSION_INVALID", str(error), tree.at)
             return None
-        replacements = dict(self._replacements(names))
-        word = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])[^\W\d]\w*")
-        return Expression(_in_degrees(word.sub(lambda found: replacements.get(found[0], found[0]), source)), tree.at)
+        return Expression(_in_degrees(source), tree.at)
 
-    def _replacements(self, names: frozenset[str]) -> Iterator[tuple[str, str]]:
-        """Replace the names in a condition that refer to the detection."""
-        measures = {measure.name for measure in self._detector.measures}
-        for name in names:
-            if name in measures:
-                yield name, f"detected.now.{name}"
-            elif (part := _part(name)) is not None:
-                yield name, f"detected.{part}"
+    def _knows(self, word: str) -> bool:
+        """Whether a word without quotes is a part of the detection, not a text."""
+        return word == DETECTED or self._refer(word) != word
+
+    def _refer(self, name: str) -> str:
+        """Return the expression of a name in a condition, which may be a part of the detection."""
+        if any(measure.name == name for measure in self._detector.measures):
+            return f"detected.now.{name}"
+        if name.endswith(f"_{DETECTED}"):
+            return "true"  # the actions run only then
+        part = _part(name)
+        return reference(name) if part is None else f"detected.{part}"
 
 
 def _part(name: str) -> str | None:

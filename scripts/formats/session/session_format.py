@@ -7,7 +7,8 @@ from typing import Any, TypeVar, assert_never
 import msgspec
 
 from scripts.expressions.values import Value, literal
-from scripts.formats.placeholders import odd_placeholders, to_expression, to_template, to_text_expression
+from scripts.formats.conditions import to_condition
+from scripts.formats.placeholders import odd_placeholders, to_template, to_text_expression
 from scripts.formats.session import spellings
 from scripts.formats.session.spellings import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
 from scripts.model.actions import (
@@ -314,8 +315,9 @@ class _Translator:
     def condition(self, written: Template | None) -> Expression | None:
         if written is None or not written.source.strip():
             return None
+        in_braces = "{" in written.source  # then a word without braces is a text: {mood} == calm
         try:
-            return Expression(to_expression(written.source), written.at)
+            return Expression(to_condition(written.source, known=lambda word: not in_braces), written.at)
         except ValueError as error:
             self.reader.add("EXPRESSION_INVALID", str(error), written.at)
             return None

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value
-from scripts.formats.stage.conditions import is_computed
+from scripts.formats.conditions import is_computed
 from scripts.formats.stage.forms import is_widget, sheet
 from scripts.formats.stage.keywords import BLOCKS, KINDS, UNSUPPORTED
 from scripts.formats.stage.names import Names, names_of, of_owner, variable_name

@@ -8,8 +8,8 @@ from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
+from scripts.formats.conditions import is_computed, to_condition
 from scripts.formats.placeholders import odd_placeholders, to_template, to_text_expression
-from scripts.formats.stage.conditions import is_computed, to_condition
 from scripts.formats.stage.keywords import UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, Names, bare, is_name, node_id, refer, variable_name
 from scripts.model.base import Expression, Location, Template

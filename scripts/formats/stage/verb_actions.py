@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from scripts.expressions.values import shorten
-from scripts.formats.stage.conditions import is_computed
+from scripts.formats.conditions import is_computed
 from scripts.formats.stage.names import event_name
 from scripts.formats.stage.outputs import outputs
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at

@@ -91,7 +91,7 @@ def test_its_actions_act_on_what_was_detected() -> None:
     assert keep.assignments["last_contradiction"].source == "detected.label"
     assert isinstance(look, Emit)
     assert (
-        look.when.source == """(detected.severity >= 0.7 and detected.label != 'x') and detected.label != "crisis\""""
+        look.when.source == """(detected.severity >= 0.7 and detected.label != "x") and detected.label != "crisis\""""
     )
     assert isinstance(summon, Emit)
     assert summon.signal.event == "summon_supervisor"
@@ -201,7 +201,7 @@ consciousness:
     trigger_actions:
       - {action_type: update_session_state, config: {state_key: risk_score}}
       - {action_type: log_event, config: {event_type: leaving_soon, condition: "risk_score >= 0.6"}}
-      - {action_type: log_event, config: {event_type: call_someone, condition: "risk_level == 'high'"}}
+      - {action_type: log_event, config: {event_type: call_someone, condition: "risk_level == high and risk_detected"}}
 examples:
   - input: {messages: [{role: user, content: It is a waste of time}]}
     expected_output: {dropout_risk: true}
@@ -214,7 +214,7 @@ def test_scores_and_levels_are_those_of_the_detection() -> None:
     (detector,) = read_script(Source(RISK)).script.detectors
     assert [action.when.source for action in detector.actions if isinstance(action, Emit)] == [
         "detected.score >= 0.6",
-        "(detected.severity >= 0.9)",
+        "(detected.severity >= 0.9) and true",
     ]
     assert next(each for each in detector.actions if isinstance(each, Set)).assignments["risk_score"].source == (
         "detected.score"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scripts.expressions.expressions import compile_expression, compile_template
+from scripts.expressions.expressions import compile_template
 from scripts.expressions.members import SPEAKER_PARTS, Speaker
-from scripts.formats.placeholders import odd_placeholders, reference, to_expression, to_template
+from scripts.formats.placeholders import odd_placeholders, reference, to_template
 
 VALUES = {
     "姓名": "Leo",
@@ -87,65 +87,10 @@ def test_braces_that_hold_no_name_are_found(written, odd) -> None:
     assert list(odd_placeholders(written)) == odd
 
 
-@pytest.mark.parametrize(
-    ("condition", "expression"),
-    [
-        ("{age} >= 20", "age >= 20"),
-        ("{age}>=20&&!{married}", "age>=20 and not married"),
-        ("{a} === 1 || {b} !== 'x'", "a == 1 or b != 'x'"),
-        ("({age} >= 20 && {name} == 'Leo') || !{married}", "(age >= 20 and name == 'Leo') or not married"),
-        ("${age} < 5", "age < 5"),
-        ("{{ age }} < 5", "age < 5"),
-        ("{用户-情绪} == 'calm'", "vars[\"用户-情绪\"] == 'calm'"),
-        ("{a} == null AND {b} == True", "a == none and b == true"),
-        ("NOT {a} OR {b}", "not a or b"),
-        ("{a} == 'x && {b} || !c'", "a == 'x && {b} || !c'"),
-        ("age in [1, 2]", "age in [1, 2]"),
-    ],
-)
-def test_a_condition_becomes_an_expression(condition, expression) -> None:
-    written = to_expression(condition)
-    assert written == expression
-    compile_expression(written)
-
-
-@pytest.mark.parametrize(
-    ("condition", "holds"),
-    [
-        ("{age} >= 20 && {name} == 'Leo' || {married}", True),
-        ("{married} && {married} || {age} > 20", True),
-        ("{married} && ({married} || {age} > 20)", False),
-        ("!{married} && {age} > 20", True),
-        ("!({age} > 20) || {married}", False),
-        ("!{unknown}", True),
-        ("{unknown} > 20", False),
-    ],
-)
-def test_not_binds_before_and_and_and_before_or(evaluate, condition, holds) -> None:
-    assert evaluate(to_expression(condition), **VALUES).value is holds
-
-
-@pytest.mark.parametrize(
-    "condition", ["{age} ? 1 : 2", "{age} & 1", "{age} > 5; x", "{1st} > 5", "'open", "age = 5", "`x`"]
-)
-def test_what_has_no_meaning_in_a_condition_is_named(condition) -> None:
-    with pytest.raises(ValueError, match="is not supported in a condition"):
-        to_expression(condition)
-
-
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])) | st.text("{}%#$ab_1 '\"\n", max_size=30))
 def test_any_text_of_the_older_forms_is_a_valid_text(text) -> None:
     compile_template(to_template(text))
-
-
-@settings(deadline=None)
-@given(st.text("{}ab_1&|!=<>()'\" .", max_size=30))
-def test_any_condition_is_translated_or_named(condition) -> None:
-    try:
-        to_expression(condition)
-    except ValueError as error:
-        assert str(error)
 
 
 @settings(deadline=None)

@@ -46,7 +46,7 @@ def test_every_level_is_translated(script: ReadValid) -> None:
         "age >= 20 and not married",
     )
     assert (topic.id, topic.goal, topic.strategy, topic.declare[0].var) == ("welcome", "to greet", "slowly", "mood")
-    assert (action.id, action.when.source, action.tone, action.role) == ("hello", "mood == 'ok'", "warm", "guide")
+    assert (action.id, action.when.source, action.tone, action.role) == ("hello", 'mood == "ok"', "warm", "guide")
     assert action.task.source == "Hello {{ name }}, {{ mood }}."
 
 
@@ -203,6 +203,22 @@ def test_understanding_may_be_written_as_a_part_of_one_and_comparisons_in_words(
     (found,) = read.exits
     assert found.understanding == 80
     assert found.when.source == "n is defined and n >= 3"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("{mood} contains 'ca'", '"ca" in mood'),
+        ("{mood} = 'calm' && {age} <> 3", 'mood == "calm" and age != 3'),
+        ("{mood} 等于 ‘calm’", 'mood == "calm"'),
+        ("{mood} == calm", 'mood == "calm"'),
+        ("mood == calm", "mood == calm"),
+        ("{phone} == ''", '(phone|default("") ~ "") == ""'),
+    ],
+)
+def test_conditions_are_those_of_the_other_older_formats(session_action: FirstAction, written, meant) -> None:
+    read = session_action(f'- {{action_type: ai_say, action_id: a, condition: "{written}", config: {{content: Hi}}}}')
+    assert read.when.source == meant
 
 
 @pytest.mark.parametrize("key", ["condition", "entry_condition"])

@@ -1,4 +1,4 @@
-"""Convert conditions of the stage format to Jinja2: ``({age} >= 20 && {sex} == 'f') || !{married}``.
+"""Convert conditions of the older formats to Jinja2: ``({age} >= 20 && {sex} == 'f') || !{married}``.
 
 Operators of JavaScript, their full-width forms and the words for them are accepted. ``{x} == ''`` tests whether x has
 no value. Precedence is that of JavaScript, except for ``!``, which applies to the whole comparison.
@@ -18,13 +18,15 @@ Refer = Callable[[str], str]
 TOKENS_MAX = 2_000
 NESTING_MAX = 40
 
-_WIDE = str.maketrans("＞＜＝！（）［］，＆｜＋－＊／％｛｝？：．＂＇　。", "><=!()[],&|+-*/%{}?:.\"' .")
+_WIDE = str.maketrans(
+    "＞＜＝！（）［］，＆｜＋－＊／％｛｝？：．＂＇　。０１２３４５６７８９", "><=!()[],&|+-*/%{}?:.\"' .0123456789"
+)
 _QUOTES = {"'": "'", '"': '"', "“": "”", "”": "”", "‘": "’", "’": "’", "「": "」"}
 _TEXT = "|".join(rf"{re.escape(a)}(?:[^\\{re.escape(b)}]|\\.)*{re.escape(b)}" for a, b in _QUOTES.items())
 _SIGNS = r"===|!==|==|!=|<>|>=|<=|=>|=<|&&|\|\||[<>=!&|()\[\],+\-*/%.?:≥≤≠]"
 _LONG_WORDS = (
     r"大于或等于|小于或等于|大于等于|小于等于|不等于|不大于|不小于|等于|大于|小于"
-    r"|不包含|不包括|包含|包括|含有|不属于|属于|并且|而且|或者|不是"
+    r"|不包含|不包括|包含|包括|含有|不属于|属于|并且|而且|或者|不是|is[ ]not\b"
 )
 _TOKEN = re.compile(
     rf"(?P<space>\s+)|(?P<text>{_TEXT})|(?P<placeholder>\$?\{{[{{%]?\s*(?P<name>{NAME})\s*[}}%]?\}})"
@@ -43,7 +45,7 @@ class _Part(Struct, frozen=True):
     """A part of the expression; `kind` affects how it is compared."""
 
     source: str
-    kind: str = "value"  # or empty, none, truth, text, list
+    kind: str = "value"  # or empty, none, defined, truth, text, list
 
 
 def _tokens(condition: str) -> Iterator[_Token]:
@@ -271,7 +273,7 @@ class _Parser:
         low = word.lower()
         if low in CONSTANTS:
             meaning = CONSTANTS[low]
-            return _Part(meaning, "none" if meaning == "none" else "truth")
+            return _Part(meaning, meaning if meaning in {"none", "defined"} else "truth")
         if low in FUNCTIONS and self.accept("("):
             arguments = self.listed(")")
             if len(arguments) != 1:
@@ -290,6 +292,8 @@ def _comparison(left: _Part, sign: str, right: _Part) -> _Part:
     if left.kind in {"empty", "none", "truth", "nothing"} and right.kind == "value" and sign in {"==", "!="}:
         left, right = right, left
     if sign in {"==", "!="}:
+        if right.kind == "defined":
+            sign, right = ("!=" if sign == "==" else "=="), _Part("none", "none")
         if right.kind in {"empty", "none"}:
             return _Part(f'({left.source}|default("") ~ "") {sign} ""')
         if right.kind == "nothing":

@@ -1,12 +1,12 @@
-"""The conditions of the stage form: how people write them, and whether they hold."""
+"""The conditions of the older forms: how people write them, and whether they hold."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scripts.expressions.expressions import compile_expression
+from scripts.formats.conditions import is_computed, to_condition
 from scripts.formats.placeholders import reference
-from scripts.formats.stage.conditions import is_computed, to_condition
 from tests.support.effort import repeats
 
 VALUES = {
@@ -78,6 +78,15 @@ VALUES = {
         ("'{性别}士' == '女士'", True),
         ("true", True),
         ("{age} >= 20；", True),
+        ("{age} ＞ ２０", True),
+        ("{age} is 28 and {age} is not 20", True),
+        ("{age} is not null", True),
+        ("{age} is defined and {nobody} is not defined", True),
+        ("{age} >= 20 && {性别} == '男' || {owns}", True),
+        ("{married} && ({married} || {age} > 20)", False),
+        ("{nobody} > 3 || !{nobody}", True),
+        ("${age} < 30 && {{ age }} > 20", True),
+        ("{性别} == 'x && {b} || !c'", False),
     ],
 )
 def test_a_condition_holds_or_not(evaluate, written, holds) -> None:
