@@ -1,6 +1,7 @@
 """Suggestions for misspelt words."""
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,9 @@ import msgspec
 
 LISTED_MAX = 20
 SURE = 0.8  # similarity of two words that differ in one letter
+_CLOSE = 0.75  # least similarity of a word and the one that is suggested for it
+_CLOSE_SHORT = 0.6  # of words with at most four letters, which one wrong letter changes more
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @cache
@@ -19,9 +23,9 @@ def _synonyms() -> Mapping[str, str]:
 
 def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None) -> str:
     """Return ``Did you mean `x`?`` for a similar word, otherwise `otherwise` or the allowed words."""
-    plain = word.strip().casefold().replace(" ", "_").replace("-", "_")
+    plain = snake_case(word)
     synonyms = [each for each, words in _synonyms().items() if each in allowed and plain in words.split()]
-    close = synonyms[:1] or difflib.get_close_matches(word, allowed, 1, 0.6)
+    close = synonyms[:1] or _closest(word, allowed) or _closest(plain, allowed)
     if close:
         return f"Did you mean `{close[0]}`?"
     if otherwise is not None:
@@ -29,6 +33,15 @@ def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None) -> 
     names = ", ".join(f"`{name}`" for name in sorted(allowed)[:LISTED_MAX])
     more = f" and {len(allowed) - LISTED_MAX} more" if len(allowed) > LISTED_MAX else ""
     return f"Use one of {names}{more}." if names else ""
+
+
+def _closest(word: str, allowed: Sequence[str]) -> list[str]:
+    return difflib.get_close_matches(word, allowed, 1, _CLOSE if len(word) > 4 else _CLOSE_SHORT)
+
+
+def snake_case(word: str) -> str:
+    """Return a word of any casing (`maxRounds`, `Max-Rounds`, `max rounds`) as the keys of scripts are written."""
+    return re.sub(r"[\s-]+", "_", _HUMP.sub("_", word.strip())).casefold()
 
 
 def likeness(one: str, other: str) -> float:

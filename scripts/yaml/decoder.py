@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 import msgspec
 from msgspec import Meta, Struct
 
-from scripts.expressions.suggestions import SURE, likeness, suggest
+from scripts.expressions.suggestions import SURE, likeness, snake_case, suggest
 from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
 from scripts.model.actions import (
     ACTION_TYPES,
@@ -443,6 +443,8 @@ class Reader:
             if isinstance(tree, Scalar) and tree.text and not short:
                 fix = _keys_fix(kind, required, tree.text)
             return self._mismatch(tree, f"a mapping with {_names(required)}", fix)
+        if self._respell:
+            tree = self._in_lower_case(tree, fields)
         if kind in self._respell:
             tree = self._respell[kind](tree)
         if kind is If:
@@ -452,8 +454,9 @@ class Reader:
         values, marks, complete = self._members(tree, fields)
         for field in fields.values():
             if field.required and field.name not in values and field.older not in marks:
+                meant = next((key for key in {*tree.keys()} - {*fields} if suggest(key, [field.key], "")), "")
                 with self.inside(f".{field.key}"):
-                    self.missing(field.key, tree.at)
+                    self.missing(field.key, tree.at, f"Write `{field.key}` instead of `{meant}`." if meant else "")
                 complete = False
         if not complete:
             return _FAILED
@@ -465,6 +468,17 @@ class Reader:
             self.missing("said", tree.at, "Add `said`, `when`, `understanding` or `no_questions`.")
             return _FAILED
         return kind(**values, **located)
+
+    def _in_lower_case(self, tree: Mapping, fields: dict[str, _Field]) -> Mapping:
+        """Return a mapping with its keys in the casing of these fields: `maxRounds` as `max_rounds`."""
+        pairs = []
+        for key, value in tree.pairs:
+            name = snake_case(key.text)
+            if name in fields and name != key.text and tree.get(name) is None:
+                self.slip("DEPRECATED_KEY", f"`{key.text}` is read as `{name}`", key.at, f"Write `{name}`.")
+                key = msgspec.structs.replace(key, text=name)
+            pairs.append((key, value))
+        return Mapping(tuple(pairs), tree.at)
 
     def _signs(self, assignments: Tree | None) -> None:
         """Report numbers with a plus sign, which were probably to be added to their variables."""

@@ -67,6 +67,10 @@ class _Phase(Node, frozen=True, kw_only=True):
 class _Session(Node, frozen=True, kw_only=True):
     session_id: str
     session_name: str = ""
+    session_goal: str = ""
+    description: str = ""
+    version: str = ""
+    author: str = ""
     template_scheme: str = ""
     default_scope: DefaultScope = "session"
     locale: Locale | None = None
@@ -87,7 +91,10 @@ def recognises(tree: Mapping) -> bool:
 
 
 RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
+    _Session: spellings.session,
     _Action: spellings.action,
+    Declaration: spellings.declaration,
+    Output: spellings.output,
     TopicForm: spellings.topic,
     _Phase: spellings.phase,
     ExitCriteria: spellings.exit_criteria,
@@ -122,9 +129,9 @@ class _Translator:
         return Script(
             id=session.session_id,
             title=session.session_name or _word(metadata, "name"),
-            version=_word(metadata, "version"),
-            description=_word(metadata, "description"),
-            author=_word(metadata, "author"),
+            version=session.version or _word(metadata, "version"),
+            description=session.description or session.session_goal or _word(metadata, "description"),
+            author=session.author or _word(metadata, "author"),
             locale=session.locale,
             default_scope=session.default_scope,
             template_scheme=session.template_scheme,
@@ -187,7 +194,10 @@ class _Translator:
                 return self.spoken(action.action_type, config, common)
             case "show_pic":
                 media = Media(
-                    image=self.text(config.image), url=self.text(config.url), caption=self.text(config.caption)
+                    image=self.text(config.image),
+                    url=self.text(config.url),
+                    caption=self.text(config.caption),
+                    at=config.at,
                 )
                 return Show(media=media, **common)
             case "use_skill":
@@ -227,7 +237,7 @@ class _Translator:
             skill=config.skill,
             input={name: self.value_expression(value, config.mark("input")) for name, value in config.input.items()},
             output=config.returns,
-            **common,
+            **{**common, "marks": {**common["marks"], "call": config.mark("skill")}},
         )
 
     def show_form(self, config: Config, common: dict[str, Any]) -> Action | None:
@@ -301,7 +311,8 @@ class _Translator:
             return self.text(written[0][1])
         if instead:
             return self.text(Template(instead, config.mark("think_goal")))
-        self.reader.missing("content", config.at)
+        if not any(key in config.marks for key in TEXT_KEYS):  # else the reader has said what is wrong with it
+            self.reader.missing("content", config.at)
         return None
 
     def text(self, written: Template | None) -> Template | None:

@@ -8,7 +8,16 @@ import msgspec
 from msgspec import Meta
 
 from scripts.expressions.values import Value
-from scripts.formats.words import COMPARISONS, FIELD_KEYS, FIELD_TYPES, FORM_KEYS, SKILL_KEYS
+from scripts.formats.words import (
+    COMPARISONS,
+    DECLARATION_KEYS,
+    FIELD_KEYS,
+    FIELD_TYPES,
+    FORM_KEYS,
+    OUTPUT_KEYS,
+    SKILL_KEYS,
+    VARIABLE_TYPES,
+)
 from scripts.model.base import Node, Template
 from scripts.model.exits import Rounds
 from scripts.model.older_keys import ExitCriteria
@@ -47,7 +56,13 @@ def _config(kind: str, config: Mapping) -> Mapping:
         case "show_form":
             return keys_renamed(config, FORM_KEYS)
         case _:
-            return config
+            return Mapping(tuple((key, _listed(key, value)) for key, value in config.pairs), config.at)
+
+
+def _listed(key: Scalar, value: Tree) -> Tree:
+    """Return a single output as a list of one."""
+    is_list = isinstance(value, Sequence) or (isinstance(value, Scalar) and value.value is None)
+    return value if key.text != "output" or is_list else Sequence((value,), value.at)
 
 
 def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
@@ -59,14 +74,33 @@ def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
     return key, Mapping(pairs, value.at) if len(pairs) == len(value.items) else value
 
 
+def session(tree: Mapping) -> Mapping:
+    """Rename the key of the declared variables of a session."""
+    return keys_renamed(tree, {"variables": "declare"})
+
+
 def topic(tree: Mapping) -> Mapping:
-    """Rename the condition key of a topic that uses the key of a phase."""
-    return keys_renamed(tree, {"entry_condition": "condition"})
+    """Rename the condition key of a topic that uses the key of a phase, and the key of its variables."""
+    return keys_renamed(tree, {"entry_condition": "condition", "variables": "declare"})
 
 
 def phase(tree: Mapping) -> Mapping:
-    """Rename the condition key of a phase that uses the key of a topic."""
-    return keys_renamed(tree, {"condition": "entry_condition"})
+    """Rename the condition key of a phase that uses the key of a topic, and the key of its variables."""
+    return keys_renamed(tree, {"condition": "entry_condition", "variables": "declare"})
+
+
+def declaration(tree: Mapping) -> Mapping:
+    """Convert a declared variable."""
+    return _typed(keys_renamed(tree, DECLARATION_KEYS))
+
+
+def output(tree: Mapping) -> Mapping:
+    """Convert an output."""
+    return _typed(keys_renamed(tree, OUTPUT_KEYS))
+
+
+def _typed(tree: Mapping) -> Mapping:
+    return _changed(tree, "type", lambda kind: _said(VARIABLE_TYPES.get(kind.text.strip().lower(), kind.text), kind))
 
 
 def exit_criteria(tree: Mapping) -> Mapping:
@@ -202,7 +236,7 @@ class Config(Node, frozen=True, kw_only=True):
 
 
 _TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
-_METADATA = {"name": "session_name", "version": "", "description": "", "author": ""}
+_METADATA = {"name": "session_name", "version": "version", "description": "description", "author": "author"}
 _NAMES = {"action_name", "description"}
 _PURPOSES = {"say_goal", "think_goal", "input_variables"}
 _OF_TARGET = {"extraction_prompt", "required"}

@@ -311,3 +311,71 @@ def test_required_beside_output_counts_for_each(required) -> None:
     assert reading.script is not None
     asked = reading.script.phases[0].topics[0].actions[0]
     assert [each.required for each in asked.outputs] == [required == "true", True]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "{get: age, define: in years, type: int}",
+        "[{var: age, desc: in years, type: Integer}]",
+        "[{name: age, description: in years, type: 数字}]",
+    ],
+)
+def test_an_output_may_be_written_in_the_words_of_other_versions(session_action: FirstAction, output) -> None:
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{content: Age?, output: {output}}}}}")
+    assert [(each.get, each.define, each.type) for each in read.outputs] == [("age", "in years", "number")]
+
+
+def test_a_session_may_describe_itself_and_declare_variables(script: ReadValid) -> None:
+    own = "session_id: talk, version: 2, author: Bo, session_goal: trust, variables: [{name: nick, default: friend}]"
+    read = script(f"session: {{{own}, phases: []}}")
+    assert (read.version, read.author, read.description) == ("2", "Bo", "trust")
+    assert [(each.var, each.value) for each in read.declare] == [("nick", "friend")]
+
+
+def test_keys_in_another_casing_are_read_with_a_warning(read) -> None:
+    text = """
+        session:
+          sessionId: talk
+          phases:
+            - phaseId: main
+              topics:
+                - topicId: first
+                  actions:
+                    - {actionType: ai_ask, actionId: a, maxRounds: 2, config: {content: Who?, Output: [{Get: who}]}}
+    """
+    reading = read(text)
+    action = reading.script.phases[0].topics[0].actions[0]
+    assert (action.id, action.max_rounds, action.outputs[0].get) == ("a", 2, "who")
+    assert {(each.code, each.severity) for each in reading.problems} == {("DEPRECATED_KEY", "warning")}
+    assert [each.fix for each in reading.problems][:2] == ["Write `session_id`.", "Write `phase_id`."]
+    assert read(text, "strict").script is None
+
+
+def test_a_missing_key_names_the_one_that_is_misspelt(read) -> None:
+    reading = read("session: {session_idd: talk, phases: []}")
+    (missing,) = [each for each in reading.problems if each.code == "REQUIRED_FIELD_MISSING"]
+    assert missing.fix == "Write `session_id` instead of `session_idd`."
+
+
+def test_a_problem_of_an_action_is_reported_at_the_action(read) -> None:
+    text = """
+        session:
+          session_id: talk
+          phases:
+            - phase_id: main
+              topics:
+                - topic_id: first
+                  actions:
+                    - {action_type: show_pic, action_id: a, config: {caption: Nothing}}
+                    - action_type: use_skill
+                      action_id: b
+                      config:
+                        skill: unknown
+                    - {action_type: ai_say, action_id: c, config: {content: [one, two]}}
+    """
+    assert [(each.code, each.line) for each in read(text).problems] == [
+        ("REQUIRED_FIELD_MISSING", 9),
+        ("SKILL_UNKNOWN", 13),
+        ("TYPE_MISMATCH", 14),
+    ]

@@ -1,0 +1,27 @@
+"""What is suggested for a word that a script does not know: a similar word, or none."""
+
+import pytest
+
+from scripts.expressions.suggestions import suggest
+
+KEYS = ["say", "ai_say", "ai_ask", "choose", "condition", "caption", "tone", "scene", "max_rounds"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("sya", "say"),
+        ("chose", "choose"),
+        ("maxRounds", "max_rounds"),
+        ("Max Rounds", "max_rounds"),
+        ("AI_Ask", "ai_ask"),
+        ("aiSay", "ai_say"),
+    ],
+)
+def test_a_similar_word_is_suggested_in_any_casing(written, meant) -> None:
+    assert suggest(written, KEYS, "") == f"Did you mean `{meant}`?"
+
+
+@pytest.mark.parametrize("written", ["description", "python", "sleep", "actionId", "estimated_time"])
+def test_a_word_that_only_shares_letters_is_not_suggested(written) -> None:
+    assert suggest(written, KEYS, "") == ""
