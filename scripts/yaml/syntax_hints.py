@@ -30,8 +30,10 @@ _ONE_WORD = re.compile(r"[^\W\d]\w*")
 _BLOCK_TEXT = re.compile(r":\s+[|>][0-9+-]*\s*(?:#.*)?$")
 _FLOW_VALUE = re.compile(r"(?P<key>[^\W\d]\w*): (?P<value>[^\s\"'\[{][^,}\]]*?: [^,}\]]*)")
 _BEFORE_BRACKET = re.compile(r".*[{\[, ](?P<key>[^\W\d]\w*): +(?P<value>[^\s\"'][^\"':,]*)")
-_BEHIND_BRACKETS = re.compile(r"\s*(?:- +)*(?P<key>[^\W\d]\w*): +(?P<value>[\[{].*[\]}] +[^\s#].*)")
 _COMMENT_IN_FLOW = re.compile(r" (?P<sign>#)[^\n]*[}\]]")
+_STARTS_WITH_BRACKET = re.compile(
+    r"\s*(?:- +)*(?P<key>[^\W\d]\w*): +(?P<value>(?:\[[^\[\]]*\]|\{\{?[^{}:]*\}\}?)\s*[^\s\]}#].*)"
+)
 _OPENERS = {"{": "}", "[": "]"}
 _SPECIAL = "@`%*&!?|>"
 
@@ -82,7 +84,7 @@ class _Diagnosis:
 
     def hint(self) -> SyntaxHint:
         for look in (
-            self._quote, self._character, self._flow, self._behind_brackets, self._spaces, self._special,
+            self._quote, self._character, self._starts_with_bracket, self._flow, self._spaces, self._special,
             self._block_text, self._list_in_line, self._no_colon, self._colon, self._indentation, self._no_key,
         ):  # fmt: skip
             found = look()
@@ -213,6 +215,14 @@ class _Diagnosis:
             return self._unclosed()
         return self._unquoted(written) or (self._unclosed() if is_next or self._column > len(written) else None)
 
+    def _starts_with_bracket(self) -> SyntaxHint | None:
+        """Find an unquoted text that starts with a placeholder or a list, which YAML reads as all of the value."""
+        for number, written in self._near():
+            found = _STARTS_WITH_BRACKET.fullmatch(written)
+            if found is not None:
+                return _quotes(number, found, f"a text that starts with {found['value'][0]} needs quotes")
+        return None
+
     def _unclosed(self) -> SyntaxHint:
         line, column = self._opened
         written = self._at(line)
@@ -245,13 +255,6 @@ class _Diagnosis:
         text = written[begin : _end_of_text(written, begin)].strip()
         fix = f'Put quotes around it: {before["key"]}: "{_short(text)}".'
         return SyntaxHint(self._line, begin + 1, "a text with brackets inside { } or [ ] needs quotes", fix)
-
-    def _behind_brackets(self) -> SyntaxHint | None:
-        """Find a text that begins with brackets, such as `[1, 2] as number`: the error is behind them."""
-        found = _BEHIND_BRACKETS.fullmatch(self._at(self._line))
-        if found is None or not found.start("value") < self._column - 1 < found.end("value"):
-            return None
-        return _quotes(self._line, found, "a text that begins with brackets needs quotes")
 
     # -- lines --------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ KINDS = ("action_type", "type", "action")
 """The keys that name an action in ``{type: ai_say, content: …}``."""
 
 BLOCKS = frozenset({*FOREACH, "if", *UNTIL, *WHILE})
+ACTION_WORDS = frozenset({*VERBS, *BLOCKS, *ELSE, *ELSE_IF, *DO})
 SPOKEN = frozenset(
     word for word, kind in VERBS.items() if kind in {"say", "ai_say", "ai_ask", "ask", "think", "user_say", "chat"}
 )
@@ -41,7 +42,7 @@ UNSUPPORTED: MappingType[str, tuple[str, str]] = {
 Pair = tuple[Scalar, Tree]
 
 _NAMES: MappingType[str, tuple[str, ...]] = {
-    "choose": ("variable", "var", "output", "get"),
+    "choose": ("variable", "var", "output", "get", "name"),
     "call": ("skill", "goal", "skill_id", "skill_name", "technique_id", "name"),
     "form": ("form", "form_id", "form_name", "name"),
     "set": ("set", "variable", "var", "name"),
@@ -112,10 +113,14 @@ def _filled(pairs: list[Pair]) -> list[Pair]:
 
 
 def _spread(pair: Pair) -> list[Pair]:
-    """Convert ``ai_ask: {task: …, output: …}`` to a text with siblings."""
+    """Convert ``ai_ask: {task: …, output: …}`` and ``user_option: {var: …, choices: …}`` to a value with siblings."""
     key, value = pair
-    named = [each for each in value.pairs if each[0].text in TEXTS] if isinstance(value, Mapping) else []
-    if key.text not in SPOKEN or not isinstance(value, Mapping) or not named or len(value.pairs) == 1:
+    if not isinstance(value, Mapping) or len(value.pairs) == 1:
+        return [pair]
+    is_choice = VERBS.get(key.text) == "choose" and {"choices", "options"} & set(value.keys())
+    names = TEXTS if key.text in SPOKEN else _NAMES["choose"] if is_choice else ()
+    named = [each for each in value.pairs if each[0].text in names]
+    if not named:
         return [pair]
     return [(key, named[0][1]), *(each for each in value.pairs if each is not named[0])]
 

@@ -86,6 +86,8 @@ def refer(names: Names, loops: Iterable[KnownNames], written: str) -> str:
     for loop in inner:
         if head in {loop.written, loop.name} or (head == loop.items and parts[0] in names.fields.get(head, ())):
             return _path(loop.name, parts)
+        if head in names.fields.get(loop.items, ()) and head not in names.valued:
+            return _path(loop.name, [head, *parts])
     return _path(reference(variable_name(head)), parts) if head in names.known else reference(name)
 
 
@@ -118,6 +120,9 @@ def names_of(script: Script, *, with_calls: bool = True) -> Names:
     for each in all_declarations(script):
         known.add(each.var)
         valued |= {each.var} if each.value not in (None, "", []) else set()
+        records = [row for row in each.value if isinstance(row, dict)] if isinstance(each.value, list) else []
+        if records:
+            fields.setdefault(each.var, set()).update(*records)
     for action in all_actions(script):
         known |= {action.loop.name} if isinstance(action, Foreach) else set()
         if with_calls or not isinstance(action, Call):

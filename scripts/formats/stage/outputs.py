@@ -196,7 +196,8 @@ class _OutputCollector:
                     self.keep(Output(get=name, at=tree.at), tolist)
             case Sequence():
                 for each in tree.items:
-                    self.every(each, tolist)
+                    item = self.notation.in_lower_case(each, {"get"}) if isinstance(each, Mapping) else each
+                    self.every(item, tolist)
             case Mapping() if _OUTPUT_KEYS & set(tree.keys()):
                 self.one(tree, tolist)
             case Mapping():

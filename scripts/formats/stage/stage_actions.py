@@ -9,7 +9,19 @@ import msgspec
 from scripts.expressions.suggestions import suggest
 from scripts.formats.stage import verb_actions
 from scripts.formats.stage.calls import call, choose, foreach_of, list_of_input, loop_of
-from scripts.formats.stage.keywords import BLOCKS, DO, ELSE, ELSE_IF, FOREACH, KINDS, UNTIL, WHEN, WHILE, with_verb
+from scripts.formats.stage.keywords import (
+    ACTION_WORDS,
+    BLOCKS,
+    DO,
+    ELSE,
+    ELSE_IF,
+    FOREACH,
+    KINDS,
+    UNTIL,
+    WHEN,
+    WHILE,
+    with_verb,
+)
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings
 from scripts.formats.words import VERBS
 from scripts.model.actions import (
@@ -37,7 +49,8 @@ _ACTION_KEYS = ("say", "ai_say", "ai_ask", "think", "user_say", "goto", "set", "
 def block(notation: StageReader, tree: Tree | None) -> Actions:
     """Read a list of actions; a single action needs no dash."""
     found: list[Action] = []
-    for each in mappings(tree):
+    for written in mappings(tree):
+        each = notation.in_lower_case(written, ACTION_WORDS) if isinstance(written, Mapping) else written
         if isinstance(each, Mapping) and found and isinstance(last := found[-1], If) and _is_other_arm(each):
             found[-1] = _with_other_arm(notation, last, each)
         else:

@@ -31,10 +31,11 @@ _ODD_START = "{[&*!|>%@`\"'"
 
 
 class Fixup(Struct, frozen=True):
-    """A fixed line, and a description of the fix."""
+    """A fixed line, its number, and the mistake."""
 
     line: int
     message: str
+    text: str
 
 
 def read_repaired(text: str, problems: Problems, *, lenient: bool) -> Tree | None:
@@ -50,7 +51,7 @@ def read_repaired(text: str, problems: Problems, *, lenient: bool) -> Tree | Non
             tree, first = other, second  # problems to report if the fixed text is not YAML either
             for slip in slips:
                 at = Location(slip.line, 1, problems.file)
-                problems.add("SYNTAX_ERROR", slip.message, at, severity="warning")
+                problems.add("SYNTAX_ERROR", slip.message, at, fix=f"Write `{slip.text}`.", severity="warning")
     is_older = is_ours and isinstance(tree, Mapping) and tree.get("script") is None
     lines = text.splitlines()
     for problem in first.sorted():
@@ -122,7 +123,7 @@ def _lines(lines: list[str], slips: list[Fixup]) -> Iterator[str]:
 
 
 def _noted(slips: list[Fixup], number: int, line: str, why: str) -> str:
-    slips.append(Fixup(number, why))
+    slips.append(Fixup(number, why, line.strip()))
     return line
 
 

@@ -531,3 +531,54 @@ def test_the_language_of_a_stage_script_is_any_tag(read: ReadScript, written, lo
     reading = read(text + "    - goal: first\n      actions:\n      - ai_say: Hi.\n", "compat")
     assert reading.script is not None
     assert reading.script.locale == locale
+
+
+def test_all_keys_of_a_choice_may_stand_below_its_verb(native) -> None:
+    below = native("- user_option: {var: size, question: Which size?, options: [small, large]}")
+    beside = native("""
+        - user_option: size
+          question: Which size?
+          choices: [small, large]
+    """)
+    assert below == beside
+
+
+def test_actions_in_another_casing_are_read_with_a_warning(goal, native) -> None:
+    written = """
+        - AI_Ask: How old?
+          Output: [{Get: age}]
+        - if: "{age} < 12"
+          do: [{Say: child}]
+        - else if: "{age} < 18"
+          do: [{aiSay: teen}]
+        - Else: [{say: adult}]
+    """
+    plain = """
+        - ai_ask: How old?
+          output: [{get: age}]
+        - if: "{age} < 12"
+          do: [{say: child}]
+        - else_if: "{age} < 18"
+          do: [{ai_say: teen}]
+        - else: [{say: adult}]
+    """
+    assert native(written) == native(plain)
+    reported = [each for each in goal(written).problems if each.code == "DEPRECATED_KEY"]
+    assert [(each.severity, each.fix) for each in reported][:2] == [
+        ("warning", "Write `ai_ask`."),
+        ("warning", "Write `output`."),
+    ]
+    assert goal(written, "strict").script is None
+
+
+def test_records_that_are_declared_have_fields_in_a_loop(read: ReadScript) -> None:
+    people = "people, value: [{called: Bea, pets: [cat, dog]}]"
+    actions = '[{foreach: people, do: [{say: "{called} has {pets.length} pets"}]}]'
+    reading = read(HEAD.replace("people, value: []", people) + f"    - {{goal: first, actions: {actions}}}\n")
+    (loop,) = reading.script.phases[0].topics[0].actions
+    assert loop.do[0].texts[0].source == "{{ item.called }} has {{ item.pets|length }} pets"
+
+
+def test_a_line_that_is_repaired_is_shown_as_it_should_be_written(goal) -> None:
+    (problem,) = [each for each in goal("- say: {city}, hello").problems if each.code == "SYNTAX_ERROR"]
+    assert problem.fix == "Write `- say: '{city}, hello'`."
