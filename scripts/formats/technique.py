@@ -13,7 +13,7 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping
 
 
-class _Input(Node, frozen=True, kw_only=True):
+class TechniqueInput(Node, frozen=True, kw_only=True):
     name: str
     description: str = ""
     required: bool = True
@@ -31,13 +31,15 @@ class _Technique(Node, frozen=True, kw_only=True):
     version: str = ""
     author: str = ""
     description: str = ""
-    input_parameters: tuple[_Input, ...] = ()
+    input_parameters: tuple[TechniqueInput, ...] = ()
     output_variables: tuple[str, ...] = ()
 
 
 def recognises(tree: Mapping) -> bool:
     """Whether a file has this format."""
-    return tree.get("technique_id") is not None and tree.get("topic") is not None
+    topic = tree.get("topic")
+    is_topic = isinstance(topic, Mapping) and topic.get("topic_id") is not None
+    return is_topic or (tree.get("technique_id") is not None and topic is not None)
 
 
 def read(tree: Mapping, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]] | None:
@@ -63,13 +65,13 @@ def _skill(technique: _Technique, reader: Reader) -> tuple[Skill, tuple[FormDefi
     return skill, forms
 
 
-def _kind(declared: _Input) -> DeclaredType | None:
+def _kind(declared: TechniqueInput) -> DeclaredType | None:
     """Return the declared type of a parameter; a choice without choices is a text."""
     kind = VARIABLE_TYPES.get(declared.type.strip().lower())
     return None if kind == "choice" else kind
 
 
-def _parameter(declared: _Input) -> Parameter:
+def _parameter(declared: TechniqueInput) -> Parameter:
     return Parameter(
         var=declared.name,
         define=declared.description,

@@ -89,6 +89,7 @@ SHORTHANDS = {
     "Validation": "unless",
     "Exit": "said",
     "Ending": "reason",
+    "TechniqueInput": "name",
 }
 """For these types, a text stands for a mapping with only this key."""
 
@@ -543,14 +544,14 @@ class Reader:
         if key in _BRANCHES and "then" in fields:
             return _BRANCHES[key]
         if key in _INSIDE and "phases" in fields:
-            return _INSIDE[key]
+            return self._with_ids(_INSIDE[key])
         if self.path.endswith(".wait") and key in self._fields(Sleep):
             return f"Write `{key}` beside `wait`, not in it."
         for holder, kind, first in (("emit", Signal, "event"), ("end", Ending, "reason")):
             if holder in fields and key in self._fields(kind):
                 return f"Write `{holder}: {{{first}: …, {key}: …}}`."
         if key == "actions" and "topics" in fields:
-            return "Write actions in a topic: topics: [{topic: b, actions: […]}]."
+            return self._with_ids("Write actions in a topic: topics: [{topic: b, actions: […]}].")
         if key != "get" and key in _fields(Output) and "outputs" in {field.name for field in fields.values()}:
             value = f"into: {{var: NAME, {key}: …}}" if self._language == "1" else f"output: [{{get: NAME, {key}: …}}]"
             return f"It is a key of the value: `{value}`."
@@ -558,6 +559,10 @@ class Reader:
         if older and not self._respell:
             return f"Write `{older}`, or begin the file with `cuebook: 1`: `cuebook convert` rewrites it."
         return _PII if key == "pii" else ""
+
+    def _with_ids(self, fix: str) -> str:
+        """Return a fix with the keys of ids in the format that is read."""
+        return fix.replace("{phase:", "{phase_id:").replace("{topic:", "{topic_id:") if self._respell else fix
 
     def _replaced(self, key: Scalar, new: str) -> None:
         message = f"`{key.text}` is not a key of `cuebook: 1`"

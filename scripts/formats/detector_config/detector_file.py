@@ -128,7 +128,7 @@ class _DetectorReader:
         for key, value in self._body.pairs:
             if key.text == "loading_config":
                 self._pass_over_all(value)
-            elif key.text not in _PARTS and key.text not in _IDS and key.text not in _NAMES:
+            elif key.text not in {*_PARTS, *_IDS, *_NAMES, "examples"}:
                 self._collector.take(key.text, value)
         parts = self._collector.parts
         detector = Detector(
@@ -254,7 +254,7 @@ class _DetectorReader:
         return actions
 
     def _examples(self, detector: Detector) -> Iterator[Example]:
-        tree = self._tree.get("examples")
+        tree = self._tree.get("examples") or self._body.get("examples")
         for item in tree.items if isinstance(tree, SequenceTree) else ():
             found = example(item, detector, self._collector.parts.labels, self._reader)
             if found is not None:

@@ -21,6 +21,7 @@ from scripts.yaml.parser import Sequence as SequenceTree
 WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
 DEFINE_CHARS_MAX = 8_000
 SURE, LIKELY = 1.0, 0.8
+_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 _ACTIONS = re.compile(r"(^|_)actions?$")
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 
@@ -46,9 +47,9 @@ def texts_in(tree: Tree | None) -> list[Scalar]:
 
 
 def number_of(tree: Tree | None) -> float | None:
-    """Return a plain number, or None."""
-    value = tree.value if isinstance(tree, Scalar) else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """Return a number, which may be in quotes, or None."""
+    is_number = isinstance(tree, Scalar) and not isinstance(tree.value, bool) and _NUMBER.fullmatch(tree.text.strip())
+    return float(tree.text) if isinstance(tree, Scalar) and is_number else None
 
 
 def degree_of(tree: Tree | None) -> float | None:
@@ -89,6 +90,8 @@ class Collector:
             self._reader.add("UNKNOWN_KEY", message, tree.at, "Move it into `output_config: {trigger_actions: […]}`.")
         elif isinstance(tree, MappingTree) and "threshold" in key:
             self._thresholds(tree)
+        elif "confidence" in key and (least := degree_of(tree)) is not None:
+            self.parts.threshold = least
         elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
             self._rule(key, tree, path.rpartition(".")[2] or key, f"{path}.{key}", None)
         elif isinstance(tree, MappingTree):
@@ -131,9 +134,11 @@ class Collector:
             self._say(f"{called}: {about or note}" if about or note else called)
         inner = f"{path}.{label}" if path else label
         for each, value in tree.pairs:
+            if each.text in used:
+                continue
             if each.text in KEYS.sure_words | KEYS.likely_words and texts_in(value):
                 self._rule(each.text, value, label, f"{path}.{key}.{each.text}", held)
-            elif each.text not in used:
+            else:
                 self.take(each.text, value, inner)
 
     def _shaped(
@@ -149,9 +154,11 @@ class Collector:
         values = {each.name: number_of(held[each.name]) for each in self.parts.measures if each.name in held}
         values_set = {name: value for name, value in values.items() if value is not None}
         if values_set:
-            words = tuple(dict.fromkeys([*aside, label.replace("_", " ")]))
+            listed = set() if KEYS.severities & held.keys() else (KEYS.sure_words | KEYS.likely_words) & held.keys()
+            own = [each.text for key in held if key in listed for each in texts_in(held[key])]
+            words = tuple(dict.fromkeys([*aside, label.replace("_", " "), *own]))
             self.parts.signs.append(Sign(words=words, values=values_set, label=label, at=tree.at))
-            return set(values_set)
+            return set(values_set) | listed
         for criteria in KEYS.criteria & held.keys():
             found = held[criteria]
             if not isinstance(found, MappingTree):

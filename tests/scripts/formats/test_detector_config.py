@@ -271,3 +271,36 @@ def test_one_action_needs_no_list() -> None:
     reading = read_script(Source(text + action + "}}"))
     assert reading.script is not None, reading.errors
     assert len(reading.script.detectors[0].actions) == 1
+
+
+EMOTIONS = """
+consciousness:
+  consciousness_id: emotions
+  trigger_config: {cooldown_rounds: "1"}
+  detection_config:
+    min_confidence: 0.5
+    emotion_dimensions: [{dimension: valence, range: [-1, 1], threshold: 0.3}]
+    primary_emotions:
+      - {emotion: joy, valence: 0.8, synonyms: [happy]}
+      - {emotion: sadness, valence: -0.7, keywords: [sad]}
+    change_patterns:
+      - {pattern: sudden_drop, detection_criteria: {message_span: 2, valence_change: -0.5}}
+  output_config:
+    trigger_actions:
+      - {action_type: notify, config: {condition: "change_detected == true && valence < 0"}}
+  examples:
+    - input: {messages: [{content: I am so happy}, {content: but work makes me sad}]}
+      expected_output: {change_detected: true, change_pattern: sudden_drop}
+"""
+
+
+def test_the_words_of_a_measured_state_measure_and_detect_nothing_alone() -> None:
+    reading = read_script(Source(EMOTIONS))
+    (detector,) = reading.script.detectors
+    assert reading.problems == ()
+    assert (detector.rules, detector.threshold, detector.cooldown) == ((), 0.5, 1)
+    assert [sign.words for sign in detector.signs] == [("joy", "happy"), ("sadness", "sad")]
+    assert [action.when.source for action in detector.actions] == [
+        'true in [true, "true"] and detected.now.valence < 0'
+    ]
+    assert [each.passed for each in run_examples(detector)] == [True]

@@ -379,3 +379,17 @@ def test_a_problem_of_an_action_is_reported_at_the_action(read) -> None:
         ("SKILL_UNKNOWN", 13),
         ("TYPE_MISMATCH", 14),
     ]
+
+
+def test_a_technique_needs_an_id_and_may_name_its_parameters_alone(read) -> None:
+    topic = "topic: {topic_id: t, actions: [{action_type: ai_say, action_id: a, config: {content: '{thought}'}}]}"
+    reading = read(f"technique_id: reframe\ninput_parameters: [thought]\n{topic}\n")
+    assert [(each.var, each.required) for each in reading.script.skills[0].params] == [("thought", True)]
+    (problem,) = read(f"name: Reframe\n{topic}\n").problems
+    assert (problem.code, problem.fix) == ("REQUIRED_FIELD_MISSING", "Add `technique_id:`.")
+
+
+def test_actions_outside_of_a_topic_are_an_error_with_the_keys_of_this_format(read) -> None:
+    reading = read("session: {session_id: talk, phases: [{phase_id: main, actions: []}]}")
+    fixes = [each.fix for each in reading.problems if each.code == "UNKNOWN_KEY"]
+    assert fixes == ["Write actions in a topic: topics: [{topic_id: b, actions: […]}]."]
