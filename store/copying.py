@@ -23,6 +23,7 @@ from store.interface.errors import CopyRefused, DatabaseUnreadable, StoreUnavail
 from store.postgres import table_rows as postgres_rows
 from store.postgres.connection import PostgresConnection
 from store.postgres.engine import PostgresEngine
+from store.sql import copy_progress
 
 TABLES = (
     "script_texts", "scripts", "drafts", "session_starts", "session_migrations", "turns", "turn_failures",
@@ -35,7 +36,6 @@ TABLES = (
 DERIVED_A_TIME = 1_000
 OnProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is done, how many of its rows are done, and how many there are."""
-_PROGRESS = "CREATE TABLE IF NOT EXISTS copy_progress (name VARCHAR NOT NULL, rows_done BIGINT NOT NULL)"
 VARIABLES = "user_variable_values"
 _UNCOPIED = frozenset({"commit_number", "changed_in"})
 
@@ -58,35 +58,45 @@ class _Side(Protocol):
     def documents(self, table: str, first: int) -> Iterator[list[bytes]]:
         """Yield the rows of a table in groups, in an order that does not change, from a row on."""
 
-    def progress(self) -> dict[str, int]:
-        """Return how many rows of each table an interrupted copy has written; empty in a new database."""
+    def progress(self) -> dict[str, int] | None:
+        """Return how many rows of each table an interrupted copy has written; None if there is none."""
+
+    def begin(self) -> None:
+        """Mark the database as the target of a copy, so that nothing else uses it."""
 
     def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
         """Insert rows, and store how many are done, in one transaction."""
 
+    def derive(self) -> None:
+        """Derive what is not copied."""
+
     def finish(self) -> None:
-        """Derive what is not copied, and forget the progress."""
+        """Forget the progress: from now on the database can be used."""
 
 
 def copy_database(source: str, target: str, on_progress: OnProgress) -> dict[str, int]:
     """Copy all rows, and compare them; return the number of rows of each table. Blocks.
 
     `source` and `target` are folders or `postgresql://` addresses; no server may use them. Raises CopyRefused if the
-    target has rows of another origin or the rows differ at the end, DatabaseUnreadable, DatabaseLocked,
-    StoreUnavailable.
+    target has rows of another origin or the rows differ at the end, CopyUnfinished if the source is such a copy,
+    DatabaseUnreadable, DatabaseLocked, StoreUnavailable.
     """
     with _side(source, is_target=False) as origin, _side(target, is_target=True) as copy:
         progress = copy.progress()
-        if not progress:
+        if progress is None:
             _require_empty(copy)
+            copy.begin()
+            progress = {}
         for table in TABLES:
             total, done = origin.count(table), progress.get(table, 0)
             for documents in origin.documents(table, done):
                 done += len(documents)
                 copy.write(table, documents, done)
                 on_progress(table, done, total)
+        copy.derive()
+        counts = _compare(origin, copy, on_progress)
         copy.finish()
-        return _compare(origin, copy, on_progress)
+        return counts
 
 
 def _require_empty(copy: _Side) -> None:
@@ -103,6 +113,7 @@ def _compare(origin: _Side, copy: _Side, on_progress: OnProgress) -> dict[str, i
             raise CopyRefused(
                 f"{table} differs: {origin.name} has {expected.rows:,} rows, {copy.name} {found.rows:,}"
                 + (", with other content" if expected.rows == found.rows else "")
+                + "; delete the copy, and copy again while no server runs"
             )
         counts[table] = found.rows
         on_progress("compared tables", number, len(TABLES))
@@ -125,7 +136,11 @@ def _canonical(document: bytes) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as both databases have it: times in one form, hexadecimal in small letters, no U+0000."""
+    """Return a value as both databases have it: times in one form, no U+0000, also within lists and objects."""
+    if isinstance(value, dict):
+        return {_plain(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
     if not isinstance(value, str):
         return value
     if len(value) >= 20 and value[4] == value[7] == "-":
@@ -141,6 +156,8 @@ def _side(place: str, *, is_target: bool) -> Iterator[_Side]:
     opened: AbstractContextManager[_Side]
     if place.startswith(("postgresql://", "postgres://")):
         opened = _postgres_side(place, is_target=is_target)
+    elif "://" in place:
+        raise DatabaseUnreadable("the address of a PostgreSQL database begins with postgresql://")
     else:
         opened = _duckdb_side(Path(place), is_target=is_target)
     with opened as side:
@@ -151,7 +168,7 @@ def _side(place: str, *, is_target: bool) -> Iterator[_Side]:
 def _duckdb_side(folder: Path, *, is_target: bool) -> Iterator[_Side]:
     if not is_target and not folder.is_dir():
         raise DatabaseUnreadable(f"there is no data folder {folder}")
-    database = Database.open(folder, read_only=not is_target)
+    database = Database.open(folder, read_only=not is_target, is_target=is_target)
     cursor = database.cursor()
     try:
         yield _DuckDBSide(cursor, str(folder))
@@ -175,9 +192,12 @@ class _DuckDBSide:
             return duckdb_rows.read_documents(self._cursor, _source(table), first, "tenant, user_id, name")
         return duckdb_rows.read_documents(self._cursor, table, first)
 
-    def progress(self) -> dict[str, int]:
-        self._cursor.execute(_PROGRESS)
-        return dict(self._cursor.execute("SELECT name, rows_done FROM copy_progress").fetchall())
+    def progress(self) -> dict[str, int] | None:
+        [(unfinished,)] = self._cursor.execute(copy_progress.EXISTS).fetchall()
+        return dict(self._cursor.execute(copy_progress.READ).fetchall()) if unfinished else None
+
+    def begin(self) -> None:
+        self._cursor.execute(copy_progress.CREATE)
 
     def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
         self._cursor.execute("BEGIN")
@@ -190,8 +210,11 @@ class _DuckDBSide:
             roll_back(self._cursor)
             raise
 
+    def derive(self) -> None:
+        pass  # a database file has what is derived in memory
+
     def finish(self) -> None:
-        self._cursor.execute("DROP TABLE copy_progress")
+        self._cursor.execute(copy_progress.DROP)
         self._cursor.execute("CHECKPOINT")
 
 
@@ -210,7 +233,7 @@ def _without_number(document: bytes) -> bytes:
 
 @contextmanager
 def _postgres_side(url: str, *, is_target: bool) -> Iterator[_Side]:
-    engine = PostgresEngine.open(url, read_only=not is_target, read_timeout_s=0)
+    engine = PostgresEngine.open(url, read_only=not is_target, read_timeout_s=0, is_target=is_target)
     try:
         with engine.pool.connection() as raw:
             connection = PostgresConnection(raw, engine.tables)
@@ -241,9 +264,12 @@ class _PostgresSide:
         with self._connection.in_transaction():
             yield from postgres_rows.read_documents(self._connection, table, first)
 
-    def progress(self) -> dict[str, int]:
-        self._connection.execute(_PROGRESS)
-        return dict(self._connection.rows("SELECT name, rows_done FROM copy_progress"))
+    def progress(self) -> dict[str, int] | None:
+        [(unfinished,)] = self._connection.rows(copy_progress.EXISTS)
+        return dict(self._connection.rows(copy_progress.READ)) if unfinished else None
+
+    def begin(self) -> None:
+        self._connection.execute(copy_progress.CREATE)
 
     def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
         with self._connection.in_transaction():
@@ -251,7 +277,7 @@ class _PostgresSide:
             self._connection.execute("DELETE FROM copy_progress WHERE name = $name", {"name": table})
             self._connection.execute("INSERT INTO copy_progress VALUES ($name, $done)", {"name": table, "done": done})
 
-    def finish(self) -> None:
+    def derive(self) -> None:
         """Derive the heads of all sessions that have a turn."""
         select = """SELECT tenant, session_id::TEXT FROM session_starts AS s WHERE NOT EXISTS (
             SELECT 1 FROM session_heads AS h WHERE h.tenant = s.tenant AND h.session_id = s.session_id)
@@ -264,5 +290,7 @@ class _PostgresSide:
             with self._connection.in_transaction():
                 for tenant, session_ids in by_tenant.items():
                     self._connection.derive(tenant, session_ids)
-        self._connection.execute("DROP TABLE copy_progress")
         self._connection.execute("ANALYZE")
+
+    def finish(self) -> None:
+        self._connection.execute(copy_progress.DROP)

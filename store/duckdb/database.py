@@ -27,6 +27,7 @@ from store.interface.errors import DatabaseFileLost, RestartNeeded, StoreUnavail
 from store.interface.file_sync import sync
 from store.interface.maintenance_rows import Size
 from store.interface.private_files import FILE_NAME, beside, make_data_folder
+from store.sql import copy_progress
 
 FRESH = ".compacting"  # suffix of the file that a compaction writes
 
@@ -52,11 +53,11 @@ class Database:
         self._written_ns = opened.st_mtime_ns
 
     @classmethod
-    def open(cls, folder: Path, *, read_only: bool = False) -> Self:
+    def open(cls, folder: Path, *, read_only: bool = False, is_target: bool = False) -> Self:
         """Open the database file in `folder`; create or migrate it if necessary.
 
         With `read_only`, nothing is created or migrated. Raises DatabaseLocked, DatabaseUnreadable, DatabaseTooNew,
-        MigrationChanged, and with `read_only` also DatabaseTooOld.
+        MigrationChanged, with `read_only` also DatabaseTooOld, and unless it is the target of a copy CopyUnfinished.
         """
         path = folder / FILE_NAME
         if not read_only:
@@ -65,6 +66,8 @@ class Database:
         database = cls(attach(path, read_only=read_only), path)
         try:
             (require_current if read_only else migrate)(database._connection, path)
+            if not is_target:
+                database._require_finished_copy()
             database._check_commits(read_only=read_only)
         except BaseException:
             database._connection.close()
@@ -74,6 +77,10 @@ class Database:
             shutil.rmtree(beside(path, SPILLED), ignore_errors=True)
             sync(folder)
         return database
+
+    def _require_finished_copy(self) -> None:
+        [(unfinished,)] = self._connection.execute(copy_progress.EXISTS).fetchall()
+        copy_progress.require_finished(unfinished=unfinished, name=self.path)
 
     def connection(self) -> DuckDBConnection:
         """Return a new connection with the heads of the sessions, for one thread at a time. Raises StoreUnavailable."""

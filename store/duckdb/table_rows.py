@@ -19,7 +19,7 @@ def read_documents(cursor: Cursor, table: str, first_row: int = 0, order: str = 
     """Yield the rows of a table in groups, in an order, from a row on."""
     types = column_types(cursor, table)
     replaced = [f"strftime({name}, '%Y-%m-%dT%H:%M:%S.%fZ') AS {name}" for name in types if _is_time(types[name])]
-    replaced += [f"hex({name}) AS {name}" for name in types if types[name] == "BLOB"]
+    replaced += [f"lower(hex({name})) AS {name}" for name in types if types[name] == "BLOB"]
     replace = f"REPLACE ({', '.join(replaced)})" if replaced else ""
     while True:
         rows = cursor.execute(

@@ -163,6 +163,10 @@ class CopyRefused(StoreError):
     """A database cannot be copied: the target is not empty, or the copy differs at the end."""
 
 
+class CopyUnfinished(StoreError):
+    """The database is the target of a copy that was interrupted, so it lacks rows."""
+
+
 class SessionTaken(StoreError):
     """An imported session has the id of an existing session, and replacing was not requested."""
 

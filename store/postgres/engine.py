@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from uuid import uuid4
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from store.interface.addresses import without_password
@@ -25,6 +26,7 @@ from store.interface.errors import (
 )
 from store.postgres.connection import PostgresConnection, PsycopgConnection, Tables
 from store.postgres.schema import column_types, migrate
+from store.sql import copy_progress
 from store.sql.repository import Changed
 
 THREADS = 12
@@ -68,17 +70,22 @@ class PostgresEngine:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="cuebook-postgres")
 
     @classmethod
-    def open(cls, url: str, *, read_only: bool, read_timeout_s: float) -> Self:
+    def open(cls, url: str, *, read_only: bool, read_timeout_s: float, is_target: bool = False) -> Self:
         """Connect to a database, and migrate it if necessary. Blocks.
 
-        Raises DatabaseUnreadable, DatabaseTooNew, DatabaseTooOld, MigrationChanged.
+        Raises DatabaseUnreadable, DatabaseTooNew, DatabaseTooOld, MigrationChanged, and unless the database is the
+        target of a copy CopyUnfinished.
         """
+        _require_address(url)
         name = without_password(url)
         try:
             with psycopg.connect(
                 url, autocommit=True, connect_timeout=round(CONNECT_TIMEOUT_S), cursor_factory=psycopg.RawCursor
             ) as connection:
                 migrate(connection, name, read_only=read_only)
+                if not is_target:
+                    [(unfinished,)] = connection.execute(copy_progress.EXISTS).fetchall()
+                    copy_progress.require_finished(unfinished=unfinished, name=name)
                 tables = column_types(connection)
         except psycopg.Error as error:
             raise DatabaseUnreadable(f"{name} cannot be opened: {str(error).strip()}") from error
@@ -243,6 +250,18 @@ def _is_lost(error: psycopg.Error) -> bool:
     """Return whether an error is that of a connection that was lost, or that the database ended."""
     is_of_connection = error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
     return isinstance(error, psycopg.OperationalError) and not isinstance(error, PoolTimeout) and is_of_connection
+
+
+def _require_address(url: str) -> None:
+    """Raise DatabaseUnreadable if an address is malformed; messages of the driver could quote its password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        parts = {"host": "@"}
+    if any("@" in str(parts.get(part)) for part in ("host", "dbname")):
+        raise DatabaseUnreadable(
+            "the address of the database is malformed; in its password, write @ as %40, / as %2F and % as %25"
+        )
 
 
 def _pool(url: str, read_timeout_s: float) -> ConnectionPool[PsycopgConnection]:

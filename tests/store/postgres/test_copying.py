@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import duckdb
+import msgspec
 import psycopg
 import pytest
 
 from store import copying
 from store.copying import TABLES, copy_database
-from store.interface.errors import CopyRefused
+from store.interface.errors import CopyRefused, CopyUnfinished, DatabaseUnreadable
 from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
 from store.store import Store
@@ -42,7 +43,7 @@ async def fill(folder: Path) -> list[Conversation]:
     await store.timers.replace(
         "clinic", talks[1].session_id, [timer_of("clinic", "user 1", talks[1].session_id)], talks[1].turns - 1
     )
-    await store.memory.change(memory_of("clinic", "user 2", talks[2].session_id, "pear", 7))
+    await store.memory.change(memory_of("clinic", "user 2", talks[2].session_id, "plum", 7))
     await store.close()
     return talks
 
@@ -114,6 +115,7 @@ async def test_a_target_with_other_rows_is_refused(tmp_path: Path, postgres_url:
     copy_database(str(tmp_path / "data"), postgres_url, ignore)
     with pytest.raises(CopyRefused, match="is not empty: it has rows in script_texts"):
         copy_database(str(tmp_path / "data"), postgres_url, ignore)
+    await open_store(tmp_path / "server", postgres_url).close()  # it can be used as before
 
 
 async def test_a_difference_is_found(tmp_path: Path, postgres_url: str) -> None:
@@ -126,6 +128,53 @@ async def test_a_difference_is_found(tmp_path: Path, postgres_url: str) -> None:
 
     with pytest.raises(CopyRefused, match=r"turns differs: .* has 60 rows, .* 60, with other content"):
         copy_database(str(tmp_path / "data"), postgres_url, spoil)
+
+
+@pytest.mark.parametrize("last", ["turns", "compared tables"])
+async def test_an_unfinished_copy_is_used_by_no_server_and_goes_on(
+    tmp_path: Path, postgres_url: str, last: str
+) -> None:
+    await fill(tmp_path / "data")
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what == last:
+            raise InterruptedError
+
+    for source, target in ((tmp_path / "data", postgres_url), (postgres_url, tmp_path / "back")):
+        with pytest.raises(InterruptedError):
+            copy_database(str(source), str(target), stop)
+        url = postgres_url if target == postgres_url else None
+        with pytest.raises(CopyUnfinished, match="run `cuebook copy` again"):
+            open_store(tmp_path / "back", url)
+        with pytest.raises(CopyUnfinished):
+            copy_database(str(target), str(tmp_path / "other"), ignore)
+        assert copy_database(str(source), str(target), ignore)["turns"] == 60
+        await open_store(tmp_path / "back", url).close()
+
+
+async def test_the_zero_character_within_documents_is_no_difference(tmp_path: Path, postgres_url: str) -> None:
+    store = open_store(tmp_path / "data")
+    talk = Conversation()
+    await talk.create(store)
+    await store.delivery.add_webhook(webhook_of())
+    await talk.say(store, deliveries=(talk.delivery(payload=msgspec.Raw(b'{"data":[{"content":"a\\u0000b"}]}')),))
+    await store.close()
+    copy_database(str(tmp_path / "data"), postgres_url, ignore)
+
+
+@pytest.mark.parametrize("rest", ["[secret", "me:se%zzcret@host/db", "me:secret/x@host/db", "me:x@secret@host/db"])
+def test_a_malformed_address_is_refused_without_its_password(tmp_path: Path, rest: str) -> None:
+    with pytest.raises(DatabaseUnreadable, match="write @ as %40") as refused:
+        open_store(tmp_path, f"postgresql://{rest}")
+    assert "secret" not in str(refused.value)
+
+
+async def test_an_address_of_another_kind_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    await open_store(tmp_path / "data").close()
+    with pytest.raises(DatabaseUnreadable, match="begins with postgresql://"):
+        copy_database("data", "mysql://me@host/db", ignore)
+    assert not (tmp_path / "mysql:").exists()
 
 
 async def test_every_table_is_copied(tmp_path: Path, postgres_url: str) -> None:
