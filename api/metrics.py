@@ -26,7 +26,9 @@ class Metrics:
         self._registry = CollectorRegistry()
         self.requests = self._counter("http_requests", "Requests by route and status", "method", "route", "status")
         self.errors = self._counter("errors", "Failed requests", "code")
-        self.turns = self._counter("turns", "Turns", "outcome")  # done, refused or an error code
+        self.turns = self._counter(
+            "turns", "Turns by outcome, before their commit", "outcome"
+        )  # done, refused or an error code
         self.turn_seconds = Histogram(
             "cuebook_turn_seconds",
             "Duration of a turn without its commit",
@@ -37,7 +39,7 @@ class Metrics:
         self._tool_calls = self._counter("tool_calls", "Calls of tools", "outcome")
         self._tokens = self._counter("model_tokens", "Tokens of language models", "direction")
         self._queries = self._counter("analytics_queries", "Analytics queries", "outcome")
-        self.refresh_seconds = self._counter("analytics_bringing_seconds", "Time spent on refreshing the analytics")
+        self.refresh_seconds = self._counter("analytics_refresh_seconds", "Time spent on refreshing the analytics")
         self.retention = self._counter("retention_sessions", "Sessions redacted or deleted by retention", "action")
         self.reminders = self._counter("reminders", "Reminders to browsers", "outcome")
 

@@ -76,6 +76,7 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     store = open_store(settings.data, settings.database_url)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, store, model, announce, connections, reload=reload))
+    log.info("server stopped")
 
 
 async def _serve(
@@ -148,6 +149,7 @@ async def _until_stopped(app: Application, server: Server, watch: Watch, live: L
         stop = asyncio.create_task(stopping.wait())
         await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
+        log.info("server is stopping")
         live.is_stopping = True
         await asyncio.wait({serving}, timeout=settings.stop_delay_s)
         watching.cancel()

@@ -85,6 +85,7 @@ async def test_a_stop_finishes_the_turn_under_way(serve: Serve, how: signal.Sign
         turn = await begun_turn(api, session, {"content": "yes"}, {"Idempotency-Key": "k"})
         assert await server.stop(how) == 0
         answer = await turn
+    assert server.log.index('"server is stopping"') < server.log.index('"server stopped"')
     server = serve()
     await server.ready()
     async with server.client() as api:

@@ -127,6 +127,6 @@ async def test_questions_are_counted_and_files_weighed(app: OpenApp, tmp_path: P
         counts = (await api.get("/metrics")).text.splitlines()
         for outcome in ("done", "refused", "stopped"):
             assert f'cuebook_analytics_queries_total{{outcome="{outcome}"}} 1.0' in counts
-        values = dict(line.rsplit(" ", 1) for line in counts if line.startswith("cuebook_analytics_b"))
-        assert float(values["cuebook_analytics_bringing_seconds_total"]) > 0
+        values = dict(line.rsplit(" ", 1) for line in counts if line.startswith("cuebook_analytics_"))
+        assert float(values["cuebook_analytics_refresh_seconds_total"]) > 0
         assert float(values["cuebook_analytics_bytes"]) > 10_000
