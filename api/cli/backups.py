@@ -80,7 +80,9 @@ def restore(settings: Settings, backup: Path, yes: bool) -> None:
     if not yes:
         click.confirm(f"Replace the database in {settings.data} by the backup {folder}?", abort=True, err=True)
     with failing(DatabaseLocked, StoreError, OSError):
-        replaced = restore_database(folder, settings.data, SECRETS, datetime.now(UTC))
+        replaced = restore_database(
+            folder, settings.data, [settings.keys_in / name for name in SECRETS], datetime.now(UTC)
+        )
     if replaced is not None:
         errors.print(f"the replaced files are in {replaced}; delete them when you do not need them")
     errors.print(

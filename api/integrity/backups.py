@@ -15,6 +15,7 @@ import structlog
 from api.analytics.pseudonyms import FILE_NAME as PSEUDONYM_KEY
 from api.background import looking
 from api.errors import ApiError
+from api.notifications.web_push import KEY_FILE as WEB_PUSH_KEY
 from api.schemas.operations import BackupView
 from api.settings import Settings
 from api.timestamps import FILE_TIME_PATTERN, file_time
@@ -27,8 +28,8 @@ from store.interface.private_files import FILE_NAME, make_folder
 from store.store import Store
 
 FOLDER = "backups"
-SECRETS = (WEBHOOK_KEY, PSEUDONYM_KEY)
-"""Files of the data folder that a backup contains besides the database."""
+SECRETS = (WEBHOOK_KEY, PSEUDONYM_KEY, WEB_PUSH_KEY)
+"""Key files that a backup contains besides the database; participants get new tokens without theirs."""
 ABOUT = "backup.json"
 _NAME = re.compile(FILE_TIME_PATTERN)
 _PARTIAL = ".partial"
@@ -56,7 +57,7 @@ class Backups:
 
     def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
         self._store = store
-        self._data = settings.data
+        self._keys = settings.keys_in
         self.folder = folder_of(settings)
         self._every = timedelta(hours=settings.backup_every_h)
         self._keep = settings.backup_keep
@@ -132,8 +133,8 @@ class Backups:
     def _finish(self, backup: BackupView, partial: Path, place: Path) -> None:
         """Add what belongs to the copy of the database, give the folder its name, and delete the oldest backups."""
         for name in SECRETS:
-            if (self._data / name).exists():
-                shutil.copyfile(self._data / name, partial / name)
+            if (self._keys / name).exists():
+                shutil.copyfile(self._keys / name, partial / name)
         (partial / ABOUT).write_bytes(msgspec.json.format(msgspec.json.encode(backup)))
         for path in partial.iterdir():
             path.chmod(0o600)

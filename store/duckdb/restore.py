@@ -19,8 +19,8 @@ DERIVED = ("analytics", "memory")
 """Folders that are derived from the database: they are rebuilt."""
 
 
-def restore_database(backup: Path, data: Path, secrets: Iterable[str], now: datetime) -> Path | None:
-    """Replace the database of a data folder, and the files `secrets`, with those of a backup.
+def restore_database(backup: Path, data: Path, secrets: Iterable[Path], now: datetime) -> Path | None:
+    """Replace the database of a data folder, and the key files `secrets`, with those of a backup.
 
     Returns the folder to which the replaced files were moved; None if there was no database. If the process dies, the
     folder has the old database or the new one; a server that starts with an old one without its log reports the missing
@@ -41,11 +41,12 @@ def restore_database(backup: Path, data: Path, secrets: Iterable[str], now: date
     fresh.replace(path)
     for suffix in (MARK, LOST):  # last, so that a loss would be reported
         beside(path, suffix).unlink(missing_ok=True)
-    for name in secrets:
-        if (backup / name).exists():
-            shutil.copyfile(backup / name, data / name)
-            (data / name).chmod(0o600)
-            sync(data / name)
+    for secret in secrets:
+        if (backup / secret.name).exists():
+            make_folder(secret.parent)
+            shutil.copyfile(backup / secret.name, secret)
+            secret.chmod(0o600)
+            sync(secret)
     for name in DERIVED:
         shutil.rmtree(data / name, ignore_errors=True)
     sync(data)
@@ -69,16 +70,16 @@ def _link(path: Path, target: Path) -> None:
         shutil.copyfile(path, target)
 
 
-def _retain(data: Path, secrets: Iterable[str], now: datetime) -> Path:
+def _retain(data: Path, secrets: Iterable[Path], now: datetime) -> Path:
     """Link the files of the database into a folder of their own, and copy the secrets there."""
     folder = data / f"replaced-{now:%Y-%m-%dT%H%M%SZ}"
     make_folder(folder)
     for path in data.glob(f"{FILE_NAME}*"):
         if path.is_file() and not path.name.endswith(RESTORED):
             _link(path, folder / path.name)
-    for name in secrets:
-        if (data / name).exists():
-            shutil.copyfile(data / name, folder / name)
-            (folder / name).chmod(0o600)
+    for secret in secrets:
+        if secret.exists():
+            shutil.copyfile(secret, folder / secret.name)
+            (folder / secret.name).chmod(0o600)
     sync(folder)
     return folder

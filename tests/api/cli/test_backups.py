@@ -53,6 +53,21 @@ def test_backup_is_restored_elsewhere_by_its_path(cuebook: RunCommand, data: tup
 
 
 @pytest.mark.database_file
+def test_backup_contains_the_key_files_and_puts_them_back(
+    cuebook: RunCommand, data: tuple[str, str], tmp_path: Path
+) -> None:
+    keys, file = tmp_path / "keys", tmp_path / "cuebook.toml"
+    keys.mkdir()
+    (keys / "web-push-key").write_text("of the backup")
+    file.write_text(f'key_folder = "{keys}"')
+    made = json.loads(cuebook("backups", "create", "--json", "--config", str(file), *data).stdout)
+    (keys / "web-push-key").write_text("of the server")
+    restored = cuebook("backups", "restore", made["backupId"], "--yes", "--config", str(file), *data)
+    assert restored.exit_code == 0, restored.stderr
+    assert (keys / "web-push-key").read_text() == "of the backup"
+
+
+@pytest.mark.database_file
 async def test_no_database_is_replaced_that_a_server_uses(
     cuebook: RunCommand, data: tuple[str, str], serve: Serve
 ) -> None:

@@ -140,9 +140,9 @@ async def test_restored_database_is_as_it_was(store: Store, conversation: Conver
     (tmp_path / "webhook-key").write_text("of the server")
     (tmp_path / "memory").mkdir()
     with pytest.raises(DatabaseLocked):
-        restore_database(tmp_path / "backup", tmp_path, ["webhook-key"], NOW)
+        restore_database(tmp_path / "backup", tmp_path, [tmp_path / "webhook-key"], NOW)
     await store.close()
-    replaced = restore_database(tmp_path / "backup", tmp_path, ["webhook-key"], NOW)
+    replaced = restore_database(tmp_path / "backup", tmp_path, [tmp_path / "webhook-key"], NOW)
     assert replaced == tmp_path / "replaced-2026-11-26T060000Z"
     assert await turns_in(tmp_path, conversation) == 0
     assert (tmp_path / "webhook-key").read_text() == "of the backup"
