@@ -5,6 +5,8 @@ import re
 import shlex
 import signal
 import subprocess
+from configparser import ConfigParser
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,24 @@ def test_the_proxy_knows_the_servers_and_does_not_hold_back_streams() -> None:
     assert "proxy_buffering off;" in text
     statements = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
     assert all(line.endswith((";", "{", "}")) for line in statements)
+
+
+def test_a_replaced_server_has_the_address_that_the_proxy_knows() -> None:
+    file = compose()
+    [network] = file["networks"]["inside"]["ipam"]["config"]
+    addresses = [file["services"][name]["networks"]["inside"]["ipv4_address"] for name in ("server-1", "server-2")]
+    assert len(set(addresses)) == 2
+    assert all(ip_address(address) in ip_network(network["subnet"]) for address in addresses)
+
+
+def test_the_unit_of_systemd_starts_a_server_and_waits_for_its_turns() -> None:
+    unit = ConfigParser(interpolation=None)
+    unit.read(DEPLOY / "cuebook.service", "utf-8")
+    program, command, *options = unit["Service"]["ExecStart"].split()
+    assert (Path(program).name, command) == ("cuebook", "serve")
+    described = subprocess.run([CUEBOOK, "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    assert all(option in described for option in options if option.startswith("--"))
+    assert float(unit["Service"]["TimeoutStopSec"]) >= Settings().stop_delay_s + Settings().turn_s + 15
 
 
 def test_the_image_copies_what_is_in_the_repository() -> None:
