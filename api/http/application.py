@@ -137,7 +137,11 @@ def _routes(body_bytes_max: int, import_bytes_max: int, cors_origins: tuple[str,
     app = Litestar(
         route_handlers=[*ROUTERS, imports],
         dependencies={"preconditions": Provide(condition, sync_to_thread=False)},
-        exception_handlers=exception_handlers(lambda: current.get().clock(), lambda: current.get().metrics),
+        exception_handlers=exception_handlers(
+            lambda: current.get().clock(),
+            lambda: current.get().metrics,
+            lambda request: console.missing_page(request, current.get().settings.console),
+        ),
         middleware=[_guarded],
         request_class=ApiRequest,
         plugins=[PolicyPlugin()],

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from litestar import Request, Response
-from litestar.exceptions import HTTPException
+from litestar.exceptions import HTTPException, NotFoundException
 
 from api import errors
 from api.auth.principal import ANONYMOUS, CALLER
@@ -21,15 +21,22 @@ def route_of(request: Request[Any, Any, Any]) -> str:
 
 
 def exception_handlers(
-    clock: Clock, metrics_of: Callable[[], Metrics]
+    clock: Clock,
+    metrics_of: Callable[[], Metrics],
+    page_of: Callable[[Request[Any, Any, Any]], Response[bytes] | None],
 ) -> dict[int | type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Any]]]:
-    """Return the handlers that answer every failure with the one error format."""
+    """Return the handlers that answer every failure with the one error format.
 
-    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer]:
+    An address that no route has is answered with its page from `page_of`, if it has one for the request.
+    """
+
+    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer] | Response[bytes]:
         failure = describe_refusal(error, request) if isinstance(error, HTTPException) else errors.translate(error)
         request_id = request.scope["state"]["request_id"]
         errors.log_failure(failure, error, request_id, route_of(request))
         metrics_of().errors.labels(failure.code).inc()
+        if isinstance(error, NotFoundException) and (page := page_of(request)) is not None:
+            return page
         participant = request.scope["state"].get(CALLER, ANONYMOUS).participant
         shown = failure if participant is None else visible_error(failure)
         body = errors.answer(shown, request_id, utc_text(clock()))

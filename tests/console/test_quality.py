@@ -190,6 +190,16 @@ async def test_a_key_that_is_revoked_leads_back_to_the_same_screen(
     await expect(page.get_by_role("heading", level=1, name="Play")).to_be_visible()
 
 
+async def test_an_address_that_does_not_exist_leads_back(open_page: OpenPage) -> None:
+    page = await open_page("/sessionz/0b8a4a4e")
+    await expect(page.get_by_role("heading", level=1, name="There is no such page.")).to_be_visible()
+    await expect(page).to_have_title("There is no such page. · Cuebook")
+    await page.get_by_role("main").get_by_role("link", name="Sessions").click()
+    await expect(page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
+    page = await open_page("/sign-in")
+    await expect(page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
+
+
 async def test_language_and_theme_stay_after_a_reload(open_page: OpenPage) -> None:
     page = await open_page("/")
     await page.get_by_label("Theme").select_option("dark")

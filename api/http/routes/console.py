@@ -1,8 +1,10 @@
 """Routes for pages: `/` and the screens of the console, the chat page of a link, and the files that these load."""
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
-from litestar import Response, get
+from litestar import Request, Response, get
 from litestar.params import FromPath
 
 from api.console.serve import (
@@ -59,6 +61,22 @@ async def console_file(request: ApiRequest, name: FromPath[str]) -> Response[byt
     if file is None:
         raise ApiError("NOT_FOUND", "the console has no such file; reload the page")
     return _response(request, file, is_hashed=True)
+
+
+def missing_page(request: Request[Any, Any, Any], static: Path) -> Response[bytes] | None:
+    """Return the page of the console, which says that there is no such page, if a browser shows the answer; else None.
+
+    Programs, and pages that call the API, do not accept HTML.
+    """
+    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+        return None
+    file = find_file(static, INDEX)
+    if file is None:
+        return None
+    encoding = request.headers.get("accept-encoding", "")
+    response = file_response(file, is_hashed=False, if_none_match="", accept_encoding=encoding)
+    response.status_code = 404
+    return response
 
 
 async def _page(request: ApiRequest, name: str) -> Response[bytes] | Response[str]:

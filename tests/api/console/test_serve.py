@@ -82,6 +82,20 @@ async def test_other_addresses_are_no_screens(app: OpenApp, pages: Path, tmp_pat
         assert (found.status_code, found.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
+async def test_a_browser_gets_the_page_for_an_address_that_does_not_exist(
+    app: OpenApp, pages: Path, tmp_path: Path
+) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with app(tmp_path, console=pages) as api:
+        await api.create_key("app")
+        found = await api.get("/sessionz", headers=browser)
+        assert (found.status_code, found.text) == (404, PAGE)
+        assert "default-src 'none'" in found.headers["content-security-policy"]
+        again = await api.get("/sessionz", headers=browser | {"If-None-Match": found.headers["etag"]})
+        assert (again.status_code, again.text) == (404, PAGE)
+        assert (await api.get("/api/sessionz", headers=browser)).json()["error"]["code"] == "NOT_FOUND"
+
+
 async def test_pages_need_no_key(app: OpenApp, pages: Path, tmp_path: Path) -> None:
     async with app(tmp_path, console=pages) as api:
         await api.create_key("app")
