@@ -60,6 +60,43 @@ async def test_a_reply_sent_too_early_waits_for_the_answer(open_page: OpenPage) 
     await expect(page.get_by_label("Message")).to_have_value("")
 
 
+async def test_a_message_that_was_not_sent_stays_and_is_sent_again(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    keys: list[str] = []
+
+    async def lose_the_answer(route: Route) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        if len(keys) == 1:
+            await route.fetch()  # the server takes it
+            await route.abort("connectionreset")
+        else:
+            await route.continue_()
+
+    await page.route("**/messages", lose_the_answer)
+    await say(page, "Ana")
+    await expect(page.get_by_text("This message was not sent:")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    await expect(page.get_by_text("Ana", exact=True)).to_be_visible()
+    await say(page, "41")  # waits for the one before
+    await page.get_by_role("button", name="Send again").click()
+    await expect(page.get_by_role("button", name="so so")).to_be_visible()
+    await expect(page.get_by_text("This message was not sent:")).to_have_count(0)
+    assert (await page.get_by_role("log").inner_text()).count("How old are you, Ana?") == 1
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 2
+
+
+async def test_a_message_that_was_not_sent_can_be_discarded(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    await page.route("**/messages", lambda route: route.abort("connectionreset"), times=1)
+    await say(page, "Ana")
+    await page.get_by_role("button", name="Discard").click()
+    await say(page, "Ben")
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ben?")
+
+
 async def test_changes_of_a_turn_are_beside_it(open_page: OpenPage) -> None:
     page = await open_page("/play")
     await begin(page)

@@ -4,6 +4,14 @@ import { ApiProblem, problemOf, unanswered, type Schemas } from './client'
 export type Frame = { id: string; event: string; data: any }
 export type SessionEvent = Schemas['EventView']
 
+/** A message on its way: `shown` is how it appears, and with the same `key` the server processes it once. */
+export type Outgoing = { message: Schemas['NewMessage']; shown: string; key: string }
+
+/** Return a key that no other message has; `crypto.randomUUID` is missing on pages without TLS. */
+export function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (each) => each.toString(16).padStart(2, '0')).join('')
+}
+
 /** Return the frames of a text of whole lines; the rest, which is not complete, is second. */
 export function readFrames(text: string): [Frame[], string] {
   const blocks = text.split('\n\n')

@@ -1,13 +1,12 @@
 // The state of one conversation: what was said, what it waits for, and whether the server is reached.
 import type { Schemas } from '../api/client'
-import type { Frame } from '../api/stream'
+import { newKey, type Frame, type Outgoing } from '../api/stream'
 import { Attempt } from '../parts/attempt.svelte'
 import { Reminders } from './reminders.svelte'
-import { newKey, type Participant, type Turn } from './participant'
+import type { Participant, Turn } from './participant'
 
 type Message = Schemas['VisibleMessage']
 export type Said = Pick<Message, 'number' | 'role' | 'content' | 'media' | 'fromPerson'> & { pending?: boolean }
-type Unsent = { message: Schemas['NewMessage']; shown: string; key: string }
 
 export class Conversation {
   said: Said[] = $state([])
@@ -20,7 +19,7 @@ export class Conversation {
   /** The cursor of earlier messages. */
   earlier: string | undefined = $state()
   /** A message that the server has not taken. */
-  unsent: Unsent | null = $state.raw(null)
+  unsent: Outgoing | null = $state.raw(null)
   #work = new Attempt()
   #stop = new AbortController()
 
@@ -67,7 +66,7 @@ export class Conversation {
     this.participant.leave()
   }
 
-  async #send(unsent: Unsent) {
+  async #send(unsent: Outgoing) {
     if (this.isBusy) return
     this.unsent = null
     const number = Math.max(0, ...this.said.map((each) => each.number)) + 1

@@ -29,11 +29,6 @@ export function forgetSecret(link: string) {
   store(secretKey(link), null)
 }
 
-/** Return a key that no other message has; `crypto.randomUUID` is missing on pages without TLS. */
-export function newKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (each) => each.toString(16).padStart(2, '0')).join('')
-}
-
 export class Participant {
   #entry: Schemas['TokenView']
   #timer: ReturnType<typeof setTimeout> | undefined

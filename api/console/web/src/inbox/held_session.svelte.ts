@@ -1,7 +1,7 @@
 // A session that a person talks in: its messages as they come, and who talks.
 import { caller } from '../api/caller.svelte'
 import { api, dataOf, type Schemas } from '../api/client'
-import { followSession } from '../api/stream'
+import { followSession, newKey, type Outgoing } from '../api/stream'
 import { Attempt } from '../parts/attempt.svelte'
 
 const PAGE = 200
@@ -9,6 +9,8 @@ const PAGE = 200
 export class HeldSession {
   view: Schemas['SessionView'] | null = $state.raw(null)
   said: Schemas['ChatMessageView'][] = $state.raw([])
+  /** A message that the server has not taken. */
+  unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
   #stop = () => {}
 
@@ -45,7 +47,22 @@ export class HeldSession {
   takeOver = () => this.#change(async () => dataOf(await api.POST('/api/sessions/{sessionId}/take-over', { params: this.params })))
   giveBack = () => this.#change(async () => dataOf(await api.POST('/api/sessions/{sessionId}/give-back', { params: this.params })))
   end = (reason: string) => this.#change(async () => dataOf(await api.POST('/api/sessions/{sessionId}/end', { params: this.params, body: { reason } })))
-  speak = (content: string) => this.#change(async () => dataOf(await api.POST('/api/sessions/{sessionId}/speak', { params: this.params, body: { content } })))
+
+  speak = (content: string) => this.#speak({ message: { content }, shown: content, key: newKey() })
+
+  /** Send the message again that was not taken; the server adds it once. */
+  async sendAgain() {
+    if (this.unsent) await this.#speak(this.unsent)
+  }
+
+  #speak(outgoing: Outgoing) {
+    return this.#change(async () => {
+      this.unsent = outgoing
+      const params = { ...this.params, header: { 'Idempotency-Key': outgoing.key } }
+      dataOf(await api.POST('/api/sessions/{sessionId}/speak', { params, body: { content: outgoing.shown } }))
+      this.unsent = null
+    })
+  }
 
   #change(change: () => Promise<unknown>) {
     return this.work.run(async () => {

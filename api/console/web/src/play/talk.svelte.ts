@@ -1,6 +1,6 @@
 // One conversation with a script: what was said, its state, and what the last turn changed.
 import { api, dataOf, type Schemas } from '../api/client'
-import { runTurn, type Frame } from '../api/stream'
+import { newKey, runTurn, type Frame, type Outgoing } from '../api/stream'
 import { Attempt } from '../parts/attempt.svelte'
 import { allPages } from '../parts/pages.svelte'
 
@@ -16,6 +16,8 @@ export class Talk {
   events: Event[] = $state([])
   timers: Schemas['TimerView'][] = $state.raw([])
   title = $state('')
+  /** A message that the server has not taken. */
+  unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
 
   get isBusy(): boolean {
@@ -52,6 +54,7 @@ export class Talk {
 
   /** Open a session with its newest messages and its last turn. */
   open(id: string) {
+    if (this.session?.sessionId !== id) this.unsent = null
     return this.#attempt(async () => {
       const params = { path: { sessionId: id } }
       const messages = dataOf(await api.GET('/api/sessions/{sessionId}/messages', { params: { ...params, query: { order: 'desc', limit: PAGE } } }))
@@ -65,14 +68,30 @@ export class Talk {
     })
   }
 
-  send(reply: Schemas['NewMessage'], shown: string): Promise<boolean> {
+  send(message: Schemas['NewMessage'], shown: string): Promise<boolean> {
+    return this.#send({ message, shown, key: newKey() })
+  }
+
+  /** Send the message again that was not taken; the server processes it once. */
+  async sendAgain() {
+    if (this.unsent) await this.#send(this.unsent)
+  }
+
+  async #send(outgoing: Outgoing): Promise<boolean> {
     const current = this.session
-    if (!current || this.isBusy) return Promise.resolve(false)
+    if (!current || this.isBusy) return false
     return this.#attempt(async () => {
       this.events = []
-      this.said.push({ number: (this.said.at(-1)?.number ?? 0) + 1, role: 'user', content: shown, pending: true })
+      this.unsent = null
+      this.said.push({ number: (this.said.at(-1)?.number ?? 0) + 1, role: 'user', content: outgoing.shown, pending: true })
       const path = `/api/sessions/${encodeURIComponent(current.sessionId)}/messages`
-      await runTurn<Schemas['TurnAnswer']>(path, reply, (frame) => this.#onFrame(frame), { 'If-Match': `"${current.turn}"` })
+      const headers = { 'If-Match': `"${current.turn}"`, 'Idempotency-Key': outgoing.key }
+      try {
+        await runTurn<Schemas['TurnAnswer']>(path, outgoing.message, (frame) => this.#onFrame(frame), headers)
+      } catch (problem) {
+        this.unsent = outgoing
+        throw problem
+      }
       this.said = this.said.filter((each) => !each.pending)
       await this.#readSession(current.sessionId)
     })

@@ -170,7 +170,7 @@ export const en = {
     person: 'A person', code: 'Your code', codeHint: 'You received it from whoever invited you. Each code works once.',
     resumes: 'When you come back on this device, the conversation continues where it was. Anybody who uses this device can then read it.',
     earlier: 'Show earlier messages', reconnecting: 'The connection is interrupted. It is being restored…',
-    unsent: 'This message was not sent:', sendAgain: 'Send again', restart: 'Begin another conversation',
+    unsent: 'This message was not sent:', sendAgain: 'Send again', discard: 'Discard', restart: 'Begin another conversation',
     forget: 'Begin a new conversation on this device',
     remind: 'Remind me', remindHint: 'This device can remind you when there is a new message.', reminded: 'This device reminds you of new messages.', remindNoMore: 'Stop',
     remindRefused: 'Notifications are blocked. You can permit them in the settings of your browser.',

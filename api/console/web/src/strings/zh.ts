@@ -163,7 +163,7 @@ export const zh: Strings = {
     person: '工作人员', code: '您的代码', codeHint: '由邀请您的人提供。每个代码只能使用一次。',
     resumes: '在此设备上再次打开时，对话会从中断处继续。使用此设备的人都能看到它。',
     earlier: '显示更早的消息', reconnecting: '连接已中断，正在恢复…',
-    unsent: '这条消息没有发出：', sendAgain: '重新发送', restart: '开始另一次对话', forget: '在此设备上开始新的对话',
+    unsent: '这条消息没有发出：', sendAgain: '重新发送', discard: '放弃', restart: '开始另一次对话', forget: '在此设备上开始新的对话',
     remind: '提醒我', remindHint: '有新消息时，此设备可以提醒您。', reminded: '有新消息时，此设备会提醒您。', remindNoMore: '停止',
     remindRefused: '通知已被阻止。您可以在浏览器设置中允许。',
     problems: {
