@@ -67,6 +67,18 @@ async def test_a_report_has_user_ids_once_it_has_run_with_them(open_page: OpenPa
     assert (await rows(page))[0][1] in {"Ana", "Ben"}
 
 
+async def test_a_report_is_in_the_language_of_the_page(open_page: OpenPage, server: ServerProcess) -> None:
+    await two_sessions(server)
+    page = await open_page("/analytics")
+    await page.get_by_label("Language").select_option("zh")
+    await page.get_by_role("link", name="会话进展").click()
+    await page.get_by_label("脚本 *").select_option("visit")
+    await page.get_by_label("层级").select_option(label="主题")
+    await page.get_by_role("button", name="运行").click()
+    await expect(page.get_by_role("columnheader", name="占前一步的比例")).to_be_visible(timeout=RESULT_MS)
+    await expect(page.get_by_role("img", name="会话进展")).to_be_visible(timeout=RESULT_MS)
+
+
 async def test_a_report_says_what_it_lacks(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page("/analytics/funnel?script=nothing")
     await expect(page.get_by_role("alert")).to_contain_text("nothing", timeout=RESULT_MS)

@@ -1,5 +1,7 @@
 """Operate: links, webhooks, keys, timers and the database in a browser."""
 
+import re
+
 from playwright.async_api import Page, expect
 
 from tests.console.conftest import NewKey, OpenPage, sign_in
@@ -19,6 +21,13 @@ async def test_health_says_whether_turns_can_be_taken(open_page: OpenPage) -> No
     page = await open_page("/operate")
     await expect(page.get_by_role("status")).to_have_text("Ready")
     await expect(page.get_by_role("main")).to_contain_text("no endpoint")
+
+
+async def test_health_is_in_the_language_of_the_page(open_page: OpenPage) -> None:
+    page = await open_page("/operate")
+    await page.get_by_label("Language").select_option("zh")
+    await expect(page.get_by_role("definition")).to_have_text([re.compile("^[^A-Za-z]+$")] * 6)
+    await expect(page.get_by_role("main")).to_contain_text("0 个等待中")
 
 
 async def test_link_is_created_and_revoked(open_page: OpenPage, server: ServerProcess) -> None:

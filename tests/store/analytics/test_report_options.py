@@ -3,6 +3,7 @@
 from typing import Any
 
 import duckdb
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,11 +13,14 @@ from store.analytics.report_list import REPORTS, Report
 from store.analytics.reporting import report_named, statement
 from store.interface.errors import ReportRefused
 from tests.support.effort import repeats
+from tests.support.paths import ROOT
 from tests.support.random_sessions import Traffic
 
 NEEDED = {"script": "intake", "words": "river", "session": str(Traffic(1).model.sessions[0].session_id)}
 EVERY = pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.name)
 HOSTILE = ["'; DROP TABLE turns; --", "\\'", "$$", "'''", "--"]
+CHINESE = msgspec.json.decode((ROOT / "api/console/web/src/strings/reports.zh.json").read_bytes(), type=dict[str, Any])
+"""The texts of the console."""
 _BUILDING = {"chosen_sessions", "script_steps"}
 
 
@@ -70,6 +74,24 @@ def test_a_chart_shows_columns_that_the_report_has(connection: duckdb.DuckDBPyCo
     named = {*chart.labels, *chart.values, *(getattr(chart, name) for name in single)} - {None}
     assert named <= columns
     assert chart.title == report.title
+
+
+@EVERY
+def test_a_report_is_described_in_chinese(connection: duckdb.DuckDBPyConnection, report: Report) -> None:
+    connection.execute(statement(report, needed(report)))
+    columns = {name for name, *_ in connection.description or ()}
+    assert report.name in CHINESE["reports"]
+    assert columns <= CHINESE["columns"].keys()
+    assert {each.name for each in report.parameters} <= CHINESE["parameters"].keys()
+    assert {choice for each in report.parameters for choice in each.choices} <= CHINESE["choices"].keys()
+
+
+def test_nothing_is_described_in_chinese_that_there_is_not() -> None:
+    parameters = {report.name: {each.name for each in report.parameters} for report in REPORTS}
+    assert CHINESE["reports"].keys() == parameters.keys()
+    assert CHINESE["parameters"].keys() == set().union(*parameters.values())
+    for name, texts in CHINESE["reports"].items():
+        assert texts["parameters"].keys() <= parameters[name]
 
 
 @pytest.mark.parametrize(

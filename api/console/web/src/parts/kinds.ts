@@ -1,4 +1,6 @@
-// The kinds of events in groups that the timeline can show alone.
+// The kinds of events: their names, and groups that the timeline can show alone.
+import { t } from '../strings/index.svelte'
+
 export const GROUPS = {
   messages: ['message'],
   variables: ['variable'],
@@ -16,6 +18,11 @@ export const EVENT_KINDS: string[] = Object.values(GROUPS).flat().filter((kind) 
 
 export function groupOf(kind: string): Group {
   return (Object.keys(GROUPS) as Group[]).find((group) => (GROUPS[group] as readonly string[]).includes(kind)) ?? 'others'
+}
+
+/** Return the name of a kind; in English it is the kind itself. */
+export function nameOf(kind: string): string {
+  return t().session.events[kind] ?? kind.replaceAll('_', ' ')
 }
 
 /** Return one line that says what an event was; the details of an event show all of it. */

@@ -52,6 +52,8 @@ export const en = {
     noVariables: 'No variables', changed: 'changed', kinds: 'Show', prompt: 'Prompt', reply: 'Reply', callOf: 'Call',
     keys: 'Arrow keys move between turns; Home and End go to the first and the last one.',
     redacted: 'The texts and values of this session were removed.', allKinds: 'Everything',
+    events: {} as Record<string, string>, // English is the kind itself
+    waits: {} as Record<string, string>, // as well
     noEvents: 'Nothing of this kind happened.', tokens: (i: number, o: number) => `${i} → ${o} tokens`,
   },
   kindGroups: {
@@ -138,7 +140,8 @@ export const en = {
     tabs: { health: 'Health', budgets: 'Budgets', timers: 'Timers', links: 'Links', webhooks: 'Webhooks', keys: 'Keys', database: 'Database' },
     usedToday: (since: string) => `Used of language models since ${since}`, unit: 'Unit', used: 'Used', limit: 'Limit of all users', userLimit: 'Limit of one user', noLimit: 'none',
     units: { calls: 'Calls', tokens: 'Tokens', cost: 'Cost' } as Record<string, string>, budgetsHint: 'The limits are those of the settings, `budgets`. The day begins at midnight UTC.',
-    ready: 'Ready', notReady: 'Not ready', checks: { database: 'Database', writerLag: 'Delay of writes', model: 'Model', embedder: 'Embedder', memory: 'Memory jobs' } as Record<string, string>,
+    ready: 'Ready', notReady: 'Not ready', checks: { server: 'Server', database: 'Database', writerLag: 'Delay of writes', model: 'Model', embedder: 'Embedder', memory: 'Memory jobs' } as Record<string, string>,
+    states: {} as Record<string, string>, // English is what the server says; the keys are its words, # is a number
     due: 'Due', kind: 'Kind', fire: 'Fire now', noTimers: 'No session waits for a moment.',
     newLink: 'New link', noLinks: 'There are no links. A link lets people talk to a script without a key.', permits: 'Permits',
     places: (places: number, days: number) => `${places} participants, ${days} days each`, codes: 'Each participant needs a code', created: 'Created',
