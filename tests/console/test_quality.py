@@ -190,6 +190,18 @@ async def test_a_key_that_is_revoked_leads_back_to_the_same_screen(
     await expect(page.get_by_role("heading", level=1, name="Play")).to_be_visible()
 
 
+
+async def test_another_page_is_read_from_its_content(open_page: OpenPage, server: ServerProcess) -> None:
+    await a_session(server)
+    page = await open_page("/play")
+    await expect(page.get_by_role("button", name="Begin")).to_be_visible()
+    await page.get_by_role("link", name="Sessions").press("Enter")
+    await expect(page.get_by_role("main")).to_be_focused()
+    await page.get_by_role("listitem").get_by_role("link").press("Enter")
+    await expect(page.get_by_role("listbox", name="Timeline")).to_be_visible()
+    await expect(page.get_by_role("main")).to_be_focused()
+
+
 async def test_an_address_that_does_not_exist_leads_back(open_page: OpenPage) -> None:
     page = await open_page("/sessionz/0b8a4a4e")
     await expect(page.get_by_role("heading", level=1, name="There is no such page.")).to_be_visible()
