@@ -190,6 +190,27 @@ async def test_a_key_that_is_revoked_leads_back_to_the_same_screen(
     await expect(page.get_by_role("heading", level=1, name="Play")).to_be_visible()
 
 
+async def test_what_is_typed_stays_while_a_key_is_replaced(
+    open_page: OpenPage, server: ServerProcess, new_key: NewKey
+) -> None:
+    revoked, valid = await new_key("author"), await new_key("author")
+    page = await open_page("/write/visit")
+    await sign_in(page, revoked)
+    await expect(page.get_by_text("There are no problems.")).to_be_visible()
+    async with server.client() as api:
+        operator = {"Authorization": f"Bearer {(server.folder / 'data' / KEY_FILE).read_text()}"}
+        keys = (await api.get("/api/keys", headers=operator)).json()["data"]
+        first = min(keys, key=lambda each: each["createdAt"])
+        assert (await api.delete(f"/api/keys/{first['keyId']}", headers=operator)).is_success
+    text = page.get_by_role("textbox", name="Text of the script")
+    await text.press("Control+End")
+    await page.keyboard.type("# typed without a key")
+    await page.get_by_role("alert").get_by_role("button", name="Sign in").click()
+    await sign_in(page, valid)
+    await expect(text).to_contain_text("# typed without a key")
+    await expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_count(0)
+
 
 async def test_another_page_is_read_from_its_content(open_page: OpenPage, server: ServerProcess) -> None:
     await a_session(server)

@@ -3,11 +3,13 @@ import { api, ApiProblem, dataOf, type Schemas } from './client'
 export type Caller = Schemas['CallerView']
 type Role = Caller['roles'][number]
 
-/** Who the pages act for; `state` is `needed` while a key must be entered. */
-export const caller = $state<{ state: 'loading' | 'known' | 'needed' | 'failed'; view: Caller | null; error: unknown }>({
+/** Who the pages act for: `state` is `needed` while a key must be entered, also in place of one that is refused since; then
+ * `view` is still that of the key before. `since`: when a key was entered last, in milliseconds of the page. */
+export const caller = $state<{ state: 'loading' | 'known' | 'needed' | 'failed'; view: Caller | null; error: unknown; since: number }>({
   state: 'loading',
   view: null,
   error: null,
+  since: 0,
 })
 
 export async function readCaller() {
@@ -22,6 +24,7 @@ export async function readCaller() {
 
 export async function signIn(key: string) {
   caller.view = dataOf(await api.POST('/api/sign-in', { body: { key } }))
+  caller.since = performance.now()
   caller.state = 'known'
 }
 

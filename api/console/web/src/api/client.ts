@@ -8,6 +8,8 @@ const client = createClient<paths>({ baseUrl: '' })
 
 /** An answer of the server that is an error, or that did not come. */
 export class ApiProblem extends Error {
+  readonly time = performance.now() // milliseconds of the page
+
   constructor(
     readonly status: number,
     readonly code: string,

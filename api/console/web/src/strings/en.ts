@@ -13,7 +13,7 @@ export const en = {
   signInHint: 'Enter an API key. The server keeps it in a cookie that no page can read.',
   key: 'API key',
   keyHelp: 'An operator creates keys with:',
-  keyRefused: 'Copy what is not saved, then sign in with a key that is valid.',
+  keyRefused: 'What you typed stays: sign in with a key that is valid.',
   signOut: 'Sign out',
   signedInAs: (name: string, tenant: string) => `${name} · ${tenant}`,
   loading: 'Loading…',

@@ -15,7 +15,7 @@ export const zh: Strings = {
   signInHint: '请输入 API 密钥。服务器把它保存在网页无法读取的 Cookie 中。',
   key: 'API 密钥',
   keyHelp: '运维人员用以下命令创建密钥：',
-  keyRefused: '请先复制尚未保存的内容，再用有效的密钥登录。',
+  keyRefused: '请用有效的密钥登录，您输入的内容会保留。',
   signOut: '退出',
   signedInAs: (name, tenant) => `${name} · ${tenant}`,
   loading: '加载中…',
