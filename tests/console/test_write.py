@@ -4,7 +4,7 @@ import asyncio
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Dialog, Page, Route, expect
 
 from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
@@ -308,3 +308,25 @@ async def test_part_of_the_picture_leads_to_its_line_and_the_cursor_marks_it(ope
     text = (await text_of(page).inner_text()).replace("\n\n", "\n")
     assert text.index("id: luck") < text.rindex("say:", 0, text.index("id: bye")) <= text.index("Bye.")
     assert text.count("- ") == 5
+
+
+async def test_a_text_that_could_not_be_saved_is_not_left_without_a_question(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    await page.route("**/api/drafts/*", lambda route: route.abort("connectionreset"))
+    await write_at_end(page, "\n# not saved")
+    await expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    questions: list[str] = []
+
+    async def stay(dialog: Dialog) -> None:
+        questions.append(dialog.type)
+        await dialog.dismiss()
+
+    page.on("dialog", stay)
+    await page.get_by_role("link", name="Sessions").click()
+    await expect(text_of(page)).to_contain_text("# not saved")
+    assert questions == ["beforeunload"]
+    await page.unroute("**/api/drafts/*")
+    await page.get_by_role("alert").get_by_role("button", name="Try again").click()
+    await is_saved(page)
+    await page.get_by_role("link", name="Sessions").click()
+    await expect(page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()

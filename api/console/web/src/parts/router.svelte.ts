@@ -5,6 +5,8 @@ function read() {
 }
 
 export const route = $state(read())
+/** Whether the page has something that could not be saved; before it goes, the browser then asks. */
+export const leaving = { isUnsaved: false }
 let shown = location.pathname + location.search
 
 export function go(path: string, { replace = false } = {}) {
@@ -29,6 +31,7 @@ export function followLinks(event: MouseEvent, screens: string[]) {
   if (!link || link.target || link.origin !== location.origin || link.hasAttribute('download')) return
   if (link.hash && link.pathname === location.pathname) return // within the page
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+  if (leaving.isUnsaved) return // the browser asks before it loads the other page
   if (!screens.includes(link.pathname.split('/')[1]!)) return
   event.preventDefault()
   go(link.pathname + link.search)
