@@ -88,6 +88,8 @@ async def test_every_page_is_accessible(open_page: OpenPage, server: ServerProce
 
 async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server: ServerProcess) -> None:
     session = await a_session(server)
+    async with server.client() as api:
+        assert (await api.post("/api/links", json={"scriptId": "visit"})).is_success
     review = await a_review(server, session)
     board = await a_dashboard(server)
     for path in (
@@ -106,6 +108,7 @@ async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server
         "/write",
         "/write/visit",
         "/operate/keys",
+        "/operate/links",
         "/memory/ana",
     ):
         page = await open_page(path, width=360)

@@ -87,6 +87,14 @@ async def test_the_state_of_any_turn(open_page: OpenPage, server: ServerProcess)
     await expect(state).to_contain_text("hello › who › ask_age")
 
 
+async def test_the_timeline_is_in_the_language_of_the_page(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(f"/sessions/{await two_turns(server)}")
+    await page.get_by_label("Language").select_option("zh")
+    await page.get_by_label("显示").select_option("flow")
+    await expect(page.get_by_role("listbox")).to_contain_text("进入动作")
+    await expect(page.get_by_role("listbox")).not_to_contain_text("action entered")
+
+
 async def test_rows_are_chosen_with_arrow_keys(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(f"/sessions/{await two_turns(server)}")
     timeline = page.get_by_role("listbox", name="Timeline")
