@@ -1,8 +1,10 @@
 """Dashboards in a browser: made, arranged, scheduled, downloaded and deleted."""
 
-from playwright.async_api import Page, expect
+import asyncio
 
-from tests.console.conftest import OpenPage
+from playwright.async_api import Page, Route, expect
+
+from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
 
 
@@ -48,3 +50,103 @@ async def test_dashboard_is_made_arranged_scheduled_and_deleted(open_page: OpenP
     await page.get_by_role("button", name="Delete").click()
     await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     await expect(page.get_by_text("There are no dashboards.")).to_be_visible()
+
+
+async def test_changes_of_somebody_else_are_not_overwritten(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        made = (await api.post("/api/analytics/dashboards", json={"name": "Weekly", "tiles": []})).json()
+        path = f"/api/analytics/dashboards/{made['dashboardId']}"
+        page = await open_page(f"/dashboards/{made['dashboardId']}")
+        await expect(page.get_by_role("heading", name="Weekly")).to_be_visible()
+        theirs = {"report": "activity", "title": "Theirs"}
+        assert (await api.put(path, json={"name": "Weekly", "tiles": [theirs]})).is_success
+        await page.get_by_role("button", name="Rename").click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_label("Name").fill("Daily")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("Somebody else changed this dashboard")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("heading", level=1, name="Daily")).to_be_visible()
+        await expect(page.get_by_role("heading", level=2, name="Theirs")).to_be_visible()
+        saved = await api.read(path)
+        assert (saved["name"], [each["title"] for each in saved["tiles"]]) == ("Daily", ["Theirs"])
+
+
+async def test_parts_are_edited_and_arranged_with_the_keyboard(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        query = {"name": "One", "sql": "SELECT 1 AS one"}
+        one = (await api.post("/api/analytics/queries", json=query)).json()["queryId"]
+        tiles = [{"queryId": one, "title": title} for title in ("A", "B", "C")]
+        made = (await api.post("/api/analytics/dashboards", json={"name": "Weekly", "tiles": tiles})).json()
+        assert (await api.delete(f"/api/analytics/queries/{one}")).is_success
+    page = await open_page(f"/dashboards/{made['dashboardId']}")
+    parts = page.get_by_role("heading", level=2)
+    await page.get_by_role("button", name="Arrange").press("Enter")
+    await expect(page.get_by_role("button", name="Move on (A)")).to_be_enabled()
+    await page.get_by_role("button", name="Move on (A)").press("Enter")
+    await expect(parts).to_have_text(["B", "A", "C"])
+    await expect(page.get_by_role("button", name="Move on (A)")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(parts).to_have_text(["B", "C", "A"])
+    await expect(page.get_by_role("button", name="Move back (A)")).to_be_focused()
+    await page.get_by_role("button", name="Remove (A)").press("Enter")
+    await expect(parts).to_have_text(["B", "C"])
+    await expect(page.get_by_role("button", name="Remove (C)")).to_be_focused()
+    edit = page.get_by_role("button", name="Edit (B)")
+    await edit.press("Enter")
+    await page.keyboard.press("Escape")
+    await expect(edit).to_be_focused()
+    await edit.press("Enter")
+    await page.get_by_role("dialog").get_by_role("button", name="Cancel").press("Enter")
+    await expect(edit).to_be_focused()
+    await edit.press("Enter")
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("What it shows").select_option(label="Activity over time")
+    await dialog.get_by_label("Title").fill("")
+    await dialog.get_by_role("button", name="Save").press("Enter")
+    await expect(parts).to_have_text(["Activity over time", "C"])
+
+
+async def test_parts_run_a_few_at_a_time(open_page: OpenPage, server: ServerProcess) -> None:
+    """So that a slow part delays neither changes nor all others, of which the server runs few at once."""
+    async with server.client() as api:
+        query = {"name": "One", "sql": "SELECT 1 AS one"}
+        one = (await api.post("/api/analytics/queries", json=query)).json()["queryId"]
+        tiles = [{"queryId": one, "title": "T" * 200} for _ in range(8)]
+        assert (await api.post("/api/analytics/dashboards", json={"name": "Weekly", "tiles": tiles})).is_success
+    page = await open_page("/dashboards", width=360)
+    may_answer = asyncio.Event()
+    asked: list[Route] = []
+
+    async def answer_later(route: Route) -> None:
+        asked.append(route)
+        await may_answer.wait()
+        await route.fulfill(status=503, json={"error": {"code": "SERVER_BUSY", "message": "busy"}})
+
+    await page.route("**/api/analytics/query", answer_later)
+    await page.get_by_role("link", name="Weekly").click()
+    await page.get_by_role("button", name="Rename").click()
+    await page.get_by_role("dialog").get_by_label("Name").fill("Daily")
+    await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("heading", level=1, name="Daily")).to_be_visible()
+    assert len(asked) == 2
+    may_answer.set()
+    await expect(page.get_by_role("alert")).to_have_count(8)
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+async def test_what_is_typed_in_a_dialog_stays_while_a_key_is_replaced(open_page: OpenPage, new_key: NewKey) -> None:
+    key = await new_key("analyst")
+    page = await open_page("/dashboards")
+    await sign_in(page, key)
+    await page.get_by_role("button", name="New dashboard").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Name").fill("Weekly")
+    await page.context.clear_cookies()
+    await dialog.get_by_role("button", name="Create").click()
+    await dialog.get_by_role("alert").get_by_role("button", name="Sign in").click()
+    await expect(dialog).to_have_count(0)
+    await sign_in(page, key)
+    await expect(dialog.get_by_label("Name")).to_have_value("Weekly")
+    await dialog.get_by_role("button", name="Create").click()
+    await expect(page.get_by_role("heading", level=1, name="Weekly")).to_be_visible()

@@ -1,6 +1,7 @@
 """Create, change and show dashboards."""
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
@@ -36,7 +37,7 @@ class Dashboards:
 
     async def create(self, tenant: str, new: DashboardText) -> DashboardRow:
         """Create a dashboard. Raises ApiError REQUEST_INVALID, REPORT_NOT_FOUND, QUERY_NOT_FOUND, DASHBOARDS_FULL."""
-        row = await self._row(tenant, self._ids(), new)
+        row = await self._row(tenant, self._ids(), new, [])
         try:
             await self._rows.add_dashboard(row)
         except RowRefused as refused:
@@ -44,8 +45,12 @@ class Dashboards:
         return row
 
     async def change(self, tenant: str, dashboard_id: str, new: DashboardText) -> DashboardRow:
-        """Replace a dashboard. Raises the errors of `create`, and ApiError DASHBOARD_NOT_FOUND."""
-        row = await self._row(tenant, dashboard_id, new)
+        """Replace a dashboard. Raises the errors of `create`, and ApiError DASHBOARD_NOT_FOUND.
+
+        Tiles that it has already may stay, also those whose saved query was deleted meanwhile.
+        """
+        current = await self.get(tenant, dashboard_id)
+        row = await self._row(tenant, dashboard_id, new, current.tiles)
         return _found(await self._rows.change_dashboard(row), dashboard_id)
 
     async def delete(self, tenant: str, dashboard_id: str) -> None:
@@ -66,9 +71,11 @@ class Dashboards:
         parts = [await self._part(row.tenant, tile, ends_at, masked=masked) for tile in row.tiles]
         return dashboard_page(row.name, parts, self._clock())
 
-    async def _row(self, tenant: str, dashboard_id: str, new: DashboardText) -> DashboardRow:
+    async def _row(self, tenant: str, dashboard_id: str, new: DashboardText, known: Sequence[TileRow]) -> DashboardRow:
+        checked = [(tile.report, tile.query_id, tile.parameters) for tile in known]
         for number, tile in enumerate(new.tiles):
-            await self._check(tenant, tile, f"tiles[{number}]")
+            if (tile.report, tile.query_id, tile.parameters) not in checked:
+                await self._check(tenant, tile, f"tiles[{number}]")
         now = self._clock()
         return DashboardRow(
             tenant=tenant,

@@ -65,6 +65,17 @@ async def test_tile_that_shows_nothing_is_refused(api: ApiClient, tile: dict[str
     assert (await create(api, ACTIVITY, tile, status=status))["error"]["code"] == code
 
 
+async def test_tile_whose_query_was_deleted_does_not_prevent_other_changes(api: ApiClient) -> None:
+    query = (await api.post("/api/analytics/queries", json={"name": "One", "sql": "SELECT 1"})).json()
+    lost = {"queryId": query["queryId"]}
+    path = f"{PATH}/{(await create(api, lost, ACTIVITY))['dashboardId']}"
+    assert (await api.delete(f"/api/analytics/queries/{query['queryId']}")).is_success
+    moved = await api.put(path, json={"name": "Moved", "tiles": [ACTIVITY, lost | {"title": "Lost"}]})
+    assert (moved.status_code, moved.json()["tiles"][1]["title"]) == (200, "Lost")
+    other = await api.put(path, json={"name": "Moved", "tiles": [{"queryId": "nothing"}]})
+    assert other.json()["error"]["code"] == "QUERY_NOT_FOUND"
+
+
 async def test_number_of_dashboards_is_bounded(api: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analytics_repository._DASHBOARDS, "rows_max", 1)
     await create(api)

@@ -196,8 +196,9 @@ export const en = {
   dashboards: {
     title: 'Dashboards', create: 'New dashboard', none: 'There are no dashboards. A dashboard shows reports and saved queries together.', tiles: 'Parts',
     schedule: 'Schedule', changed: 'Changed', every: { day: 'Every day', week: 'Every Monday', month: 'Every first day of a month' }, never: 'Not scheduled',
+    changedMeanwhile: 'Somebody else changed this dashboard meanwhile. It is shown as it is now: make your change again.',
     add: 'Add a part', arrange: 'Arrange', download: 'Download as a page', empty: 'Add a report or a saved query.', earlier: 'Move back', later: 'Move on',
-    wide: 'Whole width', narrow: 'Half the width', remove: 'Remove', shows: 'What it shows', heading: 'Title (empty: its own)', save: 'Save',
+    wide: 'Whole width', narrow: 'Half the width', remove: 'Remove', edit: 'Edit', rename: 'Rename', gone: 'A query that was deleted', shows: 'What it shows', heading: 'Title (empty: its own)', save: 'Save',
     scheduleHint: 'The server writes the dashboard as a page, without texts and user ids, at this hour in its time zone.', when: 'When', hour: 'Hour',
     files: 'Written pages', noFiles: 'None was written yet.', deleteTitle: 'Delete this dashboard?', deleteHint: 'Its written pages are deleted as well. The reports and queries stay.',
   },

@@ -196,8 +196,9 @@ export const zh: Strings = {
   dashboards: {
     title: '仪表板', create: '新建仪表板', none: '还没有仪表板。仪表板把报告和已保存的查询放在一起显示。', tiles: '部分',
     schedule: '定时', changed: '修改时间', every: { day: '每天', week: '每周一', month: '每月第一天' }, never: '不定时',
+    changedMeanwhile: '其他人同时修改了这个仪表板。现在显示的是最新内容，请再次修改。',
     add: '添加部分', arrange: '排列', download: '下载为网页', empty: '请添加报告或已保存的查询。', earlier: '前移', later: '后移',
-    wide: '整行宽度', narrow: '半行宽度', remove: '移除', shows: '显示内容', heading: '标题（留空则用其自身标题）', save: '保存',
+    wide: '整行宽度', narrow: '半行宽度', remove: '移除', edit: '编辑', rename: '重命名', gone: '已删除的查询', shows: '显示内容', heading: '标题（留空则用其自身标题）', save: '保存',
     scheduleHint: '服务器会在其时区的这个小时把仪表板写成网页，不含文本和用户 ID。', when: '时间', hour: '小时',
     files: '已写的网页', noFiles: '还没有写过。', deleteTitle: '删除这个仪表板？', deleteHint: '已写的网页也会删除。报告和查询会保留。',
   },
