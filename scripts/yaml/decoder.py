@@ -455,7 +455,8 @@ class Reader:
         values, marks, complete = self._members(tree, fields)
         for field in fields.values():
             if field.required and field.name not in values and field.older not in marks:
-                meant = next((key for key in {*tree.keys()} - {*fields} if suggest(key, [field.key], "")), "")
+                strange = (key.text for key, _ in tree.pairs if key.text not in fields)
+                meant = next((key for key in strange if suggest(key, [field.key], "")), "")
                 with self.inside(f".{field.key}"):
                     self.missing(field.key, tree.at, f"Write `{field.key}` instead of `{meant}`." if meant else "")
                 complete = False

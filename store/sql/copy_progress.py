@@ -5,7 +5,8 @@ from store.interface.errors import CopyUnfinished
 CREATE = "CREATE TABLE copy_progress (name VARCHAR NOT NULL, rows_done BIGINT NOT NULL)"
 READ = "SELECT name, rows_done FROM copy_progress"
 DROP = "DROP TABLE copy_progress"
-EXISTS = "SELECT count(*) > 0 FROM information_schema.tables WHERE table_name = 'copy_progress'"
+EXISTS = """SELECT count(*) > 0 FROM information_schema.tables
+WHERE table_schema = current_schema() AND table_name = 'copy_progress'"""
 
 
 def require_finished(*, unfinished: bool, name: object) -> None:

@@ -181,9 +181,7 @@ class _Builder:
         if not isinstance(tree, Scalar) or tree.value is None:
             return None
         try:
-            source = to_condition(
-                tree.text, self._refer, known=lambda word: word == DETECTED or self._refer(word) != word
-            )
+            source = to_condition(tree.text, self._refer, self._knows)
             compile_expression(source)
         except (ValueError, ExpressionInvalid) as error:
             self._reader.add("EXPRESSION_INVALID", str(error), tree.at)
