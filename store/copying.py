@@ -77,10 +77,12 @@ class _Side(Protocol):
 def copy_database(source: str, target: str, on_progress: OnProgress) -> dict[str, int]:
     """Copy all rows, and compare them; return the number of rows of each table. Blocks.
 
-    `source` and `target` are folders or `postgresql://` addresses; no server may use them. Raises CopyRefused if the
-    target has rows of another origin or the rows differ at the end, CopyUnfinished if the source is such a copy,
-    DatabaseUnreadable, DatabaseLocked, StoreUnavailable.
+    `source` and `target` are folders or `postgresql://` addresses; no server may use them. Raises CopyRefused if both
+    are the same, the target has rows of another origin or the rows differ at the end, CopyUnfinished if the source is
+    such a copy, DatabaseUnreadable, DatabaseLocked, StoreUnavailable.
     """
+    if Path(source).resolve() == Path(target).resolve():
+        raise CopyRefused("the database to read is the one to write; name a new folder or an empty database")
     with _side(source, is_target=False) as origin, _side(target, is_target=True) as copy:
         progress = copy.progress()
         if progress is None:

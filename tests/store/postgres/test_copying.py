@@ -109,6 +109,12 @@ async def test_a_session_without_a_turn_is_copied(tmp_path: Path, postgres_url: 
     assert copy_database(str(tmp_path / "data"), postgres_url, ignore)["session_starts"] == 12
 
 
+async def test_a_copy_to_itself_is_refused(tmp_path: Path) -> None:
+    await open_store(tmp_path / "data").close()
+    with pytest.raises(CopyRefused, match="is the one to write"):
+        copy_database(str(tmp_path / "data"), f"{tmp_path}/./data/", ignore)
+
+
 @pytest.mark.gate
 async def test_a_target_with_other_rows_is_refused(tmp_path: Path, postgres_url: str) -> None:
     await fill(tmp_path / "data")
