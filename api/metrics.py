@@ -41,6 +41,9 @@ class Metrics:
         self._queries = self._counter("analytics_queries", "Analytics queries", "outcome")
         self.refresh_seconds = self._counter("analytics_refresh_seconds", "Time spent on refreshing the analytics")
         self.retention = self._counter("retention_sessions", "Sessions redacted or deleted by retention", "action")
+        self.webhook_attempts = self._counter(
+            "webhook_attempts", "Attempts to deliver to webhooks, by the status of the delivery after them", "status"
+        )
         self.reminders = self._counter("reminders", "Reminders to browsers", "outcome")
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:

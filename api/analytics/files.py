@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from store.analytics.file import COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking
 from store.interface.errors import AnalyticsUnreadable, StoreBusy, StoreUnavailable
+from store.interface.file_sizes import size_bytes
 from store.store import Store
 
 FOLDER = "analytics"
@@ -166,11 +167,7 @@ class AnalyticsFiles:
 
     def size_bytes(self) -> int:
         """Return the size of all files on the disk."""
-        sizes = 0
-        for path in self._folder.glob("*.duckdb"):
-            with suppress(FileNotFoundError):  # removed concurrently
-                sizes += path.stat().st_size
-        return sizes
+        return size_bytes(self._folder, "*.duckdb")
 
     async def close(self) -> None:
         """Cancel running refreshes."""

@@ -55,6 +55,8 @@ from runtime.context.resize import Handlers
 from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Clock, Ids, Model
 from runtime.tools.examples import EXAMPLES
+from store.interface.file_sizes import size_bytes
+from store.interface.private_files import FILE_NAME
 from store.store import Store
 
 
@@ -87,7 +89,7 @@ class Services:
         self.authenticator = authenticator
         policy = AddressPolicy.of(settings, lambda: is_loopback(settings.host) and not authenticator.is_required)
         self.webhooks = WebhookRegistry(store, settings, policy, clock, ids)
-        self.dispatcher = Dispatcher(store, self.webhooks, Sender(settings, policy), settings, clock, ids)
+        self.dispatcher = Dispatcher(store, self.webhooks, Sender(settings, policy), settings, self.metrics, clock, ids)
         spending, embedding = Spending(store, settings.budgets), embedding_of(settings)
         calls = MemoryCalls(model, store.memory, spending, self.metrics, clock, ids)
         summarizer = summarizers(calls, clock)
@@ -177,6 +179,9 @@ class Services:
         watch("writer_queue", "Writes that wait for the writer thread", lambda: store.writes_waiting)
         watch("cached_sessions", "Sessions in the cache", lambda: self.chat.cached_sessions)
         watch("streams", "Clients with an open stream", lambda: self.live.readers)
+        if store.shared is None:
+            files = partial(size_bytes, self.settings.data, f"{FILE_NAME}*")
+            watch("database_bytes", "Size of the database file with its log", files)
         watch("analytics_bytes", "Size of the analytics files", self.analytics.files.size_bytes)
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:

@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from api.background import cancel_all, start_background
+from api.metrics import Metrics
 from api.schemas.webhooks import PING, Ping, PingData
 from api.settings import Settings
 from api.webhooks.registry import Health, WebhookRegistry
@@ -97,9 +98,17 @@ class Dispatcher:
     """Delivers concurrently: at most `webhook_concurrency`, half of them to one webhook, one at a time per session."""
 
     def __init__(
-        self, store: Store, webhooks: WebhookRegistry, sender: Sender, settings: Settings, clock: Clock, ids: Ids
+        self,
+        store: Store,
+        webhooks: WebhookRegistry,
+        sender: Sender,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Clock,
+        ids: Ids,
     ) -> None:
         self._store = store
+        self._metrics = metrics
         self._webhooks = webhooks
         self._sender = sender
         self._settings = settings
@@ -218,6 +227,7 @@ class Dispatcher:
         until = asyncio.get_running_loop().time() + SERIES_S
         for delivery in deliveries:
             attempt = await self._send(webhook, delivery)
+            self._metrics.webhook_attempts.labels(attempt.status).inc()
             current = self._webhooks.active_one(webhook.tenant, webhook.webhook_id)
             is_over = self._is_stopping or asyncio.get_running_loop().time() > until
             is_last = is_over or current is None or attempt.status != "delivered" or delivery is deliveries[-1]

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from runtime.models.recorded_models import ScriptedModel
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
@@ -44,6 +46,12 @@ async def test_turns_requests_and_errors_are_counted(api: ApiClient) -> None:
     assert (await counted(api, "streams"))[None] == 0
     for name in ("writer_lag_seconds", "writer_queue"):
         assert (await counted(api, name))[None] >= 0
+
+
+@pytest.mark.database_file
+async def test_the_size_of_the_database_file_is_known(api: ApiClient) -> None:
+    await api.create_session("visit")
+    assert (await counted(api, "database_bytes"))[None] > 10_000
 
 
 async def test_calls_of_models_are_counted_with_what_came_of_them(app: OpenApp, tmp_path: Path) -> None:

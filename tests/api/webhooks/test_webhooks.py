@@ -235,6 +235,12 @@ async def test_what_failed_is_sent_again_with_the_same_id(
         assert (first.id, first.body) == (second.id, second.body)
         (delivered,) = await settled(api, webhook, "delivered", 1)
         assert (delivered["attempts"], delivered["lastStatus"], delivered["lastError"]) == (2, 204, None)
+        metrics = (await api.get("/metrics")).text.splitlines()
+        attempts = [line for line in metrics if line.startswith("cuebook_webhook_attempts_total")]
+        assert attempts == [
+            'cuebook_webhook_attempts_total{status="pending"} 1.0',
+            'cuebook_webhook_attempts_total{status="delivered"} 1.0',
+        ]
         assert "/elsewhere" not in {each.path for each in receiver.deliveries}
         await became(api, webhook, failingSince=None)
 
