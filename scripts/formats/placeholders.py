@@ -1,6 +1,6 @@
 """Convert placeholders of the older formats to Jinja2.
 
-``{x}``, ``{{x}}``, ``${x}``, ``{ x }`` and ``{%x%}`` all mean the variable x, except for built-in values:
+``{x}``, ``{{x}}``, ``${x}``, ``{ x }``, ``｛x｝`` and ``{%x%}`` all mean the variable x, except for built-in values:
 ``{%user%}`` is the user's id, ``{%time%}`` the time, ``{%who%}`` the role that speaks. They are converted once, when
 the script is read, so braces or dollar signs in values are never interpreted.
 """
@@ -14,9 +14,11 @@ from scripts.expressions.expressions import is_syntax
 NAME = r"[^\W\d][\w.\-（）()·]*(?:[ ][\w.\-（）()·]+)*"
 _PLACEHOLDER = re.compile(
     rf"\$?\{{\{{\s*(?P<double>{NAME})\s*\}}\}}|\{{%\s*(?P<system>{NAME})\s*%\}}|\$?\{{\s*(?P<single>{NAME})\s*\}}"
+    rf"|｛\s*(?P<wide>{NAME})\s*｝"
 )
 _ODD_PLACEHOLDER = re.compile(
-    r"\{\s*(?P<name>[\w@#!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # not {age + 1}
+    r"\{\s*(?P<name>[\w@#!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # {age + 1}
+    r"|\{\{\s*(?P<filtered>[\w.]{1,40}\s*\|[^{}]{1,80}?)\s*\}\}"  # {{ name | title }}
 )
 _JINJA_MARK = re.compile(r"\{\{|\{%|\{#|\{$")  # the last one: the following text may start with a brace
 
@@ -63,7 +65,7 @@ def _meaning(match: re.Match[str], refer: Callable[[str], str]) -> str:
     """Return the expression of a placeholder."""
     if match["system"] is not None and match["system"].strip() in SYSTEM:
         return SYSTEM[match["system"].strip()]
-    return refer((match["double"] or match["system"] or match["single"]).strip())
+    return refer((match["double"] or match["system"] or match["single"] or match["wide"]).strip())
 
 
 def _verbatim(text: str) -> str:
@@ -71,9 +73,9 @@ def _verbatim(text: str) -> str:
 
 
 def odd_placeholders(text: str) -> Iterator[tuple[str, int]]:
-    """Yield texts in single braces that are not variable names, with their offsets."""
+    """Yield texts in braces that are not variable names, with their offsets."""
     spans = [match.span() for match in _PLACEHOLDER.finditer(text)]
     fences = [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
     for match in _ODD_PLACEHOLDER.finditer(text):
         if not any(start <= match.start() < end for start, end in (*spans, *fences)):
-            yield match["name"], match.start()
+            yield match["name"] or match["filtered"], match.start()

@@ -31,6 +31,7 @@ VALUES = {
         ("{{name}}", "Leo"),
         ("${name}", "Leo"),
         ("${{name}}", "Leo"),
+        ("｛name｝", "Leo"),
         ("{first name}", "Leo"),
         ("{用户-情绪}", "calm"),
         ("{unknown}|{{unknown}}", "|"),
@@ -81,6 +82,7 @@ def test_a_value_is_never_looked_at_again(render, value) -> None:
         ("```\n{1st}\n``` {2nd}", [("2nd", 14)]),
         ('{"json": 1} {}', []),
         ("{age + 1} and {age*2}", [("age + 1", 0), ("age*2", 14)]),
+        ("{{ name | default: 'you' }}", [("name | default: 'you'", 0)]),
     ],
 )
 def test_braces_that_hold_no_name_are_found(written, odd) -> None:
