@@ -11,6 +11,7 @@ import msgspec
 LISTED_MAX = 20
 SURE = 0.8  # similarity of two words that differ in one letter
 _CLOSE = 0.75  # least similarity of a word and the one that is suggested for it
+_CLOSE_START = 0.65  # of words with the same first letter, which is seldom wrong
 _CLOSE_SHORT = 0.6  # of words with at most four letters, which one wrong letter changes more
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -36,7 +37,9 @@ def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None) -> 
 
 
 def _closest(word: str, allowed: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(word, allowed, 1, _CLOSE if len(word) > 4 else _CLOSE_SHORT)
+    least = _CLOSE if len(word) > 4 else _CLOSE_SHORT
+    alike = [each for each in allowed if each[:1] == word[:1]]
+    return difflib.get_close_matches(word, allowed, 1, least) or difflib.get_close_matches(word, alike, 1, _CLOSE_START)
 
 
 def snake_case(word: str) -> str:

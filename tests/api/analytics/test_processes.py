@@ -257,7 +257,7 @@ async def test_closing_ends_the_queries(monkeypatch: pytest.MonkeyPatch, file: P
     processes.close()
     with pytest.raises(QueryStopped, match="killed"):
         await task
-    assert not runs(pid)
+    await eventually(lambda: not runs(pid))
 
 
 ASKING = """
