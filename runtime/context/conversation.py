@@ -145,7 +145,7 @@ class Conversation:
     async def async_judge_resize(self, force: bool | str = False) -> Decision | None:
         """Return whether and how the window must be resized; `force` names the type, and true means lite.
 
-        Raises TypeError if the policy returns no decision.
+        Raises TypeError if the policy returns no decision, ValueError if it returns an empty type.
         """
         if force:
             return Decision(force if isinstance(force, str) else "lite", FORCED)
@@ -250,7 +250,12 @@ class Conversation:
         self._handlers = msgspec.structs.replace(self._handlers, policy=handler)
 
     def set_resize_handlers(self, type: str, handler: ResizeHandler | None) -> None:
-        """Set the application's handler for resizes of a type; None: the built-in one."""
+        """Set the application's handler for resizes of a type; None: the built-in one.
+
+        Raises ValueError for an empty type.
+        """
+        if not type:
+            raise ValueError("a handler needs the name of a type of resizes")
         others = {name: each for name, each in self._handlers.resize.items() if name != type}
         own = {} if handler is None else {type: handler}
         self._handlers = msgspec.structs.replace(self._handlers, resize={**others, **own})

@@ -77,7 +77,10 @@ async def settled(result: object) -> object:
 
 
 async def decided(book: Book, settings: ContextSettings, handlers: Handlers) -> Decision | None:
-    """Return whether and how the window must be resized. Raises TypeError for an invalid result of a handler."""
+    """Return whether and how the window must be resized.
+
+    Raises TypeError or ValueError for an invalid result of a handler.
+    """
     if handlers.policy is None:
         return judge(book.current, book.memory, settings)
     return decision_of(await settled(handlers.policy(book.full, book.current, shown_memo(book.memory), settings)))
@@ -102,8 +105,10 @@ def judge(window: Messages, memory: ContextMemory, settings: ContextSettings) ->
 
 
 def decision_of(result: object) -> Decision | None:
-    """Return the decision in a policy's result. Raises TypeError."""
+    """Return the decision in a policy's result. Raises TypeError, and ValueError for an empty type."""
     match result:
+        case "" | Decision(type="") | {"type": ""}:
+            raise ValueError("a policy returns the name of a type, not an empty text")
         case None | Decision():
             return result
         case str():

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value
 
-CHARS_MAX = 200_000
+CHARS_MAX = 1_000_000
 MESSAGES_MAX = 500
 PAIRS_MAX = 100
 TOKENS_MAX = 50_000

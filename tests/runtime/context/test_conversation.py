@@ -70,7 +70,7 @@ def test_characters_come_before_messages_and_messages_before_turns(settings, con
 @pytest.mark.parametrize(
     ("limit", "own", "reason"),
     [
-        ({"chars": 10}, {"max_messages_text_length": 1_000}, "max_messages_text_length"),
+        ({"chars": 10}, {"max_messages_text_length": 1_000_000}, "max_messages_text_length"),
         ({"messages": 2}, {"max_keep_messages_count": 1_00}, "max_keep_messages_count"),
     ],
 )
@@ -497,6 +497,16 @@ def test_a_memo_that_is_no_record_is_a_type_error_and_changes_nothing() -> None:
     with pytest.raises(TypeError):
         made.resize("lite")
     assert made.to_json() == before
+
+
+@pytest.mark.parametrize("decision", ["", {"type": ""}, Decision("")])
+def test_an_empty_type_is_a_value_error(decision) -> None:
+    made = conversation("a")
+    made.set_policy_handler(lambda *_: decision)
+    with pytest.raises(ValueError, match="name of a type"):
+        made.judge_resize()
+    with pytest.raises(ValueError, match="name of a type"):
+        made.set_resize_handlers("", lambda full, current, memo, settings: (full, current, memo))
 
 
 def test_a_type_that_nothing_does_is_a_key_error() -> None:
