@@ -2,7 +2,8 @@
 
 A message's content is text. If it was sent in parts, its metadata contains them under `parts`, in order:
 ``{"type": "text", "text": …}`` and attachments, such as ``{"type": "image_url", "image_url": {"url": …}}`` or
-``{"type": "file", "path": …, "name": …}``, which `attachments_of` describes.
+``{"type": "file", "path": …, "name": …}``, which `attachments_of` describes. The metadata of nanobot's messages (seed
+002) contains the paths of pictures under `media` instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from scripts.expressions.values import Value, bounded
 
 
 PARTS = "parts"
+MEDIA = "media"
 PARTS_MAX = 50  # of one message, that are described
 REF_CHARS_MAX = 500  # a data URL contains the whole picture
 
@@ -24,16 +26,20 @@ _META = ("name", "mime_type", "size", "width", "height", "duration")
 
 
 def attachments_of(message: Message) -> tuple[dict[str, Value], ...]:
-    """Return each part that is not text as ``{type, ref, meta}``: its type, its address, and its known properties.
+    """Return each attachment as ``{type, ref, meta}``: its type, its address, and its known properties.
 
     `ref` is the first of file, url, path, id and name that exists in the part itself or in its member named after its
     type (seed 001).
     """
-    parts = message.metadata.get(PARTS)
-    if not isinstance(parts, list):
-        return ()
-    records = [part for part in parts[:PARTS_MAX] if isinstance(part, dict)]
+    records = [part for part in _listed(message, PARTS) if isinstance(part, dict)]
+    pictures = [path for path in _listed(message, MEDIA) if isinstance(path, str) and path]
+    records += [{"type": "image", "path": path} for path in pictures]
     return tuple(_described(part) for part in records if part.get("type", "text") != "text")
+
+
+def _listed(message: Message, name: str) -> list[Value]:
+    listed = message.metadata.get(name)
+    return listed[:PARTS_MAX] if isinstance(listed, list) else []
 
 
 def _described(part: Mapping[str, Value]) -> dict[str, Value]:

@@ -94,6 +94,13 @@ async def test_it_is_a_session_to_go_on_with(api: ApiClient) -> None:
     assert [content for _, content in await api.transcript(found)][:2] == ["one", "first"]
 
 
+async def test_a_message_of_a_picture_alone_names_it_in_the_history(api: ApiClient) -> None:
+    picture = {"role": "user", "content": "", "media": ["/pictures/cat.png"]}
+    found = await import_document(api, as_lines([OLD[0], picture, {"role": "assistant", "content": "A cat."}]))
+    history = await api.read(f"/api/sessions/{found['sessionId']}/history")
+    assert [each["content"] for each in history] == ["[image: /pictures/cat.png]", "A cat."]
+
+
 async def test_a_document_that_is_sent_twice_is_one_session(api: ApiClient) -> None:
     await import_document(api, as_lines(OLD))
     answer = await api.post("/api/sessions/import", content=as_lines(OLD), headers=LINES)

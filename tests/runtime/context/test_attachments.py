@@ -50,6 +50,13 @@ def test_the_content_of_parts_is_their_text() -> None:
     assert message_of(record_of(message), 1) == message
 
 
+def test_media_are_the_paths_of_pictures() -> None:
+    made = message_of({"role": "user", "content": "look", "media": ["/a.png", "", 3, "/b.png"]}, 1)
+    assert made.content == "look"
+    assert attachments_of(made) == tuple({"type": "image", "ref": ref, "meta": {}} for ref in ("/a.png", "/b.png"))
+    assert attachments_of(message_of({"role": "user", "content": "look", "media": "/a.png"}, 1)) == ()
+
+
 def test_a_message_without_parts_has_nothing_attached() -> None:
     assert attachments_of(message_of({"role": "user", "content": "a"}, 1)) == ()
     assert attachments_of(message_of({"role": "user", "content": "a", "metadata": {"parts": "b"}}, 1)) == ()
