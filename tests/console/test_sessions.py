@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.console.conftest import OpenPage
 from tests.support.server_process import ServerProcess
@@ -116,6 +116,27 @@ async def test_what_happens_meanwhile_appears(open_page: OpenPage, server: Serve
         await api.send_message({"sessionId": session}, {"choice": "A"})
     await expect(page.get_by_text("Turn 3 of 3")).to_be_visible()
     await expect(page.get_by_role("option").filter(has_text="Noted as A")).to_be_visible()
+
+
+async def test_what_happens_after_a_refused_stream_appears(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await two_turns(server)
+    page = await open_page("/")
+    refused = []
+
+    async def refuse_first(route: Route) -> None:
+        if refused or route.request.headers.get("accept") != "text/event-stream":
+            await route.continue_()
+        else:
+            refused.append(route.request.url)
+            await route.fulfill(status=503)
+
+    await page.route("**/events?after=*", refuse_first)
+    await page.goto(f"{server.url}/sessions/{session}")
+    await expect(page.get_by_text("Turn 2 of 2")).to_be_visible()
+    async with server.client() as api:
+        await api.send_message({"sessionId": session}, {"choice": "A"})
+    await expect(page.get_by_role("option").filter(has_text="Noted as A")).to_be_visible(timeout=15_000)
+    assert len(refused) == 1
 
 
 async def test_a_variable_is_set(open_page: OpenPage, server: ServerProcess) -> None:

@@ -64,14 +64,26 @@ export async function runTurn<T>(
   throw new ApiProblem(0, 'OFFLINE', 'the connection ended before the answer', '')
 }
 
-/** Follow a session from an event on; returns the function that stops. The browser reconnects by itself. */
-export function followSession(session: string, after: number, kinds: string[], onFrame: (frame: Frame) => void) {
+const AGAIN_MS = 3000
+
+/**
+ * Follow a session from an event on; returns the function that stops. The browser reconnects by itself, unless there is no
+ * stream: a server that stops answers 503, and a session that has ended has none. Then `again` is called, after a pause.
+ */
+export function followSession(session: string, after: number, kinds: string[], onFrame: (frame: Frame) => void, again: () => void) {
   const source = new EventSource(`/api/sessions/${encodeURIComponent(session)}/events?after=${after}`)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  source.onerror = () => {
+    if (source.readyState === EventSource.CLOSED) timer = setTimeout(again, AGAIN_MS)
+  }
   for (const kind of kinds) {
     source.addEventListener(kind, (message) => {
       if (!(message instanceof MessageEvent)) return // the browser's own `error`
       onFrame({ id: message.lastEventId, event: kind, data: JSON.parse(message.data) })
     })
   }
-  return () => source.close()
+  return () => {
+    clearTimeout(timer)
+    source.close()
+  }
 }

@@ -36,7 +36,9 @@ export class HeldSession {
       const query = { after: this.view!.turn - 1, limit: 1 }
       const turn = dataOf(await api.GET('/api/sessions/{sessionId}/snapshots', { params: { ...this.params, query } })).data[0]
       this.close()
-      this.#stop = followSession(this.id, turn?.eventCount ?? 0, ['position'], () => void this.#read().catch(() => {})) // the next turn tries again
+      if (this.view?.status === 'completed') return
+      const read = () => void this.#read().catch(() => {}) // the next turn tries again
+      this.#stop = followSession(this.id, turn?.eventCount ?? 0, ['position'], read, () => void this.open())
     })
 
   close() {

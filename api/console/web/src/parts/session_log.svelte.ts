@@ -1,7 +1,7 @@
 // What happened in one session, loaded in pages: events, turns and calls, and then what happens while it runs.
 import { hasRole } from '../api/caller.svelte'
 import { api, ApiProblem, dataOf, type Schemas } from '../api/client'
-import { followSession, type SessionEvent } from '../api/stream'
+import { followSession, type Frame, type SessionEvent } from '../api/stream'
 import { EVENT_KINDS, groupOf, type Group } from './kinds'
 
 type Call = Schemas['CallView']
@@ -86,13 +86,14 @@ export class SessionLog {
 
   #follow() {
     this.#stop()
-    if (this.#closed || this.view?.status === 'completed') return
-    this.isLive = true
-    this.#stop = followSession(this.id, this.events.at(-1)?.seq ?? 0, [...EVENT_KINDS, 'position'], ({ id, event, data }) => {
+    this.isLive = !this.#closed && this.view?.status !== 'completed'
+    if (!this.isLive) return
+    const take = ({ id, event, data }: Frame) => {
       if (event === 'position') void this.#afterTurn()
       const seq = Number(id.split(':')[1]?.split('.')[0])
       if (event !== 'position' && seq > (this.events.at(-1)?.seq ?? 0)) this.events = [...this.events, { seq, kind: event, data }]
-    })
+    }
+    this.#stop = followSession(this.id, this.events.at(-1)?.seq ?? 0, [...EVENT_KINDS, 'position'], take, () => void this.load())
   }
 
   async #afterTurn() {
