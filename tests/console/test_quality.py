@@ -10,8 +10,6 @@ from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.paths import ROOT
 from tests.support.server_process import ServerProcess
 
-pytestmark = pytest.mark.gate
-
 AXE = ROOT / "api/console/web/node_modules/axe-core/axe.min.js"
 FIRST_LOAD_BYTES_MAX = 120_000
 HOSTILE = [
@@ -117,6 +115,7 @@ async def test_narrow_screens_do_not_scroll_sideways(open_page: OpenPage, server
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360, path
 
 
+@pytest.mark.gate
 async def test_hostile_texts_are_texts(open_page: OpenPage, server: ServerProcess) -> None:
     """Of users, scripts and applications: nothing of them runs, and their addresses are no links."""
     text = " ".join(HOSTILE)
@@ -144,6 +143,7 @@ async def test_hostile_texts_are_texts(open_page: OpenPage, server: ServerProces
         assert await page.locator("main a[href^=javascript]").count() == 0
 
 
+@pytest.mark.gate
 async def test_the_first_load_is_small(open_page: OpenPage) -> None:
     sizes: dict[str, int] = {}
     page = await open_page("/sign-in")
@@ -156,6 +156,7 @@ async def test_the_first_load_is_small(open_page: OpenPage) -> None:
     assert 10_000 < loaded <= FIRST_LOAD_BYTES_MAX
 
 
+@pytest.mark.gate
 async def test_a_key_is_entered_and_roles_decide(open_page: OpenPage, new_key: NewKey) -> None:
     reader = await new_key("reader")
     page = await open_page("/play")
