@@ -445,7 +445,7 @@ class Reader:
                 fix = _keys_fix(kind, required, tree.text)
             return self._mismatch(tree, f"a mapping with {_names(required)}", fix)
         if self._respell:
-            tree = self._in_lower_case(tree, fields)
+            tree = self.in_snake_case(tree, fields)
         if kind in self._respell:
             tree = self._respell[kind](tree)
         if kind is If:
@@ -471,12 +471,12 @@ class Reader:
             return _FAILED
         return kind(**values, **located)
 
-    def _in_lower_case(self, tree: Mapping, fields: dict[str, _Field]) -> Mapping:
-        """Return a mapping with its keys in the casing of these fields: `maxRounds` as `max_rounds`."""
+    def in_snake_case(self, tree: Mapping, names: Collection[str]) -> Mapping:
+        """Return a mapping with its keys in the casing of these names: `maxRounds` as `max_rounds`."""
         pairs = []
         for key, value in tree.pairs:
             name = snake_case(key.text)
-            if name in fields and name != key.text and tree.get(name) is None:
+            if name in names and name != key.text and tree.get(name) is None:
                 self.slip("DEPRECATED_KEY", f"`{key.text}` is read as `{name}`", key.at, f"Write `{name}`.")
                 key = msgspec.structs.replace(key, text=name)
             pairs.append((key, value))

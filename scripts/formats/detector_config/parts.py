@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, structs
 
+from scripts.expressions.values import number_in
 from scripts.formats.words import DEGREES, TRENDS
 from scripts.formats.words import DETECTOR_KEYS as KEYS
 from scripts.model.detectors import SIGNIFICANT, Measure, Pattern, Rule, Sign, Trend
@@ -21,7 +22,6 @@ from scripts.yaml.parser import Sequence as SequenceTree
 WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
 DEFINE_CHARS_MAX = 8_000
 SURE, LIKELY = 1.0, 0.8
-_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 _ACTIONS = re.compile(r"(^|_)actions?$")
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 
@@ -48,8 +48,10 @@ def texts_in(tree: Tree | None) -> list[Scalar]:
 
 def number_of(tree: Tree | None) -> float | None:
     """Return a number, which may be in quotes, or None."""
-    is_number = isinstance(tree, Scalar) and not isinstance(tree.value, bool) and _NUMBER.fullmatch(tree.text.strip())
-    return float(tree.text) if isinstance(tree, Scalar) and is_number else None
+    value = tree.value if isinstance(tree, Scalar) else None
+    if isinstance(value, str):
+        value = number_in(value)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def degree_of(tree: Tree | None) -> float | None:

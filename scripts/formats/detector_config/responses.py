@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from msgspec import Struct
 
 from scripts.expressions.expressions import compile_expression
+from scripts.expressions.members import DETECTED
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import literal
 from scripts.formats.conditions import to_condition
@@ -20,7 +21,6 @@ from scripts.yaml.parser import Scalar, Tree, plain_value
 from scripts.yaml.unknown_keys import is_ignorable
 
 CRISIS = "crisis"
-DETECTED = "detected"
 _DETECTED = {
     "severity": "severity", "intensity": "severity", "risk_level": "severity", "confidence": "score", "score": "score",
     "label": "label", "pattern": "label", "change_pattern": "label", "type": "label", "category": "label",

@@ -196,7 +196,7 @@ class _OutputCollector:
                     self.keep(Output(get=name, at=tree.at), tolist)
             case Sequence():
                 for each in tree.items:
-                    item = self.notation.in_lower_case(each, {"get"}) if isinstance(each, Mapping) else each
+                    item = self.notation.reader.in_snake_case(each, {"get"}) if isinstance(each, Mapping) else each
                     self.every(item, tolist)
             case Mapping() if _OUTPUT_KEYS & set(tree.keys()):
                 self.one(tree, tolist)

@@ -50,7 +50,7 @@ def block(notation: StageReader, tree: Tree | None) -> Actions:
     """Read a list of actions; a single action needs no dash."""
     found: list[Action] = []
     for written in mappings(tree):
-        each = notation.in_lower_case(written, ACTION_WORDS) if isinstance(written, Mapping) else written
+        each = notation.reader.in_snake_case(written, ACTION_WORDS) if isinstance(written, Mapping) else written
         if isinstance(each, Mapping) and found and isinstance(last := found[-1], If) and _is_other_arm(each):
             found[-1] = _with_other_arm(notation, last, each)
         else:

@@ -4,11 +4,9 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from msgspec.structs import replace
-
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.expressions.suggestions import snake_case, suggest
+from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
 from scripts.formats.conditions import is_computed, to_condition
 from scripts.formats.placeholders import odd_placeholders, to_template, to_text_expression
@@ -46,18 +44,6 @@ class StageReader:
         intended = intended_key(key.text, known)
         fix = f"Did you mean `{intended}`?" if intended not in {"", key.text} else suggest(key.text, list(known))
         tell("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at, fix)
-
-    def in_lower_case(self, tree: Mapping, words: Collection[str]) -> Mapping:
-        """Return an item with these words in lower case: `else if` as `else_if`, `aiSay` as `ai_say`."""
-        pairs = []
-        for key, value in tree.pairs:
-            word = snake_case(key.text)
-            if word in words and word != key.text and tree.get(word) is None:
-                self.slip("DEPRECATED_KEY", f"`{key.text}` is read as `{word}`", key.at, f"Write `{word}`.")
-                pairs.append((replace(key, text=word), value))
-            else:
-                pairs.append((key, value))
-        return Mapping(tuple(pairs), tree.at)
 
     @contextmanager
     def each(self, loop: KnownNames) -> Iterator[None]:
