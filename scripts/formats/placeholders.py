@@ -8,6 +8,7 @@ the script is read, so braces or dollar signs in values are never interpreted.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from scripts.expressions.expressions import is_syntax
 
@@ -19,6 +20,9 @@ _PLACEHOLDER = re.compile(
 _ODD_PLACEHOLDER = re.compile(
     r"\{\s*(?P<name>[\w@#!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # {age + 1}
     r"|\{\{\s*(?P<filtered>[\w.]{1,40}\s*\|[^{}]{1,80}?)\s*\}\}"  # {{ name | title }}
+)
+_UNCLOSED_PLACEHOLDER = re.compile(
+    r"(?P<open>\{\{|\{%)\s*(?P<name>[^\W\d][^{}%\n]{0,80}?)\s*(?:\}(?!\})|%(?!\})|(?=\{)|(?=\n)|\Z)"  # {{ name
 )
 _JINJA_MARK = re.compile(r"\{\{|\{%|\{#|\{$")  # the last one: the following text may start with a brace
 
@@ -72,10 +76,29 @@ def _verbatim(text: str) -> str:
     return _JINJA_MARK.sub(lambda mark: '{{ "' + mark[0] + '" }}', text)
 
 
-def odd_placeholders(text: str) -> Iterator[tuple[str, int]]:
-    """Yield texts in braces that are not variable names, with their offsets."""
+class PlaceholderProblem(NamedTuple):
+    """What is wrong with braces in a text, and how many lines below the start of the text they are."""
+
+    code: str
+    message: str
+    fix: str
+    lines_below: int
+
+
+def placeholder_problems(text: str) -> Iterator[PlaceholderProblem]:
+    """Yield the problems of texts in braces that are not closed, or are not variable names; fenced code has none."""
     spans = [match.span() for match in _PLACEHOLDER.finditer(text)]
-    fences = [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
-    for match in _ODD_PLACEHOLDER.finditer(text):
-        if not any(start <= match.start() < end for start, end in (*spans, *fences)):
-            yield match["name"] or match["filtered"], match.start()
+    spans += [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
+
+    def outside(pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
+        for match in pattern.finditer(text):
+            if not any(start <= match.start() < end for start, end in spans):
+                yield match, text.count("\n", 0, match.start())
+
+    for match, lines in outside(_UNCLOSED_PLACEHOLDER):
+        closing = "}}" if match["open"] == "{{" else "%}"
+        message = f"`{match['open']}{match['name'][:20]}` is not closed on its line"
+        yield PlaceholderProblem("TEMPLATE_INVALID", message, f"Close {match['open']} with {closing}.", lines)
+    for match, lines in outside(_ODD_PLACEHOLDER):
+        message = f"{{{match['name'] or match['filtered']}}} is not a variable name"
+        yield PlaceholderProblem("PLACEHOLDER_INVALID", message, "", lines)

@@ -8,7 +8,7 @@ import msgspec
 
 from scripts.expressions.values import Value, literal
 from scripts.formats.conditions import to_condition
-from scripts.formats.placeholders import odd_placeholders, to_template, to_text_expression
+from scripts.formats.placeholders import placeholder_problems, to_template, to_text_expression
 from scripts.formats.session import spellings
 from scripts.formats.session.spellings import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
 from scripts.model.actions import (
@@ -318,9 +318,8 @@ class _Translator:
     def text(self, written: Template | None) -> Template | None:
         if written is None:
             return None
-        for name, offset in odd_placeholders(written.source):
-            where = written.at.below(written.source.count("\n", 0, offset))
-            self.reader.add("PLACEHOLDER_INVALID", f"{{{name}}} is not a variable name", where)
+        for each in placeholder_problems(written.source):
+            self.reader.add(each.code, each.message, written.at.below(each.lines_below), each.fix)
         return Template(to_template(written.source), written.at)
 
     def condition(self, written: Template | None) -> Expression | None:

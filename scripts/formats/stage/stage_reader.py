@@ -9,7 +9,7 @@ from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
 from scripts.formats.conditions import is_computed, to_condition
-from scripts.formats.placeholders import odd_placeholders, to_template, to_text_expression
+from scripts.formats.placeholders import placeholder_problems, to_template, to_text_expression
 from scripts.formats.stage.keywords import UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, Names, bare, is_name, node_id, refer, variable_name
 from scripts.model.base import Expression, Location, Template
@@ -94,9 +94,8 @@ class StageReader:
     def template(self, tree: Tree) -> Template:
         """Read a text with placeholders."""
         written, at = self.text(tree), content_at(tree)
-        for name, offset in odd_placeholders(written):
-            where = at.below(written.count("\n", 0, offset))
-            self.reader.add("PLACEHOLDER_INVALID", f"{{{name}}} is not a variable name", where)
+        for each in placeholder_problems(written):
+            self.reader.add(each.code, each.message, at.below(each.lines_below), each.fix)
         return Template(to_template(written, self.refer), at)
 
     def templates(self, tree: Tree) -> tuple[Template, ...]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scripts.expressions.expressions import compile_template
 from scripts.expressions.members import SPEAKER_PARTS, Speaker
-from scripts.formats.placeholders import odd_placeholders, reference, to_template
+from scripts.formats.placeholders import placeholder_problems, reference, to_template
 
 VALUES = {
     "姓名": "Leo",
@@ -74,19 +74,26 @@ def test_a_value_is_never_looked_at_again(render, value) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "odd"),
+    ("written", "problems"),
     [
-        ("{抚养者} {user_name} {{x}}", []),
-        ("{123非法}", [("123非法", 0)]),
-        ("ok\n{变量@名}", [("变量@名", 3)]),
-        ("```\n{1st}\n``` {2nd}", [("2nd", 14)]),
-        ('{"json": 1} {}', []),
-        ("{age + 1} and {age*2}", [("age + 1", 0), ("age*2", 14)]),
-        ("{{ name | default: 'you' }}", [("name | default: 'you'", 0)]),
+        ("{抚养者} {user_name} {{x}} {{{x}}} {%time%}", []),
+        ("{123非法}", [("{123非法} is not a variable name", 0)]),
+        ("ok\n{变量@名}", [("{变量@名} is not a variable name", 1)]),
+        ("```\n{1st} {{x\n``` {2nd}", [("{2nd} is not a variable name", 2)]),
+        ('{"json": {"a": 1}} {} {{"a": 1}}', []),
+        (
+            "{age + 1} and {age*2}",
+            [("{age + 1} is not a variable name", 0), ("{age*2} is not a variable name", 0)],
+        ),
+        ("{{ name | default: 'you' }}", [("{name | default: 'you'} is not a variable name", 0)]),
+        ("你好\n{{用户名，再见", [("`{{用户名，再见` is not closed on its line", 1)]),
+        ("{{name\n}} and {{ name }", [("`{{name` is not closed on its line", 1)]),
+        ("{{name {x}", [("`{{name` is not closed on its line", 0)]),
+        ("{%time}", [("`{%time` is not closed on its line", 0)]),
     ],
 )
-def test_braces_that_hold_no_name_are_found(written, odd) -> None:
-    assert list(odd_placeholders(written)) == odd
+def test_braces_without_a_name_or_an_end_are_problems(written, problems) -> None:
+    assert [(each.message, each.lines_below) for each in placeholder_problems(written)] == problems
 
 
 @settings(deadline=None)
