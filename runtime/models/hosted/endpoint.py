@@ -22,7 +22,7 @@ CONNECT_S = 5.0
 KEEP_ALIVE_S = 60.0
 REPLY_CHARS_MAX = 200_000
 EACH_CHARS_MAX = 2_000  # up to this length a growing reply is parsed at every piece,
-STEP_PART = 64  # then after each growth by 1/64, so that the total cost is linear
+PARSED_EVERY_S = 0.02  # then not more often than this, which users do not notice, because all of it is parsed each time
 NO_KEY = "none"  # the client requires a key
 
 
@@ -122,6 +122,7 @@ class Endpoint:
     def __init__(self, line: Line, clock: Callable[[], float] = time.monotonic) -> None:
         self.breaker = Breaker(clock)
         self.line = line
+        self._clock = clock
         self._places = asyncio.Semaphore(line.concurrency_max)
         self._client = _client(line)
 
@@ -141,7 +142,7 @@ class Endpoint:
                 try:
                     async with asyncio.timeout(self.line.timeout_s) as silence:
                         listener.sent()
-                        growing = _PartialReply(listener, min(chars_max, REPLY_CHARS_MAX))
+                        growing = _PartialReply(listener, min(chars_max, REPLY_CHARS_MAX), self._clock)
                         return await self._called(body, growing, lambda: self._put_off(silence))
                 except TimeoutError:
                     raise AttemptFailure("timeout") from None
@@ -207,15 +208,17 @@ def _read(piece: object) -> _Completion:
 
 
 class _PartialReply:
-    """A reply while it is streamed: its pieces, and a listener, which is called rarely enough for long replies."""
+    """A reply while it is streamed: its pieces, and a listener, which is called less often for long replies."""
 
-    def __init__(self, listener: Listener, chars_max: int) -> None:
+    def __init__(self, listener: Listener, chars_max: int, clock: Callable[[], float]) -> None:
         self._listener = listener
         self._chars_max = chars_max
+        self._clock = clock
         self._words: list[str] = []
         self._called: list[str] = []
         self._chars = 0
         self._reported_chars = 0
+        self._reported_at = 0.0
 
     def add(self, piece: _Message) -> None:
         """Add a piece. Raises AttemptFailure if the reply is too long."""
@@ -229,9 +232,10 @@ class _PartialReply:
 
     def report(self, *, at_last: bool = False) -> None:
         """Call the listener, if there is enough new text."""
-        new = self._chars - self._reported_chars
-        if new and (at_last or self._chars < EACH_CHARS_MAX or new > self._reported_chars // STEP_PART):
-            self._reported_chars = self._chars
+        now = self._clock()
+        is_due = at_last or self._chars < EACH_CHARS_MAX or now >= self._reported_at + PARSED_EVERY_S
+        if is_due and self._chars > self._reported_chars:
+            self._reported_chars, self._reported_at = self._chars, now
             self._listener.grew(self.text()[0])
 
     def text(self) -> tuple[str, bool]:

@@ -204,16 +204,21 @@ async def test_words_of_a_broken_stream_give_way_to_those_of_the_next(endpoint: 
     assert (reply.usage.attempts, reply.usage.failures) == (2, ("cut",))
 
 
-async def test_of_a_long_reply_not_every_piece_is_read_again(endpoint: Endpoint, models) -> None:
+async def test_a_long_reply_is_read_again_every_20_milliseconds_instead_of_at_every_piece(
+    endpoint: Endpoint, models
+) -> None:
     said = "Good_morning,Ana! " * 1_500
     endpoint.will(content=said, piece_chars=9)
+    ticks = itertools.count()
     heard = Heard()
-    await models(output_tokens_max=8_000).complete(say(), heard)
+    used = models(clock=lambda: next(ticks) * 0.002, output_tokens_max=8_000)  # a piece every 2 ms
+    await used.complete(say(), heard)
     assert len(heard.texts[99].replace(" ", "")) < 9 * 101
     assert heard.texts[-1] == said.strip()
-    assert len(heard.texts) < 500
-    steps = [len(later) - len(earlier) for earlier, later in itertools.pairwise(heard.texts)]
-    assert max(steps) < len(said) / 40
+    later = [text for text in heard.texts if len(text) > 2_100]
+    steps = [len(after) - len(before) for before, after in itertools.pairwise(later[:-1])]
+    assert min(steps) > 9 * 9
+    assert max(steps) < 9 * 12
 
 
 @pytest.mark.parametrize("streamed", [False, True])

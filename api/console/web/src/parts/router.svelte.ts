@@ -1,11 +1,13 @@
 // Addresses of the console: the first part of the path is the screen, the second what it shows.
+import { t } from '../strings/index.svelte'
+
 function read() {
   const [screen = '', ...rest] = location.pathname.split('/').filter(Boolean).map(decodeURIComponent)
   return { screen, place: rest.join('/'), query: new URLSearchParams(location.search) }
 }
 
 export const route = $state(read())
-/** Whether the page has something that could not be saved; before it goes, the browser then asks. */
+/** Whether the page has something that could not be saved: it does not go before the user has confirmed it. */
 export const leaving = { isUnsaved: false }
 let shown = location.pathname + location.search
 
@@ -22,7 +24,9 @@ function show() {
 
 // also after a link within the page, such as to its content, which must not load the screen again
 addEventListener('popstate', () => {
-  if (shown !== location.pathname + location.search) show()
+  if (shown === location.pathname + location.search) return
+  if (leaving.isUnsaved && !confirm(t().leaveUnsaved)) history.pushState(null, '', shown)
+  else show()
 })
 
 /** Follow links to these screens without loading the page again. */

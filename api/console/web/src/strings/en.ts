@@ -16,6 +16,7 @@ export const en = {
   keyRefused: 'What you typed stays: sign in with a key that is valid.',
   signOut: 'Sign out',
   signedInAs: (name: string, tenant: string) => `${name} · ${tenant}`,
+  leaveUnsaved: 'Your last changes could not be saved. Leave this page without them?',
   loading: 'Loading…',
   retry: 'Try again',
   more: 'Show more',

@@ -18,6 +18,7 @@ export const zh: Strings = {
   keyRefused: '请用有效的密钥登录，您输入的内容会保留。',
   signOut: '退出',
   signedInAs: (name, tenant) => `${name} · ${tenant}`,
+  leaveUnsaved: '最近的修改未能保存。确定离开此页面吗？',
   loading: '加载中…',
   retry: '重试',
   more: '显示更多',
