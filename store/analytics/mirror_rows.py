@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from store.duckdb.fetch import Cursor
+from store.duckdb.statements import Cursor
 from store.duckdb.table_rows import insert_csv
 from store.interface.admission import SessionId
 from store.interface.errors import StoreUnavailable

@@ -10,6 +10,7 @@ from cachetools import LRUCache
 
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.insert import as_list, insert_statement, roll_back
+from store.duckdb.statements import execute
 from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
 from store.interface.errors import StoreError
 from store.interface.rows import is_uuid
@@ -99,7 +100,7 @@ class TurnCommitter:
 
     def _insert_rows(self, cursor: duckdb.DuckDBPyConnection, documents: dict[str, list[bytes]]) -> None:
         for table, rows in documents.items():
-            cursor.execute(self._statements[table], [as_list(rows)])
+            execute(cursor, self._statements[table], [as_list(rows)])
 
 
 def load_heads(cursor: duckdb.DuckDBPyConnection, session_ids: list[str]) -> dict[SessionId, Head]:
@@ -120,7 +121,8 @@ def load_keys(cursor: duckdb.DuckDBPyConnection, keys: Collection[UniqueKey]) ->
     # Not `IN (SELECT unnest(?))`: with OR, that is evaluated for every session, in ten times the time.
     values = [value for _, _, value in keys]
     any_value = f"IN ({', '.join('?' * len(values))})"
-    rows = cursor.execute(
+    rows = execute(
+        cursor,
         f"""SELECT tenant, key, idempotency_key, session_id::VARCHAR FROM session_starts
         WHERE key {any_value} OR idempotency_key {any_value}""",  # noqa: S608
         values + values,

@@ -6,9 +6,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from store.duckdb.fetch import Cursor, fetch
+from store.duckdb.fetch import fetch
 from store.duckdb.insert import as_list, insert_statement
 from store.duckdb.session_heads import SessionHeads
+from store.duckdb.statements import Cursor, execute
 from store.duckdb.variables import merge_writes
 from store.interface.admission import SessionId
 from store.interface.encoding import encode
@@ -37,7 +38,7 @@ class DuckDBConnection:
 
     def rows(self, select: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT."""
-        return self.cursor.execute(select, parameters or {}).fetchall()
+        return execute(self.cursor, select, parameters or {}).fetchall()
 
     def fetch(self, row: type[R], select: str, parameters: Parameters | None = None) -> list[R]:
         """Return the rows of a SELECT whose columns are the fields of a row; other columns are ignored."""
@@ -45,14 +46,14 @@ class DuckDBConnection:
 
     def change(self, statement: str, parameters: Parameters | None = None) -> int:
         """Execute an INSERT, UPDATE or DELETE; return the number of its rows."""
-        return int(self.cursor.execute(statement, parameters or {}).fetchall()[0][0])
+        return int(execute(self.cursor, statement, parameters or {}).fetchall()[0][0])
 
     def insert(self, table: str, rows: Sequence[msgspec.Struct]) -> None:
         """Insert any number of rows, in statements of a bounded size. Raises RowRefused."""
         if table not in self._inserts:
             self._inserts[table] = insert_statement(self.cursor, table)
         for group in _groups(map(encode, rows)):
-            self.cursor.execute(self._inserts[table], [as_list(group)])
+            execute(self.cursor, self._inserts[table], [as_list(group)])
 
     def prepare_change(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Merge the writes of all turns into the table of users' variables. There is no other writer."""

@@ -6,7 +6,7 @@ import duckdb
 
 from store.duckdb.database import Database, make_empty, remove_database
 from store.duckdb.database_file import options, quoted
-from store.duckdb.fetch import Cursor
+from store.duckdb.statements import Cursor
 from store.interface.errors import DiskTooSmall, StoreUnavailable, describe_error
 from store.interface.maintenance_rows import OnStep, Size
 

@@ -1,26 +1,25 @@
 """Fetch the rows of a SELECT: the database builds one JSON object per row, msgspec decodes it into the row's type."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
-import duckdb
 import msgspec
 
 from store.duckdb.insert import roll_back
-from store.sql.connection import Parameters, Scalar, decode
+from store.duckdb.statements import Cursor, Values, execute
+from store.sql.connection import decode
 
-Cursor: TypeAlias = duckdb.DuckDBPyConnection
-Values: TypeAlias = Sequence[Scalar | Sequence[Scalar]] | Parameters
 R = TypeVar("R", bound=msgspec.Struct)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def fetch(cursor: Cursor, row: type[R], select: str, parameters: Values) -> list[R]:
     """Return the rows of a SELECT whose columns are the row's fields; other columns are ignored."""
-    found = cursor.execute(
+    found = execute(
+        cursor,
         f"SELECT to_json(found)::VARCHAR FROM (SELECT * {_iso_times(row)} FROM ({select}) AS selected) AS found",  # noqa: S608
         parameters,
     ).fetchall()
@@ -44,7 +43,7 @@ def fetch_one(cursor: Cursor, row: type[R], select: str, parameters: Values) -> 
 
 def fetch_columns(cursor: Cursor, select: str, parameters: Values) -> list[dict[str, Any]]:
     """Return the rows of a SELECT by column, as DuckDB returns them: in less time than with JSON, but without types."""
-    found = cursor.execute(select, parameters)
+    found = execute(cursor, select, parameters)
     names = [name for name, *_ in found.description]
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 

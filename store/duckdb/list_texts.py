@@ -9,8 +9,9 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from store.duckdb.fetch import Cursor, fetch_columns, from_micros
+from store.duckdb.fetch import fetch_columns, from_micros
 from store.duckdb.sessions import MOVE_COLUMNS, START_COLUMNS, convert
+from store.duckdb.statements import Cursor, execute
 from store.interface.list_rows import SessionListed
 from store.interface.rows import PositionRow
 from store.sql.connection import decode
@@ -82,7 +83,7 @@ def _moves(cursor: Cursor, which: list[str | list[str]]) -> dict[str, dict[str, 
 
 def _failed(cursor: Cursor, which: list[str | list[str]]) -> set[tuple[str, int]]:
     """Return the sessions with failed turns, and the turns before these. Nearly always there are none at all."""
-    if not cursor.execute("SELECT 1 FROM turn_failures LIMIT 1").fetchall():
+    if not execute(cursor, "SELECT 1 FROM turn_failures LIMIT 1", []).fetchall():
         return set()
     rows = fetch_columns(cursor, f"{_FAILURES} WHERE {_THESE}", which)
     return {(each["session_id"], each["turn"]) for each in rows}
@@ -112,7 +113,7 @@ def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, in
     """Return the names of all versions of scripts."""
     these = ", ".join("?" * len(scripts))  # not `SELECT unnest(?)`, a join that takes five times as long to plan
     select = f"SELECT script_uuid, version, name FROM scripts WHERE tenant = ? AND script_uuid IN ({these})"  # noqa: S608
-    rows = cursor.execute(select, [tenant, *scripts]).fetchall()
+    rows = execute(cursor, select, [tenant, *scripts]).fetchall()
     return {(script_uuid, version): name for script_uuid, version, name in rows}
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.event_fields_sql import remaining_event, remaining_fields
-from store.duckdb.fetch import Cursor
+from store.duckdb.statements import Cursor
 from store.sql.connection import Parameters
 from store.sql.deletion import OF_SESSIONS
 from store.sql.redaction import STATE_FIELDS, redact

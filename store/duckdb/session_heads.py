@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from store.duckdb.fetch import Cursor
 from store.duckdb.insert import as_list, typed_rows
+from store.duckdb.statements import Cursor, execute
 from store.interface.admission import ProposedTurn, SessionId
 from store.interface.encoding import encode
 from store.interface.rows import JsonText
@@ -105,7 +105,7 @@ class SessionHeads:
         # in this order: changes that are no longer in `waiting` are in the table once the lock is free
         if waiting is None or (tenant, session_id) in waiting or self._applying.locked():
             return None
-        rows = cursor.execute(_FIND, [tenant, session_id]).fetchall()
+        rows = execute(cursor, _FIND, [tenant, session_id]).fetchall()
         return Found(*rows[0]) if rows else None
 
 

@@ -7,9 +7,10 @@ first page: of a session that had a turn since, the turn before that time is loo
 from datetime import datetime
 
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.fetch import Cursor, from_micros, snapshot
+from store.duckdb.fetch import from_micros, snapshot
 from store.duckdb.list_texts import Found, describe
 from store.duckdb.session_heads import TABLE
+from store.duckdb.statements import Cursor, execute
 from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page, bounded
 from store.sql.connection import Scalar
@@ -49,7 +50,7 @@ def list_sessions(
 def _now(reader: Cursor, tenant: str) -> datetime | None:
     """Return the time of the last turn or the last start of a session; None if there is no session."""
     select = f"SELECT epoch_us(max(active_at)) FROM {TABLE} WHERE tenant = ?"  # noqa: S608
-    ((micros,),) = reader.execute(select, [tenant]).fetchall()
+    ((micros,),) = execute(reader, select, [tenant]).fetchall()
     return None if micros is None else from_micros(micros)
 
 
@@ -83,7 +84,7 @@ def _find(
         SELECT latest.* FROM {f"({_AS_OF})" if as_of is not None else TABLE} AS latest{joins}
         WHERE {" AND ".join(conditions)} ORDER BY latest.{by} DESC, latest.session_id DESC LIMIT $limit
     ) AS page ORDER BY {by} DESC, session_id DESC"""  # noqa: S608
-    rows = reader.execute(select, parameters).fetchall()
+    rows = execute(reader, select, parameters).fetchall()
     return [
         Found(session_id, turn, finished_at, from_micros(micros), is_moved)
         for session_id, turn, finished_at, micros, is_moved in rows

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.fetch import Cursor, fetch_columns, from_micros, snapshot
+from store.duckdb.fetch import fetch_columns, from_micros, snapshot
+from store.duckdb.statements import Cursor, execute
 from store.interface.rows import PositionRow, SessionHead, is_uuid
 from store.sql.connection import decode
 
@@ -28,7 +29,7 @@ def session_head(connection: DuckDBConnection, tenant: str, session_id: str) -> 
             return _head(tenant, started[0] | (_moved_to(cursor, which) if latest.is_moved else {}) | turn[0])
     with snapshot(cursor):
         started = fetch_columns(cursor, _STARTED, which)
-        ((row_id,),) = cursor.execute(_LATEST_ROW, which).fetchall()
+        ((row_id,),) = execute(cursor, _LATEST_ROW, which).fetchall()
         if not started or row_id is None:
             return None
         (turn_row,) = fetch_columns(cursor, f"{_LATEST} WHERE rowid = ?", [row_id])

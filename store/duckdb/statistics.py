@@ -1,6 +1,7 @@
 """Session statistics: messages per role, durations, and the usage of language models."""
 
-from store.duckdb.fetch import Cursor, fetch_one
+from store.duckdb.fetch import fetch_one
+from store.duckdb.statements import Cursor
 from store.interface.rows import Gaps
 from store.interface.statistics_rows import SessionStatistics
 from store.sql.calls import journaled

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from store.duckdb.fetch import Cursor
 from store.duckdb.insert import as_list
+from store.duckdb.statements import Cursor
 
 READ_ROWS = 1_000
 

@@ -8,8 +8,9 @@ from datetime import datetime
 
 import msgspec
 
-from store.duckdb.fetch import Cursor, fetch, snapshot
+from store.duckdb.fetch import fetch, snapshot
 from store.duckdb.insert import as_list, typed_rows
+from store.duckdb.statements import Cursor
 from store.interface.encoding import encode
 from store.interface.global_writes import global_writes, values_after
 from store.interface.pages import bounded

@@ -5,8 +5,9 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from store.duckdb.fetch import Cursor, fetch
+from store.duckdb.fetch import fetch
 from store.duckdb.insert import roll_back
+from store.duckdb.statements import Cursor
 from store.sql.connection import Parameters
 
 Place: TypeAlias = tuple[str, str]

@@ -16,8 +16,8 @@ from pathlib import Path
 from store.duckdb import committer, session_list, sessions
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
-from store.duckdb.fetch import Cursor
 from store.duckdb.session_heads import SessionHeads
+from store.duckdb.statements import Cursor
 from store.interface.list_rows import SessionFilter
 from store.sql import calls, failures, turns
 

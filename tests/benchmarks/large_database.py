@@ -18,7 +18,7 @@ from measured_server import server
 from store.copying import TABLES
 from store.duckdb.database import Database
 from store.duckdb.database_file import attach, quoted
-from store.duckdb.fetch import Cursor
+from store.duckdb.statements import Cursor
 from store.interface.private_files import FILE_NAME
 from store.postgres.engine import PostgresEngine
 

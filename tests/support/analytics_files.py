@@ -16,7 +16,7 @@ from store.analytics.file import Place
 from store.analytics.outlines import OUTLINES
 from store.analytics.refresh import Masking, refresh
 from store.duckdb.database import Database
-from store.duckdb.fetch import Cursor
+from store.duckdb.statements import Cursor
 from tests.support.data_folders import database_file
 
 SALT = "a salt"

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from store.duckdb import variable_cache, writer
-from store.duckdb.fetch import Cursor
+from store.duckdb.statements import Cursor
 from store.duckdb.variable_cache import UserVariableCache
 from store.duckdb.variables import user_variables
 from store.interface.errors import StoreUnavailable
