@@ -11,8 +11,9 @@ from runtime.state.inputs import InputRefused, TimerDue
 from runtime.timers.timers import Timer, pending_timers
 from runtime.turn.context import TurnContext
 from scripts.checks.effects import effect_of
-from scripts.model.actions import AiAsk, Ask, Expiry, Question, Reminder, timed_arms, walk
-from scripts.model.variables import Output
+from scripts.model.actions import AiAsk, Ask, Expiry, Form, Question, Reminder, timed_arms, walk
+from scripts.model.script import as_output
+from scripts.model.variables import Output, OutputItem, Records
 
 
 class Firing(Struct, frozen=True):
@@ -86,13 +87,19 @@ def _perform(run: TurnContext, moment: Reminder | Expiry) -> Finish | None:
 
 
 def _clear(run: TurnContext, action: Question) -> None:
-    """Set the variables of a question to their defaults, or unset them: an earlier answer is not that of today."""
+    """Set the variables of a question to their defaults, or unset them: an earlier answer is not that of today.
+
+    A list to which the question appends does not change: its records are those of earlier answers.
+    """
     inside = (each for actions in timed_arms(action).values() for each in walk(actions))
     inner = {name for each in inside for name, _ in effect_of(each).written}
     own = {name for name, _ in effect_of(action, run.program.script.forms).written} - inner
-    outputs = outputs_of(run, action) if isinstance(action, Ask | AiAsk) else ()
+    outputs: tuple[OutputItem, ...] = outputs_of(run, action) if isinstance(action, Ask | AiAsk) else ()
+    if isinstance(action, Form):
+        outputs = tuple(map(as_output, run.program.form(action.sheet).fields))
     defaults = {each.get: each for each in outputs if isinstance(each, Output) and each.default is not None}
-    for name in sorted(own):
+    lists = {each.tolist for each in outputs if isinstance(each, Records)}
+    for name in sorted(own - lists):
         if name in defaults:
             run.assign(name, defaults[name].default, "default", defaults[name])
         elif run.scopes.find(name) is not None:

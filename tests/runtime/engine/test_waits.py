@@ -145,6 +145,36 @@ async def test_a_question_expires_and_clears_its_variables(drive: StartSession) 
     assert session.values["missed"] == 1
 
 
+async def test_an_expired_question_leaves_the_records_of_earlier_answers(drive: StartSession) -> None:
+    session = await drive("""
+        actions:
+          - repeat: {max: 2}
+            do:
+              - {ask: What did you eat?, into: {add_to: meals, fields: [meal]}, expire: {after: 1 day}, id: eat}
+          - {ask: Anything else?, into: more}
+    """)
+    await session.reply("soup")
+    await session.pass_time(days=1)
+    assert session.said == ["Anything else?"]
+    assert session.values["meals"] == [{"meal": "soup"}]
+
+
+async def test_the_fields_of_an_expired_form_have_their_defaults(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: visit
+        forms: [{form: pet, fields: [{field: kind, default: dog}, {field: name}]}]
+        actions:
+          - {form: pet, expire: {after: 1 day}, id: pet}
+          - {ask: Anything else?, into: more}
+        """,
+        variables={"kind": "cat", "name": "Tom"},
+    )
+    await session.pass_time(days=1)
+    assert (session.values["kind"], session.values["name"]) == ("dog", None)
+
+
 async def test_an_expired_question_may_end_the_conversation(drive: StartSession) -> None:
     session = await drive("- {ask: Well?, id: well, output: [well], expire: {after: 1 day, then: end}}")
     await session.pass_time(days=1)
