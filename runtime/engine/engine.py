@@ -370,6 +370,8 @@ class _Engine:
             self._cursor.leave_blocks()
             self._cursor.jump(self._state.phase, moved.restart)
         elif self._state.wait is not None and self._state.frames:
+            if self.run.program.has_time:
+                timing.begin(self.run, self._cursor.current())
             self._draw(self._state.wait)
 
     def _draw(self, wait: Wait) -> None:

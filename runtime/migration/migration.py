@@ -88,13 +88,14 @@ class _Move:
 
     def _moments(self) -> Iterator[str]:
         """Yield the moments of waits, reminders and expiry that come earlier or later than before."""
-        before = {
-            (each.kind, each.action): each.due for each in pending_timers(self._old, self._before, self._default_zone)
-        }
-        for each in pending_timers(self._new, self._state, self._default_zone):
-            earlier = before.get((each.kind, each.action), each.due)
-            if earlier != each.due:
-                yield f"{each.kind} of {each.action}: {earlier:%Y-%m-%d %H:%M} → {each.due:%Y-%m-%d %H:%M} UTC"
+        before = pending_timers(self._old, self._before, self._default_zone)
+        after = pending_timers(self._new, self._state, self._default_zone)
+        for kind, depth in dict.fromkeys((each.kind, each.depth) for each in after):
+            were = [each.due for each in before if (each.kind, each.depth) == (kind, depth)]
+            now = [each for each in after if (each.kind, each.depth) == (kind, depth)]
+            gone = [due for due in were if all(due != each.due for each in now)]
+            for earlier, each in zip(gone, [each for each in now if each.due not in were], strict=False):
+                yield f"{kind} of {each.action}: {earlier:%Y-%m-%d %H:%M} → {each.due:%Y-%m-%d %H:%M} UTC"
 
     def plan(self) -> Plan:
         """Return the result of the migration. Raises MigrationBlocked."""

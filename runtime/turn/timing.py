@@ -11,10 +11,15 @@ from scripts.model.base import Expression
 
 
 def begin(run: TurnContext, action: Action) -> None:
-    """Count the timers of an action from now on, unless they are counted already."""
-    if run.state.timing is None:
-        dates = {key: _date(run, date.expression) for key, date in dates_wanted(run.program, run.state, action)}
-        run.state.timing = Timing(run.now(), dates=dates)
+    """Count the timers of an action from now on, unless they are counted already.
+
+    After a migration, the moments of the new version may have dates that were not evaluated yet.
+    """
+    timing = run.state.timing or Timing(run.now())
+    wanted = dates_wanted(run.program, run.state, action)
+    dates = {key: _date(run, date.expression) for key, date in wanted if key not in timing.dates}
+    if dates or run.state.timing is None:
+        run.state.timing = msgspec.structs.replace(timing, dates={**timing.dates, **dates})
 
 
 def note_message(run: TurnContext) -> None:

@@ -302,6 +302,41 @@ async def test_a_paused_session_does_not_begin_a_topic_again(drive: StartSession
     assert (planned.verdict, "paused" in planned.why[0]) == ("blocked", True)
 
 
+TIMED = """
+cuebook: 1
+script: timed
+declare: [{var: appointment, type: date, value: "2026-03-20"}]
+actions:
+  - {ask: How are you?, into: mood, id: mood}
+  - {wait: {until: =appointment}, id: pause}
+  - {say: "It is today.", id: back}
+"""
+
+
+async def test_a_question_gets_the_reminders_of_the_new_version(drive: StartSession, moved) -> None:
+    session = await drive(TIMED.split("  - {wait")[0])
+    await moved(session, TIMED.replace("id: mood", "id: mood, remind: [{after: 1 day, say: Hello?}]"))
+    assert session.timers == [("remind", "2026-03-05 12:00")]
+
+
+async def test_a_wait_lasts_until_the_date_of_the_new_version(drive: StartSession, moved) -> None:
+    session = await (await drive(TIMED)).reply("fine")
+    await moved(session, TIMED.replace("=appointment", "=appointment - days(1)"))
+    assert session.timers == [("wait", "2026-03-19 00:00")]
+    assert f"{session.state.wait.until:%Y-%m-%d}" == "2026-03-19"
+    await session.pass_time(days=20)
+    assert session.said == ["It is today."]
+
+
+async def test_only_moments_that_change_are_named(drive: StartSession, move) -> None:
+    reminded = TIMED.replace("id: mood", "id: mood, remind: [{after: 1 h, say: Oh?}, {after: 2 h, say: Hello?}]")
+    session = await drive(reminded)
+    assert move(session, reminded.replace("How are you?", "Well?")).why == ()
+    assert move(session, reminded.replace("2 h", "3 h")).why == (
+        "remind of mood: 2026-03-04 14:00 → 2026-03-04 15:00 UTC",
+    )
+
+
 async def test_an_ended_session_stays(drive: StartSession, move) -> None:
     session = await (await drive(VISIT)).reply("Ana", "34", "A", "1", "2")
     assert move(session, changed(("phase: hello", "phase: bye"))).verdict == "ended"
