@@ -396,8 +396,7 @@ class _Engine:
 
     def _ask_again(self, wait: Wait) -> None:
         """Put the question again that the session waits with, after a person has talked in place of the script."""
-        if self.run.program.has_time:
-            timing.note_message(self.run)
+        timing.count_from_now(self.run)
         if self._state.progress is not None:
             self.run.say(self._state.progress.question)
         self._follow(self._cursor.current(), Waits(wait))
@@ -410,9 +409,9 @@ class _Engine:
         self.run.hear(content, metadata)
         if state.operator:
             return  # this person answers
-        wait, state.wait = state.wait, None
         if program.has_time:
             timing.note_message(self.run)
+        wait, state.wait = state.wait, None
         reaction = await detection.of_user(self.run) if program.watches_user else detection.NO_REACTION
         if reaction.finish is not None:
             self._follow(action, reaction.finish)

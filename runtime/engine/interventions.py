@@ -21,6 +21,7 @@ from runtime.state.inputs import (
 )
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import HandOver, restore_state
+from runtime.turn import timing
 from runtime.turn.context import TurnContext
 
 OPERATOR = "operator"
@@ -36,6 +37,7 @@ def carry_out(run: TurnContext, intervention: Intervention) -> None:
         case Resume():
             run.record(Intervened("resume"))
             run.state.status = "active"
+            timing.count_from_now(run)
         case End():
             run.record(Intervened("end", reason=intervention.reason))
             run.state.status = "active"  # so that it can end
@@ -82,6 +84,7 @@ def _rewind(run: TurnContext, intervention: Rewind) -> None:
     first = None if last is None else intervention.state.message_seq + 1
     account = account_of(now, intervention.state, "api")
     restore_state(now, state)
+    timing.count_from_now(run)  # the user can answer again
     run.record(Intervened("rewind", turn=intervention.state.turn, first=first, last=last))
     for body in account:
         run.record(body)

@@ -6,6 +6,10 @@ from runtime.migration.variables import differences
 from runtime.state.events import Body, ScopeEntered, ScopeLeft
 from runtime.state.state import Source, State, copy_of
 
+_RETAINED = (
+    "turn", "event_seq", "message_seq", "heard", "last_at", "spent", "global_cells", "exposed", "hand_over", "model"
+)  # fmt: skip
+
 
 def back_to(now: State, before: State) -> State:
     """Return an earlier state, with the current numbers of turn, event and message, and the current usage.
@@ -13,8 +17,7 @@ def back_to(now: State, before: State) -> State:
     The user's global variables are not restored, because other sessions may have used them. Neither are the arms of
     experiments. A person who has taken the session over keeps it, and the choice of a model stays.
     """
-    retained = ("turn", "event_seq", "message_seq", "heard", "spent", "global_cells", "exposed", "hand_over", "model")
-    return msgspec.structs.replace(copy_of(before), **{name: getattr(copy_of(now), name) for name in retained})
+    return msgspec.structs.replace(copy_of(before), **{name: getattr(copy_of(now), name) for name in _RETAINED})
 
 
 def rewound(now: State, before: State) -> State:

@@ -1,9 +1,11 @@
 """Begin and continue the counting of the timers of a wait."""
 
+from collections.abc import Collection
+
 import msgspec
 
 from runtime.state.state import Timing
-from runtime.timers.timers import dates_wanted
+from runtime.timers.timers import dates_wanted, pending_timers
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.time_values import parse_date
 from scripts.model.actions import Action
@@ -23,9 +25,21 @@ def begin(run: TurnContext, action: Action) -> None:
 
 
 def note_message(run: TurnContext) -> None:
-    """Count the reminders and the expiry of the current question from the user's message."""
-    if run.state.timing is not None:
-        run.state.timing = msgspec.structs.replace(run.state.timing, heard=run.now())
+    """Count reminders and expiry from the user's message: of the current question, and of one that an interrupt
+    suspended, unless it has expired meanwhile.
+    """
+    due = (each for each in pending_timers(run.program, run.state, run.default_zone) if each.due <= run.now())
+    count_from_now(run, expired={each.depth for each in due if each.depth < len(run.state.frames)})
+
+
+def count_from_now(run: TurnContext, expired: Collection[int] = ()) -> None:
+    """Count reminders and expiry from now on, but not those of suspended questions at the depths of `expired`."""
+    state, replace = run.state, msgspec.structs.replace
+    if state.timing is not None:
+        state.timing = replace(state.timing, heard=run.now())
+    for depth, frame in enumerate(state.frames):
+        if frame.held is not None and frame.held.timing is not None and depth not in expired:
+            frame.held = replace(frame.held, timing=replace(frame.held.timing, heard=run.now()))
 
 
 def count_seconds(run: TurnContext) -> None:

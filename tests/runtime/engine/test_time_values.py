@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from runtime.state.inputs import Rewind
 from tests.support.runtime_session import StartSession
 
 VISITS = """
@@ -57,6 +58,19 @@ async def test_minutes_spent_leave_out_waits_for_a_time(drive: StartSession) -> 
     await session.pass_time(seconds=150)
     await session.reply("y")
     assert session.said[-1] == "9 0"
+
+
+async def test_minutes_spent_leave_out_what_a_rewind_removed(drive: StartSession) -> None:
+    session = await drive(MINUTES)
+    first = session.state
+    await session.reply("x")
+    session.now += timedelta(days=1)
+    await session.turn(Rewind(first))
+    await session.pass_time(minutes=3)
+    await session.reply("x")
+    await session.pass_time(days=2)
+    await session.reply("y")
+    assert session.said[-1] == "3 0"
 
 
 async def test_scripts_without_these_functions_count_nothing(drive: StartSession) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from runtime.state.events import Ended, TimerFired, Waiting
-from runtime.state.inputs import InputRefused, Pause, Resume, SetVariables, TimerDue
+from runtime.state.inputs import InputRefused, Pause, Resume, Rewind, SetVariables, TimerDue
 from tests.support.runtime_session import NOON, NewSession, StartSession
 
 WAIT = """
@@ -196,6 +196,36 @@ async def test_a_question_that_expired_during_an_interrupt_is_not_put_again(driv
     session.now += timedelta(hours=9)
     await session.reply("yours")
     assert session.said == ["Missed: 1", "Anything else?"]
+
+
+async def test_reminders_and_expiry_count_from_a_message_within_an_interrupt(drive: StartSession) -> None:
+    asking = "{ask: Which help?, id: which, output: [kind]}"
+    session = await drive(QUESTION.replace(asking, f"{asking}, {{ask: Where?, id: place, output: [place]}}"))
+    await session.reply("help")
+    session.now += timedelta(hours=7)
+    await session.reply("a doctor")
+    assert session.timers == [("expire", "2026-03-05 03:00")]
+    session.now += timedelta(hours=2)
+    await session.reply("here")
+    assert session.said == ["How was your day?"]
+    assert session.timers == [
+        ("remind", "2026-03-04 22:00"),
+        ("remind", "2026-03-04 23:00"),
+        ("expire", "2026-03-05 05:00"),
+    ]
+
+
+async def test_after_a_rewind_and_a_pause_the_user_has_the_time_to_answer(drive: StartSession) -> None:
+    session = await drive(QUESTION)
+    first = session.state
+    await session.reply("3")
+    session.now += timedelta(days=2)
+    await session.turn(Rewind(first))
+    assert session.timers[0] == ("remind", "2026-03-06 13:00")
+    await session.turn(Pause())
+    session.now += timedelta(days=2)
+    await session.turn(Resume())
+    assert session.timers[0] == ("remind", "2026-03-08 13:00")
 
 
 async def test_timers_rest_while_the_session_is_paused(drive: StartSession) -> None:
