@@ -125,7 +125,7 @@ _QUESTION = re.compile(r"(?:\?|？|吗|么)\s*$")
 _UNSURE = re.compile(
     r"\b(?:maybe|perhaps|possibly|not (?:so |too |really |quite )?(?:sure|certain)|unsure"
     r"|(?:don'?t|do not) (?:really )?(?:know|remember)|dunno|no (?:idea|clue|preference)|depends|hard to say"
-    r"|can'?t (?:say|tell)|sometimes|either|wish|could say)\b"
+    r"|can'?t (?:say|tell|wait)|sometimes|either|wish|could say)\b"
     r"|不太?(?:知道|清楚|确定|好说|一定|记得|懂|明白)|说不[准清好]"
     r"|也许|(?<!不)可能|或许|大概|看情况"
     r"|没想好|无所谓|随便|有时|没事|没关系|对不起",
@@ -133,12 +133,13 @@ _UNSURE = re.compile(
 )
 _YES_IDIOM = re.compile(
     r"\b(?:no (?:problem|doubt|worries|objections?)|why not|not (?:bad|a problem)|without a doubt"
-    r"|(?:don'?t|do not) mind)\b"
-    r"|没(?:有)?(?:问题|错|意见)|不错|不介意|不反对|不成问题|差不多|为什么不|何不|毫无疑问",
+    r"|(?:don'?t|do not|wouldn'?t|would not) mind|(?:couldn'?t|could not) agree more)\b"
+    r"|没(?:有)?(?:什么|啥)?大?(?:问题|错|意见)|不错|不介意|不反对|不成问题|差不多|为什么不|何不|无疑",
     re.ASCII,
 )
-_NO = re.compile(
-    r"\b(?:no|not|nope|nah|never|none|neither|cannot|hardly|nothing|false|wrong|incorrect|disagree|refuse"
+_NO = re.compile(  # "not only" and "don't worry" are no answers
+    r"\b(?!not only|don'?t worry|no (?:offen[cs]e|kidding))"
+    r"(?:no|not|nope|nah|never|none|neither|cannot|hardly|nothing|false|wrong|incorrect|disagree|refuse"
     r"|(?:do|does|did|is|are|was|were|have|has|had|ca|wo|would|could|should|ai)n'?t)\b|^n$",
     re.ASCII,
 )
@@ -158,7 +159,10 @@ _HAN_LEAD = re.compile(
     r"(?:(?:当然|肯定|确实|的确|绝对|完全|一定|几乎|基本上?|真的|根本|想)(?=[不没])|我们|我|这|那|其实|应该|好像|觉得|认为|感觉|想说|真的(?=[^\s吗])|也|还|就|都|现在|目前|暂时|从来|从|一直|并|倒|嗯|啊|呃|唔|哦|恩|\s){0,6}"
 )
 _HAN_HUM = re.compile(r"[嗯恩唔哦啊]+|(?:uh|um|mm|hmm|well|oh)+", re.ASCII)
-_HAN_NO = re.compile(r"不|没|否|未|无|别|绝不|假的|错(?!过)")
+_HAN_NO = re.compile(  # 不好意思 is an apology, 不少 and 不止 say much, 不过 and 不管 begin a clause
+    r"不(?!好意思|少|止|时|断|久|过|管|论|瞒|仅|但|得不|客气)|没(?!准|想到)|否(?!则)|未(?!必)|无(?!论|时无刻)"
+    r"|别(?!提|说)|绝不|假的|错(?!过)"
+)
 _HAN_YES = re.compile(
     r"是(?![否不没]|因为|什么|谁)|对(?!于|了|面|我|方|他|她|比|待)|有(?!人说|关|什么|多少|几)|好(?!像|久|奇|多|难|累|几|烦|痛|疼|想)|行(?!业|为|李)"
     r"|可以|当然|能(?!力|量)|会(?!计|议)|要(?!是|么)|愿意|同意|想(?!法|起|象)|确实|真的|的确|肯定|必须|一定|经常|常常|总是|完全|正确|确定|赞成|需要"

@@ -39,7 +39,7 @@ _DATE = re.compile(
     rf"|(?P<han_year>[0-9]{{4}}|[{_HAN}]{{4}})\s?年\s?(?P<han_month>[0-9]{{1,2}}|[{_HAN}]{{1,3}})\s?月\s?"
     rf"(?P<han_day>[0-9]{{1,2}}|[{_HAN}]{{1,3}})\s?[日号]?"
     r"|(?<![0-9./-])(?P<first>[0-9]{1,2})(?P<sep>[-/.]) ?(?P<second>[0-9]{1,2})(?P=sep) ?(?P<last>[0-9]{4})(?![0-9])"
-    rf"|(?<!一)(?P<han_word>{'|'.join(sorted(_HAN_OFFSETS, key=len, reverse=True))})"
+    rf"|(?<![一年月周])(?P<han_word>{'|'.join(sorted(_HAN_OFFSETS, key=len, reverse=True))})"
     rf"|(?P<han_count>[0-9]{{1,4}}|[{_HAN}两]{{1,5}})\s?(?P<han_unit>天|周|个?星期)(?:以|之)?(?P<han_way>前|后)"
     r"|(?P<han_week>上|下|这|本)个?(?:周|星期|礼拜)(?P<han_weekday>[一二三四五六日天])"
 )

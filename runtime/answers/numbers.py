@@ -112,14 +112,14 @@ _TIMES = frozenset("次个遍顿杯粒片包瓶小")
 _NEGATED = re.compile(r"(?:\bnot|n't|不是|不到|没有?|没到) ?$")
 
 _UNREADABLE = re.compile(
-    r"[0-9]\s?[:/]\s?[0-9]|[0-9]h[0-9]|分之|点半|[一二两三四五六七八九]半|几[十百千万亿]|[数上][百千万亿]|数十"
-    r"|[0-9零一二三四五六七八九十百千万亿](?:[几多余成来]|好几|出头|米[0-9一二三四五六七八九]|[岁年月天周个次块元]多)|\b(?:dozens?|half|halves|quarters?|(?:hundred|thousand|million)(?:s|ths?))\b"
+    r"[0-9]\s?[:/]\s?[0-9]|[0-9]h[0-9]|[0-9]m[0-9]{2}|分之|点半|[一二两三四五六七八九]半|几[十百千万亿]|[数上][百千万亿]|数十"
+    r"|[0-9零一二三四五六七八九十百千万亿](?:[几多余成来]|好几|出头|[米块斤尺][0-9一二三四五六七八九]|[岁年月天周个次块元]多)|\b(?:dozens?|half|halves|quarters?|(?:hundred|thousand|million)(?:s|ths?))\b"
 )
 _SCALED = re.compile(r"(?<![\w.,])([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(k|hundred|thousand|million|billion)(?![a-z])")
 _NUMERAL = re.compile(
     r"(?P<sign>(?<![\w-])[-+]|负|(?<![a-z])minus |(?<![a-z])negative )?"
     r"(?:(?P<digits>[0-9][0-9.,]*)(?P<scale>[百千万亿]*)|(?P<han>[零〇一二两三四五六七八九十百千万亿点廿壹贰叁肆伍陆柒捌玖拾佰仟]+))"
-    r"(?P<half>[个年天岁]半| and a half\b)?"
+    r"(?P<half>[个年天岁块斤里尺]半| and a half\b)?"
 )
 _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _NO_COUNT_AFTER = re.compile(r"(?:st|nd|rd|th|s)(?![a-z])|e[0-9]")
@@ -177,7 +177,7 @@ def _words_to_digits(text: str, *, english: bool) -> str:
 
 def _readable(text: str) -> str:
     """Return the text. Raises _UnreadableError if a number in it has no single value."""
-    if _UNREADABLE.search(re.sub(r"[个年天岁]半| and a half\b", "", text)):
+    if _UNREADABLE.search(re.sub(r"[个年天岁块斤里尺]半| and a half\b", "", text)):
         raise _UnreadableError
     return text
 

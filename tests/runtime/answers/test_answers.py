@@ -94,6 +94,10 @@ COLOURS = ["red", "dark red", "blue"]
         ("五万一千", 51000),
         ("not 5", None),
         ("不到一年", None),
+        ("一块五", None),
+        ("三斤半", 3.5),
+        ("1m75", None),
+        ("50m2", 50),
         ("一年多", None),
         ("二十出头", None),
         ("一米七", None),
@@ -161,10 +165,10 @@ def test_a_number_is_read_in_context(reply: str, number: float | None) -> None:
         (
             True,
             "yes|Yes.|yeah sure|yep|y|sure|OK|ＹＥＳ|okay|of course|I do|I think so|that's right|no problem"
-            "|why not|Why not?"
+            "|why not|Why not?|I wouldn't mind|I couldn't agree more|Don't worry, I will"
             "|not bad|well, yes|I'd say yes|true|yes, I do not sleep|yes, I have 3 children"
             "|是|是的|对|对的|嗯|嗯嗯|好|好的|行|有|会|可以|当然|没问题|没有问题|没错|不错|还不错|我有|我觉得是|应该是的|真的"
-            "|有，经常失眠|是啊，有时候没有力气|嗯，我会的|有点|我愿意",
+            "|有，经常失眠|是啊，有时候没有力气|嗯，我会的|有点|我愿意|不好意思，是的|没什么问题|无疑",
         ),
         (
             False,
@@ -172,15 +176,15 @@ def test_a_number_is_read_in_context(reply: str, number: float | None) -> None:
             "|no, yes would be a lie|当然不是|肯定没有|几乎没有|我想不是|没有|没|不|不是"
             "|不对|不是的|从来没有|我不觉得|我没有失眠"
             "|我觉得不是|不可能|不想|应该没有|并不|否"
-            "|没有，我睡得很好|嗯，没有|嗯没有|不，我有|不太好|都没有",
+            "|没有，我睡得很好|嗯，没有|嗯没有|不，我有|不太好|都没有|不好意思，没有",
         ),
         (
             None,
             "maybe|I don't know|not sure|no idea|sometimes|yes and no|yes or no|it depends"
-            "|really?|right now my head hurts a lot"
+            "|really?|right now my head hurts a lot|Not only that|can't wait"
             "|I am a teacher|不知道|我不知道|不确定|不一定|可能|也许|是不是|有没有|好不好"
             "|是也不是|是，也不是|是没有|是吗|对不起|好像|要是|会计|非常|随便"
-            "|我睡不着||，。|28",
+            "|我睡不着||，。|28|不好意思|不少|不止一次|不久前有过|没准|不得不",
         ),
     ],
 )
@@ -196,6 +200,7 @@ def test_yes_and_no_are_read_with_their_negation(says: bool | None, replies: str
         ("1990.05.03", "1990-05-03"),
         ("03.05.1990", "1990-05-03"),
         ("not today", None),
+        ("去年今天", None),
         ("1990年5月3日", "1990-05-03"),
         ("1990 年 5 月 3 号", "1990-05-03"),
         ("我是1990年5月3日出生的", "1990-05-03"),
