@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,9 @@ from scripts.yaml.script_writer import without_places
 Verdict: TypeAlias = Literal["safe", "mapped", "restart_topic", "blocked", "ended", "current"]
 VERDICTS: tuple[Verdict, ...] = ("safe", "mapped", "restart_topic", "blocked", "ended", "current")
 MOVING: tuple[Verdict, ...] = ("safe", "mapped", "restart_topic")
+
+_TAKEN_OVER = "a person has taken it over", "give it back"
+_T = TypeVar("_T")
 
 
 class Plan(Struct, frozen=True):
@@ -117,11 +120,14 @@ class _Move:
             for name, watch in before.watches.items()
             if (last := self._renames.path((DETECTORS, name))) is not None and last[1] in self._new.vocabularies
         }
+        state.taken, state.entered = self._by_place(before.taken), self._by_place(before.entered)
+        state.awake = self._by_place(before.awake)
         verdict: Verdict = "mapped" if self._renamed or self._cells.renamed else "safe"
         new_place = place_of(state)
-        if restart and before.status == "paused":
+        if restart and (before.status == "paused" or before.operator):
+            why_not, cure = ("it is paused", "resume it") if before.status == "paused" else _TAKEN_OVER
             raise MigrationBlocked(
-                f"it is paused, and the topic {written((state.phase, restart))} must begin again: resume it"
+                f"{why_not}, and the topic {written((state.phase, restart))} must begin again: {cure}"
             )
         if restart:
             verdict, new_place = "restart_topic", written((state.phase, restart))
@@ -262,7 +268,7 @@ class _Move:
         if isinstance(now, Choose):
             offered = {choice.key for choice in now.fixed} if now.is_fixed else None
         gone = [each.key for each in wait.choices if offered is not None and each.key not in offered]
-        if gone:
+        if gone and not (progress is not None and progress.is_confirmation):  # which offers yes and no
             raise _Misfit(f"{now.id} no longer offers {', '.join(gone)}")
         if isinstance(was, Form) and isinstance(now, Form) and self._is_another_form(was, now, progress):
             return Wait("form")
@@ -329,6 +335,11 @@ class _Move:
         }
         errors = {remaining[name]: error for name, error in progress.errors.items() if name in remaining}
         return msgspec.structs.replace(progress, values=values, errors=errors)
+
+    def _by_place(self, counted: Mapping[str, _T]) -> dict[str, _T]:
+        """Return what is stored by phase, topic or action (`phase/topic`) under the new ids."""
+        paths = ((self._renames.path(tuple(place.split("/"))), each) for place, each in counted.items())
+        return {"/".join(path): each for path, each in paths if path is not None}
 
     def _visits(self) -> dict[str, int]:
         """Return how often actions were visited, by new id; if several are merged into one id, the maximum."""

@@ -9,7 +9,7 @@ import pytest
 from runtime.engine.engine import TurnFailed
 from runtime.migration.migration import Plan, plan, undo
 from runtime.state.events import ActionLeft, Emitted, Migrated, ScopeEntered, ScopeLeft, VariableChanged, Waiting
-from runtime.state.inputs import Filled, Moved
+from runtime.state.inputs import Filled, Moved, TakeOver
 from runtime.state.state import decode, encode
 from tests.support.runtime_session import NewSession, ReadProgram, StartSession
 
@@ -335,6 +335,54 @@ async def test_only_moments_that_change_are_named(drive: StartSession, move) -> 
     assert move(session, reminded.replace("2 h", "3 h")).why == (
         "remind of mood: 2026-03-04 14:00 → 2026-03-04 15:00 UTC",
     )
+
+
+HUB = """
+cuebook: 1
+script: hub
+phases:
+  - phase: day
+    topics:
+      - topic: hub
+        actions:
+          - {say: "{{ visits('day/hub') }}", id: count}
+          - {choose: What now?, into: what, choices: [{key: tea, text: Tea, once: true}, {key: nap, text: Nap}], id: q}
+          - {goto: hub, id: again}
+"""
+
+
+async def test_choices_made_once_and_visits_follow_renames(drive: StartSession, moved) -> None:
+    session = await (await drive(HUB)).choose("tea")
+    text = HUB.replace("hub", "room").replace("id: q", "id: what")
+    renames = "migrations: {topics: {day/hub: day/room}, actions: {day/room/q: day/room/what}}\n"
+    assert (await moved(session, text + renames)).verdict == "mapped"
+    await session.choose("nap")
+    assert session.said == ["3", "What now?"]
+    assert [each.key for each in session.state.wait.choices] == ["nap"]
+
+
+async def test_a_session_that_a_person_has_taken_over_does_not_begin_a_topic_again(drive: StartSession, move) -> None:
+    session = await (await drive(VISIT)).reply("Ana")
+    await session.turn(TakeOver("Kim"))
+    assert move(session, VISIT).verdict == "safe"
+    planned = move(session, changed(("id: ask_age", "id: other")))
+    assert (planned.verdict, "taken it over" in planned.why[0]) == ("blocked", True)
+
+
+KNOWN = """
+actions:
+  - {ask: Your age?, into: age, if_known: {confirm: "Still {{ age }}?"}, id: age}
+  - {choose: Tea?, into: drink, choices: [tea, water], if_known: {confirm: "Still {{ drink }}?"}, id: drink}
+  - {say: "{{ age }}, {{ drink }}", id: both}
+"""
+
+
+async def test_a_session_that_asks_whether_values_are_right_stays_there(drive: StartSession, moved) -> None:
+    session = await drive(KNOWN, variables={"age": 30, "drink": "tea"})
+    for said in ["Still tea?"], ["30, tea"]:
+        assert (await moved(session, KNOWN.replace("Your age?", "How old are you?"))).verdict == "safe"
+        await session.choose("yes")
+        assert session.said == said
 
 
 async def test_an_ended_session_stays(drive: StartSession, move) -> None:
