@@ -102,6 +102,15 @@ class MessageStream:
         self._said[number] = (action_id, text)
         self._sent = ""
 
+    def back_to(self, number: int) -> None:
+        """Reset all messages after a number, which are not said in the end."""
+        self.drop()
+        unsaid = [each for each in self._said if each > number]
+        if unsaid and self._live is not None:
+            self._live(MessageReset(min(unsaid)))
+        for each in unsaid:
+            del self._said[each]
+
     def drop(self) -> None:
         """Reset the streamed part of a message, which is not said in the end."""
         if self._live is not None and self._sent:
@@ -267,7 +276,8 @@ class TurnContext:
         restore_state(self.state, mark.state)
         del self.events[mark.events :]
         self._history = list(mark.history)
-        self.speech.drop()
+        self.computed_outputs.clear()
+        self.speech.back_to(self.state.message_seq)
 
     @contextmanager
     def trial(self) -> Iterator[None]:

@@ -36,6 +36,14 @@ AGE = """
     - user_say: ok
 """
 
+INTERRUPTED = """
+cuebook: 1
+script: private
+interrupts: [{interrupt: private, on: [private], do: [{say: It stays here., id: here}]}]
+actions:
+  - {ask: Your age?, into: {var: age, type: number, max: 120, invalid: "At most 120, please."}, id: age}
+"""
+
 
 def _noon() -> datetime:
     return datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -303,6 +311,11 @@ async def test_whatever_a_model_lets_hear_what_stands_in_the_end_is_what_was_sai
     for reply in ("one", "34", "two", "ok"):
         if session.state.status == "active":
             await session.turn(Reply(reply))
+
+
+async def test_a_complaint_that_an_interrupt_takes_the_place_of_is_reset(talk: Any) -> None:
+    session = await talk(INTERRUPTED)
+    assert await say(session, "300, is this private?") == ["At most 120, please.", None, "It stays here.", "Your age?"]
 
 
 def test_text_of_another_action_starts_a_new_message() -> None:
