@@ -19,8 +19,8 @@ def sleep(run: TurnContext, action: Sleep) -> Outcome:
 
 
 def awake_at(run: TurnContext, wait: Wait) -> Wait:
-    """Return the wait with the moment at which the session continues."""
-    state = msgspec.structs.replace(run.state, wait=wait)
+    """Return the wait with the moment at which the session continues, also if its timers rest now."""
+    state = msgspec.structs.replace(run.state, wait=wait, status="active", hand_over=None)
     timers = pending_timers(run.program, state, run.default_zone)
     due = next((each.due for each in timers if each.kind == "wait"), None)
     return msgspec.structs.replace(wait, until=due)

@@ -397,9 +397,10 @@ class _Engine:
     def _ask_again(self, wait: Wait) -> None:
         """Put the question again that the session waits with, after a person has talked in place of the script."""
         timing.count_from_now(self.run)
+        action = self._cursor.current()
         if self._state.progress is not None:
             self.run.say(self._state.progress.question)
-        self._follow(self._cursor.current(), Waits(wait))
+        self._follow(action, Waits(wait))
 
     async def _resume(self, turn_input: Input, content: str) -> None:
         state, program = self._state, self.run.program

@@ -85,6 +85,22 @@ async def test_timers_rest_while_a_person_talks(drive: StartSession) -> None:
     assert session.timers == [("remind", "2026-03-04 16:00")]
 
 
+async def test_the_question_that_is_put_again_is_that_of_its_action(drive: StartSession) -> None:
+    session = await drive("""
+        cuebook: 1
+        script: talk
+        roles: [{role: guide, name: Ms Meng}, {role: nurse, name: Mr Li}]
+        actions:
+          - {scene: {ai: guide}}
+          - {ask: Your name?, into: name, id: name, role: nurse}
+    """)
+    await session.turn(TakeOver("Kim"))
+    await session.turn(GiveBack())
+    question = session.turns[-1].messages[0]
+    assert (question.content, question.action_id) == ("Your name?", "name")
+    assert question.metadata == session.turns[0].messages[0].metadata
+
+
 async def test_one_person_at_a_time(drive: StartSession) -> None:
     session = await drive(TALK)
     with pytest.raises(NotNow, match="nobody has taken the session over"):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from runtime.state.events import Ended, TimerFired, Waiting
-from runtime.state.inputs import InputRefused, Pause, Resume, Rewind, SetVariables, TimerDue
+from runtime.state.inputs import GiveBack, InputRefused, Pause, Resume, Rewind, SetVariables, TakeOver, TimerDue
 from tests.support.runtime_session import NOON, NewSession, StartSession
 
 WAIT = """
@@ -234,6 +234,16 @@ async def test_timers_rest_while_the_session_is_paused(drive: StartSession) -> N
     assert session.timers == []
     await session.turn(Resume())
     assert session.timers == [("wait", "2026-03-07 12:00")]
+
+
+async def test_a_sleeper_whose_timers_rest_says_until_when_it_sleeps(drive: StartSession) -> None:
+    session = await drive(WAIT)
+    until = session.state.wait.until
+    for rest, wake in (Pause(), Resume()), (TakeOver("Kim"), GiveBack()):
+        await session.turn(rest)
+        await session.turn(SetVariables({"mood": "low"}))
+        await session.turn(wake)
+        assert session.state.wait.until == until
 
 
 async def test_a_timer_can_be_fired_by_hand(drive: StartSession) -> None:
