@@ -372,7 +372,13 @@ def _then_computed(run: TurnContext, action: Ask | AiAsk) -> Outcome:
 
 
 def leave_open(run: TurnContext, action: Ask | AiAsk) -> bool:
-    """Leave a question that the user does not want to answer, unless the script requires an answer."""
+    """Leave a question that the user does not want to answer, unless the script requires an answer.
+
+    Values that the session asked to confirm stay.
+    """
+    if run.progress.is_confirmation:
+        run.assign_computed(computed(action.outputs))
+        return True
     if any(output.required for output in _missing(run, action)):
         return False
     _finish(run, action, "user", {output.get: "the user skipped it" for output in expected_outputs(run, action)})

@@ -473,7 +473,7 @@ class _Engine:
         if is_answer:
             return False
         repair = repairs.find_repair(self.run, said)
-        if repair is not None:
+        if repair is not None and not (repair.repair.kind == "skip" and wait.kind == "time"):  # not a question
             self._follow(action, repairs.carry_out(self.run, action, wait, repair))
             return True
         return False

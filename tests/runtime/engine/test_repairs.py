@@ -72,6 +72,29 @@ async def test_a_question_is_skipped_unless_it_needs_an_answer(drive: StartSessi
     assert ("value_missing", "`age` stays unset: the user skipped it") in session.warnings
 
 
+async def test_a_wait_for_a_moment_is_not_skipped(drive: StartSession) -> None:
+    session = await drive("cuebook: 1\nscript: t\nrepairs: [skip]\nactions: [{wait: 3 days}, {say: Hi.}]")
+    await session.reply("skip")
+    assert session.said == ["I am not here just now. We continue on 2026-03-07 12:00."]
+    assert session.happened(Repaired) == []
+
+
+async def test_known_values_stay_if_their_confirmation_is_skipped(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: known
+        repairs: [skip]
+        actions:
+          - {ask: Your age?, into: {var: age, type: number, default: 18}, if_known: {confirm: "Still {{ age }}?"}}
+          - {ask: Anything else?, into: more}
+        """,
+        variables={"age": 30},
+    )
+    await session.reply("skip")
+    assert (session.said, session.values["age"]) == (["Anything else?"], 30)
+
+
 async def test_a_topic_is_cancelled(drive: StartSession) -> None:
     session = await drive(SCRIPT)
     await session.reply("never mind")
