@@ -210,6 +210,8 @@ def _seen(raw: object) -> Verdict | None:
     score = _number(fields.get("score"))
     if score is None:
         return None
+    if _text(fields.get("score")).strip().endswith("%"):
+        score /= 100
     return Verdict(min(max(score, 0.0), 1.0), _text(fields.get("label"))[:REASON_CHARS_MAX])
 
 

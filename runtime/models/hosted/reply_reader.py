@@ -31,6 +31,7 @@ _END_OF_THOUGHT = re.compile(r"</think(?:ing)?>")
 _MARKS = re.compile(r"<\|[\w ]{1,40}\|>|</?tool_call>")
 _FENCED = re.compile(r"```\w*[ \t]*\n?(.*?)(?:```|$)", re.DOTALL)
 _OF_JSON = re.compile(r"""[{\[]\s*["'{\[}\]]|["']\s*:""")
+_CONSTANTS = frozenset({"null", "true", "false"})
 _PLAIN: Schema = {"properties": {"text": {}}}
 
 
@@ -86,19 +87,25 @@ def visible(raw: str) -> str:
 
 
 def object_in(raw: str, schema: Schema) -> Object | None:
-    """Return the object with the requested properties, as far as there is one, else None."""
+    """Return the object with the requested properties, as far as there is one, else None.
+
+    If there is none, an object with their own properties counts: models leave out ``values`` and ``detected``.
+    """
     text = visible(raw)
-    for candidate in _candidates(text):
-        found = next(_with_any(candidate, frozenset(schema["properties"]), NESTED_MAX), None)
-        if found is not None:
-            return found
+    properties: Mapping[str, Schema] = schema["properties"]
+    inner = (name.casefold() for each in properties.values() for name in each.get("properties", ()))
+    for names in (frozenset(properties), frozenset(inner)):
+        for candidate in _candidates(text) if names else ():
+            found = next(_with_any(candidate, names, NESTED_MAX), None)
+            if found is not None:
+                return found
     return None
 
 
 def prose_in(raw: str) -> str:
     """Return a text without structure; empty if it looks like invalid structured data."""
     text = visible(raw)
-    return "" if "```" in text or _OF_JSON.search(text) else text
+    return "" if "```" in text or text in _CONSTANTS or _OF_JSON.search(text) else text
 
 
 def _plain_in(raw: str) -> str:

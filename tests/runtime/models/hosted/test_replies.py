@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.reply_reader import TextStream, object_in, prose_in, read_reply, unmarked, visible
 from runtime.prompts.rendering import Prompts
-from runtime.state.ports import ModelRequest
+from runtime.state.ports import DetectorQuestion, ModelRequest, Verdict
+from scripts.model.variables import Output
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 PROMPTS = Prompts.load()
@@ -70,9 +71,31 @@ def test_what_is_no_reply_is_none(raw) -> None:
 
 def test_prose_is_taken_and_structures_gone_wrong_are_not() -> None:
     assert prose_in("<think>Hm.</think> Hello {name}, how are you?") == "Hello {name}, how are you?"
-    assert [prose_in(raw) for raw in ('{"texd": "x"}', 'Here: ["a"', "```\nHello\n```", "{'a': 1}", 'a": 1')] == [
-        ""
-    ] * 5
+    assert [
+        prose_in(raw) for raw in ('{"texd": "x"}', 'Here: ["a"', "```\nHello\n```", "{'a': 1}", 'a": 1', "null")
+    ] == [""] * 6
+
+
+@pytest.mark.parametrize(
+    ("raw", "detected"),
+    [
+        ('{"crisis": {"score": 0.9, "label": "danger"}}', {"crisis": Verdict(0.9, "danger")}),
+        ('```json\n{"Crisis": 0.9, "crisis": "80%"}\n```', {"crisis": Verdict(0.8)}),
+        ('{"detected": {}, "crisis": 0.9}', {}),
+    ],
+)
+def test_verdicts_count_also_without_the_object_around_them(raw, detected) -> None:
+    question = DetectorQuestion("the user is in danger", ("danger",))
+    asked = msgspec.structs.replace(request("Hi"), purpose="detect", detectors={"crisis": question})
+    assert read_reply(raw, asked, PROMPTS.render(asked, context_tokens_max=8_000)).reply.detected == detected
+
+
+def test_values_count_also_without_the_object_around_them() -> None:
+    outputs = (Output(get="age", type="number"), Output(get="name"))
+    asked = msgspec.structs.replace(request("Hi"), purpose="extract", outputs=outputs)
+    prompt = PROMPTS.render(asked, context_tokens_max=8_000)
+    for raw in '{"age": 28}', '{"name": "extract", "arguments": {"values": {"age": 28}}}':
+        assert read_reply(raw, asked, prompt).reply.values == {"age": 28}
 
 
 def test_words_about_thoughts_are_no_thoughts() -> None:
