@@ -489,10 +489,11 @@ class _Variables(Mapping[str, object]):
         return found[1]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._run.scopes.flat())
+        names = dict.fromkeys((*self._run.program.global_names, *self._run.scopes.in_sight()))
+        return (name for name in names if name in self)
 
     def __len__(self) -> int:
-        return len(self._run.scopes.flat())
+        return sum(1 for _ in self)
 
 
 def _history_function(run: TurnContext) -> Callable[[int], list[Value]]:

@@ -90,6 +90,22 @@ async def test_round_counts_the_replies_to_the_action(drive: StartSession) -> No
     assert session.said == ["done in 0"]
 
 
+async def test_vars_are_the_variables_in_sight_that_have_a_value(drive: StartSession) -> None:
+    shown = 'say: "{% for name, value in vars | items %}{{ name }}={{ value }} {% endfor %}{{ vars | length }}"'
+    session = await drive(f"""
+        cuebook: 1
+        script: vars
+        declare: [{{var: mood, value: low}}, {{var: age, value: 3}}]
+        actions:
+          - {{set: {{age: null}}}}
+          - {shown}
+          - {{call: rest}}
+        skills:
+          - {{skill: rest, params: [{{var: minutes, value: 5}}], actions: [{shown}]}}
+    """)
+    assert session.said == ["mood=low 1", "minutes=5 1"]
+
+
 async def test_vars_reads_names_that_are_no_words(drive: StartSession) -> None:
     session = await drive(
         """
