@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from store.interface.admission import StoredTurn, imported_turns, require_importable, require_uuid
-from store.interface.encoding import encode
 from store.interface.errors import KeyTaken, RowRefused, SessionTaken
 from store.interface.rows import ForkRow, MigrationRow, SessionDocument, SessionRow, UserVariableRow
 from store.sql.connection import Connection, Parameters, as_uuid
 from store.sql.deletion import delete_session
 from store.sql.script_texts import script_text
-from store.sql.sessions import require_free
+from store.sql.sessions import require_free, session_start
 
 _SOURCE = "tenant = $tenant AND session_id = $source::UUID"
 _ID = {"session_id": "$id::UUID"}
@@ -26,26 +27,17 @@ def fork(connection: Connection, fork: ForkRow) -> None:
     require_free(connection, fork.tenant, "key", fork.key)
     require_free(connection, fork.tenant, "idempotency_key", fork.idempotency_key)
     source = {"tenant": fork.tenant, "source": as_uuid(fork.from_session_id), "id": fork.session_id}
-    _copy(
-        connection,
-        "session_starts",
-        SessionRow.__struct_fields__,
-        _ID
-        | {
-            "key": "$key::VARCHAR",
-            "metadata": "$metadata::JSON",
-            "created_at": "$at::TIMESTAMPTZ",
-            "idempotency_key": "$request::VARCHAR",
-        },
-        _SOURCE,
-        {
-            **source,
-            "key": fork.key,
-            "metadata": encode(fork.metadata).decode(),
-            "at": fork.created_at.isoformat(),
-            "request": fork.idempotency_key,
-        },
-    )
+    start = session_start(connection, fork.tenant, fork.from_session_id)
+    if start is not None:
+        copy = replace(
+            start,
+            session_id=fork.session_id,
+            key=fork.key,
+            metadata=fork.metadata,
+            created_at=fork.created_at,
+            idempotency_key=fork.idempotency_key,
+        )
+        connection.insert("session_starts", [copy])
     copied = _copy(
         connection,
         "turns",

@@ -1,6 +1,7 @@
 """Read one session as it was created, by its id or a key, and its migrations; change its key and metadata."""
 
-from store.interface.encoding import encode
+from msgspec.structs import replace
+
 from store.interface.errors import KeyTaken
 from store.interface.rows import JsonObject, MigrationRow, SessionRow
 from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_one, of_session
@@ -41,10 +42,8 @@ def label(connection: Connection, before: SessionRow, key: str | None, metadata:
     if now is None or now.redacted_at is not None or (now.key, now.metadata) != (before.key, before.metadata):
         return False
     require_free(connection, tenant, "key", key, session_id)
-    connection.change(
-        f"UPDATE session_starts SET key = $key, metadata = $metadata::JSON WHERE {OF_SESSION}",  # noqa: S608
-        {**of_session(tenant, session_id), "key": key, "metadata": encode(metadata).decode()},
-    )
+    connection.change(f"DELETE FROM session_starts WHERE {OF_SESSION}", of_session(tenant, session_id))  # noqa: S608
+    connection.insert("session_starts", [replace(now, key=key, metadata=metadata)])
     connection.note_change(tenant, [as_uuid(session_id)])
     return True
 

@@ -9,6 +9,7 @@ import pytest
 
 from store.analytics.query import query
 from store.interface.errors import KeyTaken, RowRefused
+from store.interface.list_rows import SearchFilter
 from store.interface.private_files import FILE_NAME
 from store.interface.rows import ForkRow
 from store.open_store import open_store
@@ -135,3 +136,16 @@ async def test_where_each_turn_left_a_session(store: Store, conversation: Conver
         (3, 8, 12, "ask"),
     ]
     assert await store.turns.snapshots("other", conversation.session_id) == []
+
+
+async def test_metadata_with_u0000_leaves_lists_and_searches_as_they_are(store: Store) -> None:
+    labelled = Conversation()
+    await labelled.create(store)
+    before = await store.sessions.start("clinic", labelled.session_id)
+    assert before is not None
+    await store.sessions.label(before, None, {"title": "a\0b"})
+    await store.sessions.fork(fork_of(labelled, 0, metadata={"title": "a\0b"}))
+    listed = (await store.sessions.page("clinic")).rows
+    assert {session.title.replace("\ufffd", "\0") for session in listed} == {"a\0b"}
+    found = (await store.turns.search("clinic", SearchFilter(words=("question",)))).rows
+    assert len(found) == len(listed) == 2
