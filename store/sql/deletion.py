@@ -92,7 +92,13 @@ def delete_sessions(connection: Connection, tenant: str, session_ids: list[str])
     connection.prepare_change(tenant, session_ids)
     users = delete_memory_of(connection, tenant, session_ids)
     _remove(connection, [owned for owned in OWNED if owned.by_session], tenant, session_ids, None)
+    _remove_derived(connection, tenant, session_ids)
     return users
+
+
+def _remove_derived(connection: Connection, tenant: str, session_ids: list[str]) -> None:
+    for table in connection.derived_tables:
+        connection.change(f"DELETE FROM {table} WHERE {OF_SESSIONS}", {"tenant": tenant, "sessions": session_ids})  # noqa: S608
 
 
 _OF_MEMORY = [owned for owned in OWNED if owned.by_session and owned.table.startswith("memory_")]
@@ -208,6 +214,9 @@ def erase_user(
     sessions = sessions_of_user(connection, tenant, user_id)
     connection.prepare_change(tenant, sessions)
     counts = _remove(connection, OWNED, tenant, sessions, user_id)
+    _remove_derived(connection, tenant, sessions)
+    for table in connection.derived_of_users:
+        connection.change(f"DELETE FROM {table} WHERE {_OF_USER}", {"tenant": tenant, "user_id": user_id})  # noqa: S608
     connection.insert("erasures", [ErasureRow(tenant, receipt_id, erased_at, counts)])
     return ErasureResult(sessions, counts)
 
@@ -233,8 +242,4 @@ def _remove(
             for kind, count in zip(owned.counted, found, strict=True):
                 counts[kind] += count
             connection.change(f"DELETE FROM {owned.table} WHERE {which}", parameters)  # noqa: S608
-    for table in connection.derived_of_users if user_id is not None else ():
-        connection.change(f"DELETE FROM {table} WHERE {_OF_USER}", {"tenant": tenant, "user_id": user_id})  # noqa: S608
-    for table in connection.derived_tables:
-        connection.change(f"DELETE FROM {table} WHERE {OF_SESSIONS}", of_sessions)  # noqa: S608
     return counts

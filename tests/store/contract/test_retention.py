@@ -112,6 +112,16 @@ async def drop(store: Store, policies: list[Policy], now: datetime, *talks: Any)
     return await store.retention.apply(TENANT, [each.session_id for each in talks], policies, now)
 
 
+async def test_a_redacted_session_with_a_memory_is_still_read_and_listed(store: Store, talked: Any) -> None:
+    talk = await talked(store)
+    assert (await drop(store, TEXTS, MOMENT + timedelta(days=31), talk)).users == ["ana"]
+    head = await store.sessions.head(TENANT, talk.session_id)
+    assert head is not None
+    assert (head.turn, head.redacted_at is None) == (talk.turns - 1, False)
+    listed = (await store.sessions.page(TENANT)).rows
+    assert [(session.session_id, session.turn) for session in listed] == [(talk.session_id, talk.turns - 1)]
+
+
 async def test_what_a_session_said_and_knew_goes_and_what_is_counted_stays(
     store: Store, talked: Any, tmp_path: Path
 ) -> None:
