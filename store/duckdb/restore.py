@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
+import duckdb
+
 from store.duckdb.commit_mark import LOST, MARK
-from store.duckdb.database import Database
-from store.duckdb.database_file import attach, log_of
+from store.duckdb.database import Database, remove_database
+from store.duckdb.database_file import attach, log_of, why_not_open
 from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
 from store.interface.file_sync import sync
 from store.interface.private_files import FILE_NAME, beside, make_folder
@@ -33,9 +35,7 @@ def restore_database(backup: Path, data: Path, secrets: Iterable[Path], now: dat
     _require_unused(path)
     make_folder(data)
     fresh = beside(path, RESTORED)
-    shutil.copyfile(backup / FILE_NAME, fresh)
-    fresh.chmod(0o600)
-    sync(fresh)
+    _copy(backup / FILE_NAME, fresh)
     replaced = _retain(data, secrets, now) if path.exists() else None
     log_of(path).unlink(missing_ok=True)  # it belongs to the replaced file
     fresh.replace(path)
@@ -51,6 +51,23 @@ def restore_database(backup: Path, data: Path, secrets: Iterable[Path], now: dat
         shutil.rmtree(data / name, ignore_errors=True)
     sync(data)
     return replaced
+
+
+def _copy(backup: Path, fresh: Path) -> None:
+    """Copy the file of a database, with the commits of its log: a server that was killed leaves one."""
+    remove_database(fresh)
+    shutil.copyfile(backup, fresh)
+    fresh.chmod(0o600)
+    if log_of(backup).exists():
+        shutil.copyfile(log_of(backup), log_of(fresh))
+        connection = attach(fresh, read_only=False)
+        try:
+            connection.execute("CHECKPOINT cuebook")
+        except duckdb.Error as error:
+            raise why_not_open(fresh, error) from error
+        finally:
+            connection.close()
+    sync(fresh)
 
 
 def _require_unused(path: Path) -> None:

@@ -160,6 +160,21 @@ async def test_backup_is_restored_into_an_empty_folder(
     assert await turns_in(tmp_path / "new", conversation) == 0
 
 
+async def test_folder_of_a_killed_server_is_restored_with_its_log(
+    store: Store, conversation: Conversation, tmp_path: Path
+) -> None:
+    await conversation.create(store)
+    await conversation.say(store)
+    killed = shutil.copytree(tmp_path, tmp_path / "killed", ignore=shutil.ignore_patterns("killed"))
+    await store.maintenance.back_up(tmp_path / "backup")
+    restore_database(tmp_path / "backup", killed, [], NOW)
+    replaced = killed / "replaced-2026-11-26T060000Z"
+    assert (replaced / f"{FILE_NAME}.wal").exists()
+    restore_database(replaced, tmp_path / "again", [], NOW)
+    assert sorted(path.name for path in (tmp_path / "again").iterdir()) == [FILE_NAME]
+    assert await turns_in(tmp_path / "again", conversation) == 1
+
+
 async def test_damaged_backup_replaces_nothing(store: Store, conversation: Conversation, tmp_path: Path) -> None:
     await conversation.create(store)
     await store.maintenance.back_up(tmp_path / "backup")
