@@ -26,6 +26,7 @@ STATE_FIELDS = (
     "message_seq",
     "heard",
     "draws",
+    "outcome",
     "gaps",
     "wait.kind",
     "frames[].action",

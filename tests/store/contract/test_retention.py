@@ -22,6 +22,7 @@ from store.analytics.refresh import Masking, refresh
 from store.duckdb import retention
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
+from store.interface.list_rows import SessionFilter
 from store.interface.retention_rows import Policy, check_policies
 from store.interface.rows import ForkRow
 from store.open_store import open_store
@@ -120,6 +121,16 @@ async def test_a_redacted_session_with_a_memory_is_still_read_and_listed(store: 
     assert (head.turn, head.redacted_at is None) == (talk.turns - 1, False)
     listed = (await store.sessions.page(TENANT)).rows
     assert [(session.session_id, session.turn) for session in listed] == [(talk.session_id, talk.turns - 1)]
+
+
+async def test_redacted_sessions_are_still_found_by_their_outcome(store: Store, talked: Any) -> None:
+    talk = await talked(store)
+    ended = talk.next_turn(status="completed", state={"version": 1, "outcome": "refused", "end_reason": WORD})
+    await store.turns.commit(ended, ended.turn - 1)
+    await drop(store, TEXTS, MOMENT + timedelta(days=31), talk)
+    for outcome, expected in (("refused", [talk.session_id]), ("completed", [])):
+        found = (await store.sessions.page(TENANT, SessionFilter(outcome=outcome))).rows
+        assert [session.session_id for session in found] == expected
 
 
 async def test_what_a_session_said_and_knew_goes_and_what_is_counted_stays(
