@@ -72,6 +72,8 @@ def build_rows(document: SessionDocumentFile, owner: Owner, key: str | None, *, 
     programs = programs_of(document)
     _check_moves(document, programs)
     turns = list(_turns(document, owner, programs))
+    if copied:  # those requests were made to the other session
+        turns = [msgspec.structs.replace(turn, idempotency_key=None, fingerprint=None) for turn in turns]
     last = decode(bytes(turns[-1].state))
     calls = [_call(number, call, owner, len(turns)) for number, call in enumerate(document.calls)]
     texts = [

@@ -92,6 +92,14 @@ async def test_requests_that_were_answered_before_are_answered_the_same(app: Ope
         assert again.json()["turn"] == 1
 
 
+async def test_a_copy_answers_no_requests_of_the_original(api: ApiClient) -> None:
+    session = await api.create_session("visit")
+    await api.send_message(session, {"content": "Ana"}, {"Idempotency-Key": "1"})
+    copy = await import_document(api, await exported(api, session), copy=True)
+    sent = await api.send_message(copy, {"content": "34"}, {"Idempotency-Key": "1"})
+    assert (sent.status_code, sent.json()["turn"]) == (200, 2)
+
+
 async def test_a_session_that_moved_keeps_its_way(app: OpenApp, tmp_path: Path) -> None:
     text = "script: tea\nphases: [{phase: p, topics: [{topic: t, actions: [{ask: Milk?, id: milk}, {say: Fine.}]}]}]\n"
     async with app(tmp_path / "here") as here, app(tmp_path / "there") as there:
