@@ -202,3 +202,11 @@ async def test_the_number_of_cached_values_is_bounded(monkeypatch: pytest.Monkey
     ):
         await get(user_id, count)
     assert reads == ["ana", "ben", "cid", "ben", "eve", "eve"]
+
+
+async def test_writes_of_one_turn_are_in_their_order_on_all_pages(store: Store) -> None:
+    talk = Conversation()
+    await talk.create(store)
+    await talk.say(store, [write_of("visits", number, scope="global") for number in range(300)])
+    pages = [await store.sessions.user_history(TENANT, "ana", offset=offset, limit=50) for offset in range(0, 350, 50)]
+    assert [row.new for page in pages for row in page] == list(range(300))
