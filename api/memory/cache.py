@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -119,7 +119,8 @@ class MemoryCache:
             if loaded is not None:
                 async with loaded.lock:
                     if not loaded.is_dropped:
-                        await self._flush(loaded)
+                        with suppress(MemoryMoved):  # another server has changed the memory; unsaved visits are lost
+                            await self._flush(loaded)
                     self.drop(tenant, user_id)
             try:
                 yield

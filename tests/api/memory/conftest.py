@@ -32,10 +32,11 @@ def open_memory(tmp_path: Path) -> OpenMemory:
         plan: MemoryPlan = DEFAULT_PLAN,
         graph_from: int = GRAPH_FROM,
         summarise: Summarise | None = None,
+        url: str | None = None,
         **given: Any,
     ) -> AsyncIterator[OpenedMemory]:
         settings = Settings(data=tmp_path, embedder=embedder, **given)
-        store = await asyncio.to_thread(open_store, tmp_path)
+        store = await asyncio.to_thread(open_store, tmp_path, url)
 
         async def plans(tenant: str, digest: str) -> MemoryPlan:
             return plan

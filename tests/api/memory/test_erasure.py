@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from api.memory.requests import NewUnit
+from api.memory.requests import NewUnit, Query
 from tests.support.opened_memory import OpenMemory
 
 OWNER = ("default", "ana")
@@ -47,3 +47,14 @@ async def said_after(memory: Any) -> None:
     assert [unit.sequence for unit in units] == list(range(1, len(units) + 1))
     assert sorted(vectors.sequences) == [unit.sequence for unit in units]
     assert len(units) <= 5
+
+
+async def test_a_memory_that_another_server_has_changed_is_erased(open_memory: OpenMemory, postgres_url: str) -> None:
+    async with open_memory(url=postgres_url) as one, open_memory(url=postgres_url) as two:
+        await one.add("notes", "She has a cat.")
+        await one.wait_idle()
+        await one.memories.query(*OWNER, Query(text="cat"))  # the visit is written later
+        await two.add("notes", "She has a dog.")
+        async with one.memory_system.exclusive_for_erasure(*OWNER):
+            await one.store.maintenance.erase_user(*OWNER, str(uuid4()), datetime.now(UTC))
+        assert await two.store.memory.units(*OWNER) == []
