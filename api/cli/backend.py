@@ -56,6 +56,11 @@ class Backend:
         self.is_served = is_served
         """Whether a server answers; otherwise this process does, and background work stops when the command ends."""
 
+    @property
+    def address(self) -> str:
+        """Return the address of the server that answers."""
+        return str(self._client.base_url).rstrip("/")
+
     async def get(self, path: str, /, **parameters: Any) -> Any:
         """Return the JSON answer of a GET request."""
         return (await self.answer("GET", path, timeout_s=TIMEOUT_S, **parameters)).json()
@@ -148,13 +153,18 @@ def _refusal(answer: httpx.Response) -> RequestRefused:
 def _server(settings: Settings) -> tuple[str, str]:
     """Return the address and the API key of the server that has the database open.
 
-    The server writes both to files beside the database, for users who may read that folder. Without these files the
-    address is that of the settings, and the key is empty.
+    The server writes both to files beside the database, for users who may read that folder. No other address is tried:
+    a server there may have another database. Raises BackendUnavailable.
     """
     try:
         return (settings.data / ADDRESS_FILE).read_text("utf-8"), (settings.data / KEY_FILE).read_text("utf-8")
-    except OSError:
-        return f"http://{settings.host}:{settings.port}", ""
+    except FileNotFoundError as error:
+        raise BackendUnavailable(
+            f"the database in {settings.data} is in use by a program that is no server, or by one that starts or "
+            "stops; try again once it has started or ended"
+        ) from error
+    except OSError as error:
+        raise BackendUnavailable(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
 def _headers(key: str, tenant: str | None) -> dict[str, str]:
@@ -184,7 +194,8 @@ async def backend(
     store = _open(settings, read_only=not (writing or managing), creating=managing)
     if store is None:
         address, key = _server(settings)
-        async with httpx.AsyncClient(base_url=address, headers=_headers(key, tenant)) as client:
+        # without the proxy of the environment: the server is on this machine, and the key is for it alone
+        async with httpx.AsyncClient(base_url=address, headers=_headers(key, tenant), trust_env=False) as client:
             yield Backend(client, is_served=True)
         return
     async with _in_process(settings, store, has_model=writing or rendering, working=working, tenant=tenant) as api:

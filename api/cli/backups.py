@@ -26,7 +26,7 @@ def backups() -> None:
 
 @backups.command("create", epilog="Example: cuebook backups create --json")
 @shown_by(lambda backup: errors.print(f"backup {backup['backupId']} written: {megabytes(backup['bytes'])}"))
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def create(settings: Settings) -> Any:
     """Write a backup, also while a server runs: reads and turns continue.
 
@@ -38,7 +38,7 @@ async def create(settings: Settings) -> Any:
 
 @backups.command("list", epilog="Example: cuebook backups list --json")
 @shown_by(lambda found: print_rows(COLUMNS, found))
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def list_backups(settings: Settings) -> Any:
     """List the complete backups, the newest first."""
     async with backend(settings) as api:
@@ -47,7 +47,7 @@ async def list_backups(settings: Settings) -> Any:
 
 @backups.command("delete", epilog="Example: cuebook backups delete 2026-11-26T060000Z")
 @click.argument("backup")
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def delete(settings: Settings, backup: str) -> None:
     """Delete a backup."""
     async with backend(settings) as api:

@@ -31,7 +31,7 @@ FINDING_COLUMNS = ("code", "table", "tenant", "sessionId", "userId", "turn", "wh
 @click.command(epilog="Example: cuebook compact --dry-run")
 @click.option("--dry-run", is_flag=True, help="Change nothing; print the space it needs and the least it frees.")
 @in_json
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def compact(settings: Settings, dry_run: bool, as_json: bool) -> None:
     """Rewrite the database file so that deleted data is physically gone.
 
@@ -60,7 +60,7 @@ _COMPACTION = Operation("compact", COMPACT_TIMEOUT_S, "compacting", DownloadColu
 @click.command(epilog="Example: cuebook retention --dry-run")
 @click.option("--dry-run", is_flag=True, help="Change nothing; print what each policy would redact or delete now.")
 @in_json
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def retention(settings: Settings, dry_run: bool, as_json: bool) -> None:
     """Redact or delete the sessions that are due by the `[[retention]]` policies of cuebook.toml.
 
@@ -102,7 +102,7 @@ _RETENTION = Operation("retention", RETENTION_TIMEOUT_S, "sessions", MofNComplet
     "--fix", is_flag=True, help="First rebuild rows of memories that are derived from others and are damaged."
 )
 @in_json
-@with_settings_loader("data", "host", "port")
+@with_settings_loader("data")
 def verify(load: LoadSettings, file: Path | None, quick: bool, replay: bool, fix: bool, as_json: bool) -> None:
     """Verify that the database is complete and consistent.
 

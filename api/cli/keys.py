@@ -42,7 +42,7 @@ _of_tenant = click.option("--tenant", default=TENANT, help=f"The tenant of the k
 @click.option("--expires", "expiresDays", type=click.IntRange(1, 36_500), help="Days until the key expires [never].")
 @_of_tenant
 @in_json
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def create_key(settings: Settings, roles: Sequence[str], tenant: str, as_json: bool, **body: Any) -> None:
     """Create a key and print it once; the database stores only its hash.
 
@@ -68,7 +68,7 @@ def _print_keys(rows: Sequence[Any]) -> None:
 @keys.command("list", epilog="Example: cuebook keys list --tenant clinic")
 @_of_tenant
 @shown_by(_print_keys)
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def list_keys(settings: Settings, tenant: str) -> Any:
     """List the keys of a tenant, newest first, including revoked ones."""
     async with backend(settings, tenant=tenant) as api:
@@ -78,7 +78,7 @@ async def list_keys(settings: Settings, tenant: str) -> Any:
 @keys.command("revoke", epilog="Example: cuebook keys revoke 3f9a0c1d5e7b2468")
 @click.argument("key_id")
 @_of_tenant
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def revoke_key(settings: Settings, key_id: str, tenant: str) -> None:
     """Revoke a key immediately, even if requests with it are in progress."""
     async with backend(settings, managing=True, tenant=tenant) as api:

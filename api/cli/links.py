@@ -43,7 +43,7 @@ _of_tenant = click.option("--tenant", default=TENANT, help=f"The tenant of the l
 @click.option("--var", "variables", multiple=True, metavar="NAME=VALUE", help="An initial variable; may be repeated.")
 @_of_tenant
 @in_json
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def create_link(
     settings: Settings,
     script: str,
@@ -63,12 +63,13 @@ async def create_link(
         body["expiresAt"] = utc_text(utc_now() + timedelta(days=expires))
     async with backend(settings, managing=True, tenant=tenant) as api:
         created = await api.send("POST", "/api/links", body)
+        address = api.address if api.is_served else f"http://{settings.host}:{settings.port}"
     if as_json:
         print_json(created)
         return
     click.echo(created["linkId"])
     errors.print(f"link to {escape(created['scriptId'])} of tenant {escape(tenant)}, {created['users']}")
-    page = f"http://{settings.host}:{settings.port}/{CHATS}/{in_path(created['linkId'])}"
+    page = f"{address}/{CHATS}/{in_path(created['linkId'])}"
     errors.print(f"people open {escape(page)}, on the address by which they reach the server", soft_wrap=True)
 
 
@@ -79,7 +80,7 @@ def _print_links(rows: Sequence[Any]) -> None:
 @links.command("list", epilog="Example: cuebook links list --json")
 @_of_tenant
 @shown_by(_print_links)
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def list_links(settings: Settings, tenant: str) -> Any:
     """List the links of a tenant, newest first, including revoked ones."""
     async with backend(settings, tenant=tenant) as api:
@@ -89,7 +90,7 @@ async def list_links(settings: Settings, tenant: str) -> Any:
 @links.command("revoke", epilog="Example: cuebook links revoke 3f9a0c1d5e7b24683f9a0c1d")
 @click.argument("link_id")
 @_of_tenant
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def revoke_link(settings: Settings, link_id: str, tenant: str) -> None:
     """Revoke a link: nobody comes through it any more, and its participants lose access at once."""
     async with backend(settings, managing=True, tenant=tenant) as api:

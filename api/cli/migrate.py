@@ -44,7 +44,7 @@ class _MigrationOptions(Struct, frozen=True):
 @click.option("--undo", metavar="SESSION", help="Undo the last migration of a session.")
 @skip_confirmation
 @in_json
-@with_settings("data", "host", "port", "model")
+@with_settings("data", "model")
 def migrate(
     settings: Settings,
     script: str | None,

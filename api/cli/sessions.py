@@ -50,7 +50,7 @@ sessions.add_command(import_sessions)
 @click.option("--sort", type=click.Choice(["activity", "created"]), help="Latest activity first [default] or newest.")
 @paged("sessions")
 @shown_by(lambda page: print_page(page, SESSION_COLUMNS))
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def list_sessions(
     settings: Settings,
     user: str | None,
@@ -89,7 +89,7 @@ async def list_sessions(
 @click.option("--script", help="Only in sessions that now run the script with this id.")
 @paged("messages", 20)
 @shown_by(lambda page: print_page(page, HIT_COLUMNS, _hit_row))
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def search_sessions(
     settings: Settings,
     words: str,
@@ -131,7 +131,7 @@ def _print_stats(stats: Any) -> None:
 @sessions.command("stats", epilog="Example: cuebook sessions stats 7109d623-8314-4cc4-b6a2-11c8d5b88e58")
 @click.argument("session_id")
 @shown_by(_print_stats)
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def session_stats(settings: Settings, session_id: str) -> Any:
     """Show statistics of a session: messages per role, durations, tokens and cost."""
     async with backend(settings) as api:
@@ -156,7 +156,7 @@ async def _page(
 @click.option("--prompts", "with_prompts", is_flag=True, help="Also show these calls with their prompts and replies.")
 @click.option("--context", "with_context", is_flag=True, help="Also show the part of the conversation that models see.")
 @in_json
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def show_session(
     settings: Settings, session_id: str, with_calls: bool, with_prompts: bool, with_context: bool, as_json: bool
 ) -> None:
@@ -220,7 +220,7 @@ def _show_context(context: Any) -> None:
 @sessions.command("delete", epilog="Example: cuebook sessions delete 7109d623-8314-4cc4-b6a2-11c8d5b88e58 --yes")
 @click.argument("session_ids", nargs=-1, required=True, metavar="SESSION_ID...")
 @skip_confirmation
-@with_settings("data", "host", "port")
+@with_settings("data")
 def delete_sessions(settings: Settings, session_ids: tuple[str, ...], yes: bool) -> None:
     """Delete sessions and everything that is recorded of them. This cannot be undone.
 
@@ -276,7 +276,7 @@ def _change(
 
     def decorate(function: Command) -> click.Command:
         @shown_by(_print_session)
-        @with_settings("data", "host", "port")
+        @with_settings("data")
         @wraps(function)
         async def command(settings: Settings, session_id: str, **values: Any) -> Any:
             body = function(**values)

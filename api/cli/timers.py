@@ -28,7 +28,7 @@ def _print_timers(found: list[dict[str, Any]]) -> None:
 @click.option("--status", type=click.Choice(["pending", "failed", "held"]), help="Only timers with this status.")
 @click.option("--limit", type=click.IntRange(1, 100), default=50, help="The number of timers [50].")
 @shown_by(_print_timers)
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def list_timers(settings: Settings, session: str | None, user: str | None, status: str | None, limit: int) -> Any:
     """List timers, the earliest first."""
     async with backend(settings) as api:
@@ -40,7 +40,7 @@ async def list_timers(settings: Settings, session: str | None, user: str | None,
 @click.argument("session")
 @click.argument("timer")
 @shown_by(lambda messages: print_rows(("role", "content"), messages))
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def fire(settings: Settings, session: str, timer: str) -> Any:
     """Fire a timer of a session now, also before it is due, and show what the session says."""
     async with backend(settings, writing=True) as api:
@@ -51,7 +51,7 @@ async def fire(settings: Settings, session: str, timer: str) -> Any:
 @timers.command("arm", epilog="Example: cuebook timers arm SESSION")
 @click.argument("session")
 @shown_by(_print_timers)
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def arm(settings: Settings, session: str) -> Any:
     """Let the timers of a session fire that are held or have failed, and those of a fork or an import.
 

@@ -35,7 +35,7 @@ COLUMNS = ("file", "sessionId", "key", "format", "messages", "skipped", "error")
 @click.option(
     "--masked/--unmasked", "masked", default=False, help="Hide personal values (`pii` variables) [--unmasked]."
 )
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def export_sessions(
     settings: Settings,
     session_id: str | None,
@@ -67,7 +67,7 @@ async def export_sessions(
 @click.command("case", epilog="Example: cuebook sessions case 7109d623-8314-4cc4-b6a2-11c8d5b88e58 -o ana.case.yaml")
 @click.argument("session_id")
 @click.option("-o", "--output", type=ANY_PATH, help="Case file, beside its script [standard output].")
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def write_case(settings: Settings, session_id: str, output: Path | None) -> None:
     """Write a session as a test case, which repeats it with the same replies of models and tools.
 
@@ -109,7 +109,7 @@ async def _export(api: Backend, session_id: str, form: str, *, masked: bool) -> 
 @click.option("--copy", is_flag=True, help="Import as a new session if one with the same id exists.")
 @click.option("--dry-run", "dryRun", is_flag=True, help="Change nothing; print the result that the import would have.")
 @in_json
-@with_settings("data", "host", "port", "model")
+@with_settings("data", "model")
 async def import_sessions(
     settings: Settings, files: Sequence[Path], key: str | None, as_json: bool, **parameters: Any
 ) -> None:

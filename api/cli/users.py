@@ -34,7 +34,7 @@ def _print_variables(found: dict[str, Any]) -> None:
 )
 @click.option("--unset", multiple=True, metavar="NAME", help="Unset a variable. May be repeated.")
 @shown_by(_print_variables)
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def variables(settings: Settings, user: str, pairs: tuple[str, ...], unset: tuple[str, ...]) -> Any:
     """Show the global variables of a user, after the changes of --set and --unset, if any.
 
@@ -50,7 +50,7 @@ async def variables(settings: Settings, user: str, pairs: tuple[str, ...], unset
 @users.command("export", epilog="Example: cuebook users export ana -o ana.json")
 @click.argument("user")
 @to_file
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def export(settings: Settings, user: str, output: Path | None) -> None:
     """Export everything that is recorded about a user as one JSON document.
 
@@ -72,7 +72,7 @@ async def export(settings: Settings, user: str, output: Path | None) -> None:
 @skip_confirmation
 @click.option("--compact", "compacting", is_flag=True, help="Also rewrite the file, so that no deleted byte remains.")
 @in_json
-@with_settings("data", "host", "port")
+@with_settings("data")
 def erase(settings: Settings, user: str, yes: bool, compacting: bool, as_json: bool) -> None:
     """Erase everything that is recorded about a user: sessions, messages, variables, events, calls.
 

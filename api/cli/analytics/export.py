@@ -31,7 +31,7 @@ from store.interface.errors import AnalyticsUnreadable
 )
 @unmasked
 @fresh
-@with_settings("data", "host", "port")
+@with_settings("data")
 def snapshot(
     settings: Settings, file: Path, force: bool, storage_version: StorageVersion, unmasked: bool, fresh: bool
 ) -> None:
@@ -73,7 +73,7 @@ async def download_snapshot(settings: Settings, output: BinaryIO, parameters: Ma
 )
 @unmasked
 @in_json
-@with_settings("data", "host", "port")
+@with_settings("data")
 def export(settings: Settings, folder: Path, since: datetime | None, unmasked: bool, as_json: bool) -> None:
     """Export the analytics tables to a folder of Parquet files, or update such a folder.
 

@@ -57,7 +57,7 @@ _WIRE: Mapping[str, Form] = {
 @click.option("--title", default="", help="Title of a chart.")
 @click.option("--describe", "describes", is_flag=True, help="List the tables, or the columns of one table.")
 @with_result
-@with_settings_loader("data", "host", "port")
+@with_settings_loader("data")
 def query(
     load: LoadSettings,
     result: ResultOptions,
@@ -118,7 +118,7 @@ def _table_named(name: str | None, tables: tuple[DescribedTable, ...]) -> Descri
 @click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--describe", "describes", is_flag=True, help="Explain the report, its columns and its parameters.")
 @with_result
-@with_settings_loader("data", "host", "port")
+@with_settings_loader("data")
 def report(
     load: LoadSettings, result: ResultOptions, name: str | None, parameters: tuple[str, ...], describes: bool
 ) -> None:

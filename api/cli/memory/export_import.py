@@ -32,7 +32,7 @@ _FILE = click.argument("file", type=OUTPUT_FILE)
 @_FILE
 @of_user
 @click.option("--vectors", is_flag=True, help="Include the vectors of the units.")
-@with_settings("data", "host", "port", "embedder")
+@with_settings("data", "embedder")
 async def export_memory(settings: Settings, file: Path, user_id: str, vectors: bool) -> None:
     """Export a user's memory to FILE: .json, .parquet or .sqlite.
 
@@ -56,7 +56,7 @@ async def export_memory(settings: Settings, file: Path, user_id: str, vectors: b
 @click.option("--trusted", is_flag=True, help="Use the trust levels of the file [all units are foreign].")
 @click.option("--dry-run", is_flag=True, help="Change nothing; print the result that the import would have.")
 @in_json
-@with_settings("data", "host", "port", "embedder")
+@with_settings("data", "embedder")
 async def import_memory(
     settings: Settings, file: Path, user_id: str, rename: bool, trusted: bool, dry_run: bool, as_json: bool
 ) -> None:

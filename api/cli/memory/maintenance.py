@@ -40,7 +40,7 @@ _OFFERS = {
 )
 @click.option("--history", default="", help="Background for the first summaries: facts from before the first unit.")
 @in_json
-@with_settings("data", "host", "port", "model", "embedder")
+@with_settings("data", "model", "embedder")
 async def summarise(settings: Settings, user_id: str, as_json: bool, **body: Any) -> None:
     """Update the summaries of a memory: summarise the units that no summary covers yet.
 
@@ -65,7 +65,7 @@ async def summarise(settings: Settings, user_id: str, as_json: bool, **body: Any
 @click.option("--dry-run", is_flag=True, help="Change nothing; list the units that would be removed.")
 @skip_confirmation
 @in_json
-@with_settings("data", "host", "port")
+@with_settings("data")
 def forget(
     settings: Settings, user_id: str, share: float, policy: str, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
@@ -91,7 +91,7 @@ def forget(
 @click.command(epilog="Example: cuebook memory reembed --user ana --embedder sentence-transformers:all-MiniLM-L6-v2")
 @of_user
 @in_json
-@with_settings("data", "host", "port", "embedder")
+@with_settings("data", "embedder")
 async def reembed(settings: Settings, user_id: str, as_json: bool) -> None:
     """Compute the missing vectors of a memory with the embedder of the settings.
 
@@ -126,7 +126,7 @@ def _print_result(job: Any, as_json: bool, done: str) -> None:
 @click.option("--user", "user_id", help="Only jobs on the memory of this user.")
 @paged("jobs")
 @shown_by(lambda page: print_page(page, JOB_COLUMNS, _job_row))
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def jobs(settings: Settings, user_id: str | None, limit: int, cursor: str | None) -> Any:
     """List requested jobs on memories, newest first, with their progress."""
     return await read(settings, JOBS, userId=user_id, limit=limit, cursor=cursor)
@@ -139,7 +139,7 @@ def _job_row(job: Any) -> dict[str, Any]:
 @click.command(epilog="Example: cuebook memory status --user ana")
 @of_user
 @in_json
-@with_settings("data", "host", "port", "embedder")
+@with_settings("data", "embedder")
 async def status(settings: Settings, user_id: str, as_json: bool) -> None:
     """Show the state of a memory: its units, vectors and jobs, and the maintenance it needs."""
     found = await read(settings, STATUS, userId=user_id)

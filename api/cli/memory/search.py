@@ -58,7 +58,7 @@ REASONS_MAX = 6
 @click.option("--external", multiple=True, metavar="NAME", help="Also search this external memory. May be repeated.")
 @click.option("--explain", is_flag=True, help="Show the signals behind each score.")
 @in_json
-@with_settings("data", "host", "port", "embedder")
+@with_settings("data", "embedder")
 async def search(
     settings: Settings,
     text: str,

@@ -45,7 +45,7 @@ GROUP_COLUMNS = ("groupId", "kind", "createdAt", "units", "summaries", "context"
 @click.option("--id", "unitId", help="Id of the unit; adding the same id again has no effect.")
 @click.option("--supersedes", metavar="UNIT", help="The unit that this one replaces from its time on.")
 @in_json
-@with_settings("data", "host", "port", "embedder")
+@with_settings("data", "embedder")
 def add(
     settings: Settings,
     texts: tuple[str, ...],
@@ -109,7 +109,7 @@ def _texts(arguments: Sequence[str]) -> Iterator[str]:
 @click.option("--filter", "filters", metavar="JSON", help="Only units that match this filter.")
 @paged("units")
 @shown_by(lambda page: print_page(page, UNIT_COLUMNS, unit_row))
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def list_units(settings: Settings, user_id: str, filters: str | None, **query: Any) -> Any:
     """List the units of a memory, oldest first."""
     filter_of(filters)
@@ -127,7 +127,7 @@ def _print_unit(unit: Any) -> None:
 @click.argument("unit_id", metavar="UNIT")
 @of_user
 @shown_by(_print_unit)
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def show(settings: Settings, unit_id: str, user_id: str) -> Any:
     """Show one unit: its text, position, links and metadata."""
     return (await read(settings, f"{UNITS}/{in_path(unit_id)}", userId=user_id))["unit"]
@@ -137,7 +137,7 @@ async def show(settings: Settings, unit_id: str, user_id: str) -> Any:
 @click.argument("unit_ids", nargs=-1, required=True, metavar="UNIT...")
 @of_user
 @click.option("--off", is_flag=True, help="Unpin the units.")
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def pin(settings: Settings, unit_ids: tuple[str, ...], user_id: str, off: bool) -> None:
     """Pin units: `cuebook memory forget` never removes them."""
     done = "unpinned" if off else "pinned"
@@ -151,7 +151,7 @@ async def pin(settings: Settings, unit_ids: tuple[str, ...], user_id: str, off: 
     "--group", "of_groups", is_flag=True, help="The arguments are sessions or collections: remove all units of each."
 )
 @skip_confirmation
-@with_settings("data", "host", "port")
+@with_settings("data")
 def remove(settings: Settings, ids: tuple[str, ...], user_id: str, of_groups: bool, yes: bool) -> None:
     """Permanently remove units and their vectors from a memory; their summaries are rewritten.
 
@@ -170,7 +170,7 @@ def remove(settings: Settings, ids: tuple[str, ...], user_id: str, of_groups: bo
 @of_user
 @paged("groups")
 @shown_by(lambda page: print_page(page, GROUP_COLUMNS, _group_row))
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def groups(settings: Settings, user_id: str, limit: int, cursor: str | None) -> Any:
     """List the sessions and collections of a memory, oldest first, with the number of units in each."""
     return await read(settings, GROUPS, userId=user_id, limit=limit, cursor=cursor)
@@ -185,7 +185,7 @@ def _group_row(group: Any) -> dict[str, Any]:
 @click.argument("group")
 @of_user
 @click.option("--from", "source", default="LATEST", help="The group to copy from [LATEST: the newest other group].")
-@with_settings("data", "host", "port")
+@with_settings("data")
 async def restore(settings: Settings, group: str, user_id: str, source: str) -> None:
     """Copy the latest units of another session or collection into the short-term memory of GROUP."""
     async with backend(settings, writing=True) as api:

@@ -1,10 +1,13 @@
 """``cuebook links``: a link is created, listed and revoked, with or without a server."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 from click.testing import Result
+
+from tests.support.fixture_types import Serve
 
 Command = Callable[..., Result]
 
@@ -37,3 +40,10 @@ def test_a_link_that_cannot_be_is_refused(cuebook: Command) -> None:
     unknown = cuebook("links", "create", "chta")
     assert (unknown.exit_code, "Did you mean `chat`?" in unknown.stderr) == (2, True)
     assert cuebook("links", "create", "chat", "--max", "0").exit_code == 2
+
+
+async def test_address_of_a_link_is_that_of_the_server(cuebook: Command, serve: Serve) -> None:
+    server = serve()
+    await server.ready()
+    made = await asyncio.to_thread(cuebook, "links", "create", "diary", "--data", "data")
+    assert f"{server.url}/chat/{made.stdout.strip()}" in made.stderr

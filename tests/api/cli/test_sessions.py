@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from api.cli.output import plain
+from api.embedded import open_runtime
 from tests.support.fixture_types import OpenApp, RunCommand, Serve
 
 
@@ -149,10 +150,35 @@ async def test_while_a_server_runs_it_is_asked(run: Callable[..., Any], serve: S
 async def test_a_server_out_of_reach_is_named(cuebook: RunCommand, serve: Serve, tmp_path: Path) -> None:
     server = serve()
     await server.ready()
-    (tmp_path / "data" / "server-address").unlink()
-    listed = await asyncio.to_thread(cuebook, "sessions", "list", "--data", "data", "--port", "1")
+    (tmp_path / "data" / "server-address").write_text("http://127.0.0.1:1")
+    listed = await asyncio.to_thread(cuebook, "sessions", "list", "--data", "data")
     assert listed.exit_code == 2
     assert "http://127.0.0.1:1" in listed.stderr.replace("\n", "")
+
+
+@pytest.mark.database_file
+async def test_command_for_a_folder_that_a_program_uses_reaches_no_server_of_another_folder(
+    cuebook: RunCommand, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve()
+    await server.ready()
+    monkeypatch.setenv("CUEBOOK_PORT", str(server.port))
+    async with server.client() as api:
+        session = await api.create_session("diary", user="ana")
+        async with open_runtime(tmp_path / "other"):
+            erased = await asyncio.to_thread(cuebook, "users", "erase", "ana", "--yes", "--data", "other")
+        assert erased.exit_code == 2
+        assert "in use by a program that is no server" in erased.stderr.replace("\n", " ")
+        assert (await api.get(f"/api/sessions/{session['sessionId']}")).status_code == 200
+
+
+async def test_server_on_this_machine_is_asked_without_the_proxy_of_the_environment(
+    run: Callable[..., Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve()
+    await server.ready()
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert (await run("sessions", "list", "--data", "data"))["data"] == []
 
 
 SQL = "SELECT role, content FROM messages WHERE user_id = 'ben' ORDER BY seq LIMIT 3"
