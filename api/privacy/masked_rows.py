@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from api.privacy.mask import HiddenValues, named
+from api.schemas.sessions import WaitView
 from runtime.prompts.prompt import PromptMessage, SentPrompt, read_prompt, stored_prompt
 from runtime.state.tool_ports import TOOL_PURPOSE
 from store.interface.masking import HIDDEN, MASKED, Treatment
@@ -50,6 +51,11 @@ def mask_message(hidden: HiddenValues, row: MessageRow) -> MessageRow:
         return msgspec.structs.replace(row, content=named(name), metadata={})
     content, metadata = hidden.mask.text(row.content), hidden.mask.fields(row.metadata)
     return msgspec.structs.replace(row, content=content, metadata=metadata)
+
+
+def mask_wait(hidden: HiddenValues, wait: WaitView) -> WaitView:
+    """Mask what a session waits for: its choices, and the values of a form."""
+    return msgspec.convert(_walk(hidden, msgspec.to_builtins(wait), quotes=False), WaitView)
 
 
 def mask_call(hidden: HiddenValues, row: SettledCallRow) -> SettledCallRow:

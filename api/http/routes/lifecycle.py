@@ -12,6 +12,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 from msgspec import Struct
 
+from api.auth.principal import masks
 from api.http.request import (
     ApiRequest,
     IdempotencyKey,
@@ -23,6 +24,8 @@ from api.http.request import (
     location,
     turn_of,
 )
+from api.privacy.mask import hidden_of
+from api.privacy.masked_rows import mask_message, mask_wait
 from api.schemas.base import Body
 from api.schemas.hand_overs import NewSpeech
 from api.schemas.lifecycle import (
@@ -214,7 +217,8 @@ async def migrate_session(
     """Maps the position by ids and the script's `migrations:`. A session that cannot migrate does not change: the
     verdict is `blocked`, and `why` says what is missing. `dryRun` or a second request changes nothing.
     """
-    return _answer(await request.services.migrator.migrate(request.tenant, session_id, data, turn_of(if_match)))
+    outcome = await request.services.migrator.migrate(request.tenant, session_id, data, turn_of(if_match))
+    return await _answer(request, outcome)
 
 
 @post("/sessions/{sessionId:str}/migrate/undo", status_code=200, summary="Undo a migration", response_headers=[ETAG])
@@ -222,23 +226,30 @@ async def undo_migration(
     session_id: SessionId, request: ApiRequest, if_match: IfMatch = None
 ) -> Response[MigrationView]:
     """Restores the version and state before, if no turn followed the migration."""
-    return _answer(await request.services.migrator.undo(request.tenant, session_id, turn_of(if_match)))
+    return await _answer(request, await request.services.migrator.undo(request.tenant, session_id, turn_of(if_match)))
 
 
-def _answer(outcome: MigrationOutcome) -> Response[MigrationView]:
+async def _answer(request: ApiRequest, outcome: MigrationOutcome) -> Response[MigrationView]:
+    """Return a migration; without a role that may see personal values, these are masked."""
     waits = outcome.row is not None or outcome.verdict != "restart_topic"
+    said = replies(outcome.row) if outcome.row is not None else []
+    why, wait = list(outcome.why), wait_view(outcome.state.wait) if waits else None
+    if masks(request.principal, None) and "app" not in request.principal.roles:
+        hidden = await hidden_of(request.services.store, request.services.catalog, outcome.session)
+        why, said = [hidden.mask.text(each) for each in why], [mask_message(hidden, each) for each in said]
+        wait = mask_wait(hidden, wait) if wait is not None else None
     view = MigrationView.of(
         outcome,
         session_id=outcome.session.session_id,
-        why=list(outcome.why),
+        why=why,
         moved=outcome.row is not None,
         from_version=outcome.session.script_version,
         status=outcome.state.status,
         execution_status=outcome.state.execution_status,
         turn=outcome.state.turn,
         position=position(outcome.program, outcome.state, None if waits else (*_topic(outcome.new_place), "")),
-        wait=wait_view(outcome.state.wait) if waits else None,
-        messages=[message_view(message) for message in replies(outcome.row)] if outcome.row is not None else [],
+        wait=wait,
+        messages=[message_view(message) for message in said],
     )
     return Response(view, headers=etag(outcome.state.turn))
 

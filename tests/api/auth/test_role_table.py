@@ -51,7 +51,7 @@ POST /api/sessions/{sessionId}/timers/arm                      401  yes 403    4
 POST /api/sessions/{sessionId}/take-over                       401  yes 403    403     403    yes   yes    403 403 403
 POST /api/sessions/{sessionId}/speak                           401  yes 403    403     403    yes   yes    403 403 403
 POST /api/sessions/{sessionId}/give-back                       401  yes 403    403     403    yes   yes    403 403 403
-POST /api/sessions/{sessionId}/model                           401  yes yes    403     403    yes   yes    403 403 403
+POST /api/sessions/{sessionId}/model                           401  yes 403    403     403    yes   yes    403 403 403
 GET /api/models                                                 401  yes yes    403     yes    yes   yes    yes yes 403
 GET /api/hand-overs                                             401  yes 403    403     yes    yes   yes    yes 403 403
 GET /api/sessions/{sessionId}/snapshots                        401  yes 403    403     yes    yes   yes    yes 404 403
