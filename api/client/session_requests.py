@@ -38,6 +38,10 @@ class StreamEvent(Struct, frozen=True):
     """Its place in the stream; empty for the last frames."""
 
 
+class _NoMoreEvents(Exception):
+    """The session is completed, and the client has all of its events."""
+
+
 class Sessions(Operations):
     """The sessions of a server."""
 
@@ -112,17 +116,18 @@ class Sessions(Operations):
         decodes. An interrupted stream resumes where it was. Raises CuebookError.
         """
         body, headers = _message(content, choice, form), _asking(expected_turn, queue, idempotency_key)
-        seen: dict[str, None] = {}
+        seen: set[tuple[str, str]] = set()
         for attempt in itertools.count(1):
             try:
                 async for event in self._frames("POST", path_of(session_id, "messages"), headers, body=body):
                     if event.kind == "turn":
                         yield event
                         return
-                    if event.id not in seen:  # else it was yielded before the stream was interrupted
+                    place = event.kind, event.id  # a frame without an id has that of the frame before it
+                    if place not in seen:  # else it was yielded before the stream was interrupted
                         yield event
-                    if event.id and len(seen) < SEEN_MAX:
-                        seen[event.id] = None
+                    if len(seen) < SEEN_MAX and not _ends_attempt(event):
+                        seen.add(place)
                 raise _broken_off()
             except CuebookError as failed:
                 await self._wire.retry_delay(attempt, failed)
@@ -172,6 +177,8 @@ class Sessions(Operations):
                     yield event
                     if event.kind == "ended":
                         return
+            except _NoMoreEvents:
+                return
             except CuebookError as failed:
                 failures += 1
                 await self._wire.retry_delay(failures, failed)
@@ -184,9 +191,11 @@ class Sessions(Operations):
         parameters: Mapping[str, object] | None = None,
         body: object = None,
     ) -> AsyncIterator[StreamEvent]:
-        """Yield the events of a stream. Raises CuebookError, also for the error that ends a stream."""
+        """Yield the events of a stream. Raises CuebookError, also for its error, and _NoMoreEvents."""
         headers = {**headers, "Accept": "text/event-stream"}
         async with self._wire.stream(method, path, body=body, parameters=parameters, headers=headers) as answer:
+            if answer.status_code == 204:
+                raise _NoMoreEvents
             async for frame in EventSource(answer).aiter_sse():
                 if not frame.data:
                     continue  # a frame without an event only sets the reconnection time
@@ -198,6 +207,11 @@ class Sessions(Operations):
 def turn_of(event: StreamEvent) -> TurnAnswer:
     """Return the answer of a turn from the last event of its stream. Raises ValidationError for another event."""
     return msgspec.convert(event.data, TurnAnswer)
+
+
+def _ends_attempt(event: StreamEvent) -> bool:
+    """Return whether an event retracts all words of an attempt at a turn; it has the same id in every attempt."""
+    return event.kind == "message.reset" and "." not in event.id
 
 
 def _broken_off() -> CuebookError:

@@ -14,6 +14,8 @@ from api.client.sync import SyncSessions
 from api.client.transport import RetryPolicy
 from api.embedded import open_runtime
 from cuebook import Client, CuebookError, SyncClient
+from runtime.models.offline_model import OfflineModel
+from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply
 from store.interface.errors import StoreError
 from tests.support.fixture_types import Serve
 from tests.support.paths import CONVERSATIONS
@@ -133,14 +135,56 @@ async def test_a_stream_that_breaks_off_goes_on_without_telling_anything_twice(l
     expected = [(each.kind, each.id.rpartition(":")[2]) async for each in client.sessions.stream(whole.session_id, "A")]
     way.cuts = list(cuts)
     reported = [each async for each in client.sessions.stream(session.session_id, "A")]
-    ids = [each.id for each in reported if each.kind != "turn"]
-    assert len(set(ids)) == len(ids)
-    seen = {
-        (each.kind, each.id.rpartition(":")[2]) for each in reported if each.kind not in {"message.delta", "position"}
+    places = [(each.kind, each.id.rpartition(":")[2]) for each in reported]
+    assert len(set(places)) == len(places)
+    assert "position" in {kind for kind, _ in places}
+    assert {each for each in places if each[0] != "message.delta"} == {
+        each for each in expected if each[0] != "message.delta"
     }
-    assert seen == {each for each in expected if each[0] not in {"message.delta", "position"}}
     assert turn_of(reported[-1]).turn == 1
     assert (await client.sessions.get(session.session_id)).turn == 1
+
+
+class Unreliable(OfflineModel):
+    """A model that fails twice after its first words."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def goes_to(self, request: ModelRequest) -> str:
+        return "main"
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        self.calls += 1
+        reply = ModelReply(text=f"Attempt {self.calls}.")
+        if hear is not None:
+            hear(reply)
+        if self.calls < 3:
+            raise ModelFailed("the model is away")
+        return reply
+
+
+async def test_words_of_failed_attempts_are_retracted(tmp_path: Path) -> None:
+    async with open_runtime(tmp_path, model=Unreliable()) as cuebook:
+        cuebook.sessions._wire._patience = HURRIED
+        session = await cuebook.sessions.create("ana")
+        words: dict[int, str] = {}
+        async for event in cuebook.sessions.stream(session.session_id, "hello"):
+            number = event.data.get("message")
+            if event.kind == "message.delta":
+                words[number] = words.get(number, "") + event.data["text"]
+            elif event.kind == "message.reset":
+                words = {each: text for each, text in words.items() if each < number}
+        assert list(words.values()) == ["Attempt 3."]
+
+
+async def test_a_session_that_has_ended_is_followed_to_its_end(cuebook) -> None:
+    session = await cuebook.sessions.create("ana", "diary")
+    await cuebook.sessions.send(session.session_id, "stop")
+    events = (await cuebook.sessions.events(session.session_id, limit=200)).data
+    followed = [event async for event in cuebook.sessions.follow(session.session_id, after=events[-3].seq)]
+    assert followed[-1].kind == "ended"
+    assert [event async for event in cuebook.sessions.follow(session.session_id, after=events[-1].seq)] == []
 
 
 async def test_a_stream_may_be_left_before_its_end(cuebook) -> None:
