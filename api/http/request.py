@@ -169,7 +169,13 @@ def condition(idempotency_key: IdempotencyKey = None, if_match: IfMatch = None, 
         if not idempotency_key.strip():
             raise invalid_field("Idempotency-Key", "it is empty")
         check_header("Idempotency-Key", idempotency_key)
-    return Preconditions(idempotency_key, turn_of(if_match), "busy=queue" in (prefer or "").replace(" ", ""))
+    return Preconditions(idempotency_key, turn_of(if_match), _queues(prefer))
+
+
+def _queues(prefer: str | None) -> bool | None:
+    """Return whether a `Prefer` header lets a request wait for a busy session; None if it does not say."""
+    preferences = (prefer or "").lower().replace(" ", "").split(",")
+    return True if "busy=queue" in preferences else False if "busy=reject" in preferences else None
 
 
 TurnPreconditions: TypeAlias = NamedDependency[Preconditions]

@@ -162,7 +162,7 @@ class Chat:
         pending: PendingTurn[TurnResult],
     ) -> TurnResult:
         key = condition.idempotency_key
-        queue = condition.queue or self._settings.busy == "queue"
+        queue = self._settings.busy == "queue" if condition.queue is None else condition.queue
         with self.live.answering(pending, place):
             async with self.exclusive(tenant, session_id, queue=queue) as cached:
                 if key is not None and (known := await self._recorded(cached, key, pending)) is not None:

@@ -42,7 +42,8 @@ class Preconditions(Struct, frozen=True):
 
     idempotency_key: str | None = None
     expected_turn: int | None = None
-    queue: bool = False
+    queue: bool | None = None
+    """Whether the request waits while the session is busy; None: as the setting `busy` says."""
 
 
 def input_of(message: NewMessage) -> Input:

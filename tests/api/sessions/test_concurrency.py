@@ -122,6 +122,26 @@ async def test_the_setting_makes_every_client_queue(app: OpenApp, tmp_path: Path
         assert [answer.status_code for answer in answers] == [200] * 3
 
 
+@pytest.mark.parametrize(
+    ("busy", "prefer", "status"),
+    [("queue", "busy=reject", 409), ("queue", "respond-async, Busy=Reject", 409), ("reject", "busy=queue", 200)],
+)
+async def test_what_a_client_prefers_comes_before_the_setting(
+    app: OpenApp, tmp_path: Path, busy: str, prefer: str, status: int
+) -> None:
+    model = Held()
+    async with app(tmp_path, model, busy=busy) as api:
+        await api.publish_script(SLOW)
+        session = await api.create_session("slow")
+        first = asyncio.create_task(api.send_message(session, {"content": "a"}))
+        await model.asked.wait()
+        second = asyncio.create_task(api.send_message(session, {"content": "b"}, {"Prefer": prefer}))
+        if status == 409:
+            assert (await asyncio.wait_for(second, SOON_S)).status_code == 409
+        model.go.set()
+        assert [(await turn).status_code for turn in (first, second)] == [200, status]
+
+
 async def test_the_queue_is_bounded_in_number(app: OpenApp, tmp_path: Path) -> None:
     model = Held()
     async with app(tmp_path, model, queue_max=2) as api:
