@@ -190,9 +190,6 @@ FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: its address, for other commands
 KEY_FILE = "server-key"  # its key: an account that can read this file can read the database too
-_FOLDERS = frozenset(
-    {"data", "scripts", "prompts", "docs", "console", "auth_jwt_key_file", "snapshot_folder", "key_folder"}
-)
 _LISTS = frozenset(
     {"cors_origins", "trusted_proxies", "webhook_private_targets", "tool_private_targets"}
 )  # comma-separated in variables
@@ -584,8 +581,17 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
     _convert(data, str(path))
     # relative paths in a file are relative to the folder of the file
     for table in data.get("memories", {}).values():
-        table["path"] = str(path.parent / table["path"])
-    return {name: path.parent / value if name in _FOLDERS else value for name, value in data.items()}
+        table["path"] = _beside(path, table["path"])
+    if (model := data.get("model", "")).startswith(SCRIPTED):
+        data["model"] = SCRIPTED + _beside(path, model.removeprefix(SCRIPTED))
+    return {name: _beside(path, value) if name in _PATHS else value for name, value in data.items()}
+
+
+_PATHS = frozenset(each.name for each in msgspec.structs.fields(Settings) if each.type in (Path, Path | None))
+
+
+def _beside(file: Path, path: str) -> str:
+    return str(file.parent / Path(path).expanduser())
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

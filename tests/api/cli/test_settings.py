@@ -51,6 +51,21 @@ def test_flags_come_before_the_environment_before_the_file(write: WriteFile) -> 
     assert load_settings(file, {}, {}).port == 1
 
 
+@pytest.mark.parametrize("name", ["data", "scripts", "backup_folder", "snapshot_folder", "key_folder", "prompts"])
+def test_relative_path_in_the_file_begins_at_the_folder_of_the_file(write: WriteFile, name: str) -> None:
+    for path, expected in (("here", write("conf/x", "").parent / "here"), ("~/here", Path.home() / "here")):
+        file = write("conf/cuebook.toml", f'{name} = "{path}"\n')
+        assert getattr(load_settings(file, {}, {}), name) == expected
+
+
+def test_file_of_replies_and_external_memory_are_beside_the_file_too(write: WriteFile) -> None:
+    text = 'model = "scripted:replies.yaml"\n[memories.old]\npath = "old.parquet"\n'
+    file = write("conf/cuebook.toml", text)
+    settings = load_settings(file, {}, {})
+    assert settings.model == f"scripted:{file.parent / 'replies.yaml'}"
+    assert settings.memories["old"].path == file.parent / "old.parquet"
+
+
 def test_a_variable_sets_one_budget_and_leaves_the_others_of_the_file(write: WriteFile) -> None:
     file = write("cuebook.toml", "[budgets]\nturn_tokens = 100\nday_cost = 2.5\nsession_calls = 7\n")
     settings = load_settings(file, {}, {"CUEBOOK_BUDGETS_TURN_TOKENS": "200"})
