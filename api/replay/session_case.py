@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from datetime import UTC
 
 from api.replay.recorded_session import RecordedSession, RecordedStep
 from api.replay.replay_session import NotRepeatable, record_again
+from api.timestamps import utc_text
 from runtime.models.cassette_file import Replies, replies_layout
 from runtime.state.inputs import Chosen, Filled, Reply, Start, TimerDue
+from runtime.state.program import ZONE_VARIABLE, Program
 from runtime.state.tool_ports import ToolReply
 from runtime.tools.replies_file import tools_as_written
 from scripts.expressions.values import Value
@@ -39,23 +40,31 @@ async def session_case(session: RecordedSession) -> str:
         replies = await record_again(session, steps)
     except NotRepeatable as error:
         raise NotACase(str(error)) from error
-    case = _case(session, steps, turns, replies)
+    case = _case(session, await session.program(0), steps, turns, replies)
     cases = Items((Item(case),), flow=False)
     return document(Record((("script", f"{session.head.script_id}.yaml"), ("cases", cases)), flow=False))
 
 
-def _case(session: RecordedSession, steps: Sequence[RecordedStep], turns: Sequence[Layout], replies: Replies) -> Record:
+def _case(
+    session: RecordedSession,
+    program: Program,
+    steps: Sequence[RecordedStep],
+    turns: Sequence[Layout],
+    replies: Replies,
+) -> Record:
     first, last = steps[0], steps[-1]
     given = {name: cell.value for name, cell in first.others.items() if cell is not None} | first.before.start_variables
     tools = _tools(steps)
     fields: list[tuple[str, Layout]] = [
         ("name", f"as in session {session.head.session_id[:8]}"),
         ("seed", session.head.seed),
-        ("now", f"{first.row.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"),
+        ("now", utc_text(first.row.started_at)),
+        ("locale", first.before.locale),
     ]
+    has_zone = bool(first.before.timezone or program.script.timezone or ZONE_VARIABLE in given)
+    zone = first.before.timezone if has_zone else session.source.timezone
     optional: tuple[tuple[str, Layout, bool], ...] = (
-        ("timezone", first.before.timezone, bool(first.before.timezone)),
-        ("locale", first.before.locale, first.before.locale != "en"),
+        ("timezone", zone, zone not in {"", "UTC"}),
         ("variables", plain(given), bool(given)),
         ("replies", replies_layout(replies), bool(replies)),
         ("tools", plain(tools), bool(tools)),

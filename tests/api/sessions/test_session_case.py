@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from runtime.models.recorded_models import ScriptedModel
+from tests.api.sessions.test_languages import SCRIPT, TABLE
 from tests.api.timers.test_timers import Calendar, turn_of
 from tests.support.api_client import ApiClient, Json
 from tests.support.fixture_types import OpenApp
@@ -88,3 +89,29 @@ async def test_session_that_was_changed_is_no_case(api: ApiClient) -> None:
     await api.post(f"/api/sessions/{session['sessionId']}/pause")
     refused = await case_of(api, session, 400)
     assert "in turn 1 the application changed the session" in refused["error"]["message"]
+
+
+async def report_of(api: ApiClient, script: str, session: Json, files: dict[str, str]) -> Json:
+    """Run the case of a session with its script."""
+    case = await case_of(api, session)
+    files = files | {case["fileName"]: case["yamlContent"]}
+    return (await api.post("/api/scripts/test", json={"yamlContent": script, "files": files})).json()
+
+
+async def test_case_is_in_the_language_of_the_session(api: ApiClient) -> None:
+    script = SCRIPT.replace("locale: en", "locale: fr").replace("How many cups?", "Combien de tasses ?")
+    files = {"tea.de.yaml": TABLE.replace("strings: de", "strings: en")}
+    await api.publish_script(script, files=files)
+    session = await api.create_session("tea", locale="en")
+    assert session["aiMessage"] == "Wie viele Tassen?"
+    assert [each["failures"] for each in (await report_of(api, script, session, files))["results"]] == [[]]
+
+
+@pytest.mark.parametrize("own", ["", "timezone: Europe/Berlin\n"])
+async def test_case_is_in_the_time_zone_of_the_session(app: OpenApp, tmp_path: Path, own: str) -> None:
+    script = f'cuebook: 1\nscript: clock\n{own}actions:\n  - {{say: "{{{{ now }}}}"}}\n  - {{ask: Well?, into: well}}\n'
+    async with app(tmp_path, timezone="Pacific/Kiritimati") as api:
+        await api.publish_script(script, strict=False)
+        session = await api.create_session("clock")
+        assert ("+14:00" in session["aiMessage"]) == (not own)
+        assert [each["failures"] for each in (await report_of(api, script, session, {}))["results"]] == [[]]
