@@ -5,11 +5,13 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 
 import structlog
+from litestar.types import Receive
 from msgspec import UNSET, Struct
 
 from api import errors
 from api.asgi.sse import KEEP_ALIVE, EventPosition, encoded, frame_id, reset_frame
-from api.asgi.sse_response import SendPace, SseResponse
+from api.asgi.sse_response import SendPace, SseResponse, left
+from api.background import cancel_all
 from api.errors import ApiError
 from api.metrics import Metrics
 from api.schemas.base import View
@@ -207,13 +209,22 @@ class Streams:
         return next((row.messages[0].seq for row in rows if row.messages), None)
 
     async def page(
-        self, cached: CachedSession, after: int, limit: int, wait_s: int, clients: tuple[str, ...]
+        self, cached: CachedSession, after: int, limit: int, wait_s: int, clients: tuple[str, ...], receive: Receive
     ) -> EventList:
-        """Return the events after a number; if there are none, wait for the next turn. Raises ApiError."""
+        """Return the events after a number; if there are none, wait for the next turn, unless the client leaves, which
+        `receive` tells. Raises ApiError.
+        """
         key = (cached.session.tenant, cached.session.session_id)
         if wait_s and after >= cached.state.event_seq and cached.state.status != "completed":
             with self._subscribed(cached, clients) as channel:
-                await self._next_turn(channel, after, wait_s)
+                ends = [
+                    asyncio.create_task(self._next_turn(channel, after, wait_s)),
+                    asyncio.create_task(left(receive)),
+                ]
+                try:
+                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    await cancel_all(*ends)
         events: list[EventView] = []
         last = after
         while len(events) <= limit:

@@ -57,5 +57,5 @@ async def list_events(
         stream = streams.of_session(key, cached, place, clients)
         return stream if stream is not None else Response[Any](None, status_code=204)
     wait_s = seconds_to_wait(prefer)
-    page = await streams.page(cached, place.seq, limit, wait_s, clients)
+    page = await streams.page(cached, place.seq, limit, wait_s, clients, request.receive)
     return Response(page, headers={"Preference-Applied": f"wait={min(wait_s, WAIT_S_MAX)}"} if wait_s else {})

@@ -472,6 +472,16 @@ async def test_a_page_is_waited_for_in_vain(api: ApiClient) -> None:
 # -- bounds -----------------------------------------------------------------------------------------------------------
 
 
+async def test_poll_that_a_client_has_left_takes_no_place(server: OpenApp, tmp_path: Path) -> None:
+    async with server(tmp_path, session_streams_max=1) as api:
+        session = await api.create_session("diary")
+        with pytest.raises(httpx.ReadTimeout):
+            await api.get(events(session), params={"after": 99}, headers={"Prefer": "wait=60"}, timeout=0.5)
+        async with asyncio.timeout(30):
+            answer = await api.wait_for_events(events(session), 99, 1)
+        assert answer.json()["data"] == []
+
+
 async def test_there_are_only_so_many_streams(server: OpenApp, tmp_path: Path, stream_client: NewStreamClient) -> None:
     async with server(tmp_path, streams_max=3, session_streams_max=2) as api:
         session, other = await api.create_session("diary"), await api.create_session("diary")
