@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, structs
 
 from scripts.detectors.judge import watches
-from scripts.formats.detector_config.parts import Collector, id_of, number_of, pass_over, texts_in
+from scripts.formats.detector_config.parts import WORD_KEY, Collector, id_of, number_of, pass_over, words_in
 from scripts.formats.detector_config.responses import response_of
 from scripts.model.actions import Chat
 from scripts.model.base import Location, Node, Template
@@ -213,8 +213,8 @@ class _DetectorReader:
         """Read the words that always trigger the detector, and their actions."""
         action: Scalar | None = None
         for key, value in _held(tree).items():
-            if "keyword" in key:
-                action = self._crisis(_held(value)) if isinstance(value, MappingTree) else self._crisis({key: value})
+            if "keyword" in key or CRISIS in key:
+                action = self._crisis(_held(value) if isinstance(value, MappingTree) else {key: value}) or action
             elif isinstance(value, MappingTree) and ("failure" in key or "fallback" in key):
                 for inner, value_tree in self._flat(value):
                     word = value_tree.text if isinstance(value_tree, Scalar) else ""
@@ -227,17 +227,19 @@ class _DetectorReader:
         return action
 
     def _crisis(self, held: Mapping[str, Tree]) -> Scalar | None:
+        """Read lists of words, also by category, and return the action for them."""
         enabled = held.get("enabled")
+        is_off = isinstance(enabled, Scalar) and enabled.value is False
         action: Scalar | None = None
         for key, value in held.items():
-            words = texts_in(value) if isinstance(value, SequenceTree) else []
-            if isinstance(enabled, Scalar) and enabled.value is False and words:
-                pass_over(self._reader, key, value)
-            elif words:
-                rule = Rule(words=tuple(each.text for each in words), label=CRISIS, always=True, at=value.at)
-                self._collector.parts.rules.insert(0, rule)
-            elif "action" in key and isinstance(value, Scalar):
+            words = words_in(value) if isinstance(value, SequenceTree) or WORD_KEY.search(key) else []
+            if "action" in key and isinstance(value, Scalar):
                 action = value
+            elif isinstance(value, MappingTree) and not is_off:
+                action = self._crisis(_held(value)) or action
+            elif words and not is_off:
+                rule = Rule(words=tuple(words), label=CRISIS, always=True, at=value.at)
+                self._collector.parts.rules.insert(0, rule)
             elif key != "enabled":
                 pass_over(self._reader, key, value)
         return action

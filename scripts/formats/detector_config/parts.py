@@ -22,6 +22,7 @@ from scripts.yaml.parser import Sequence as SequenceTree
 WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
 DEFINE_CHARS_MAX = 8_000
 SURE, LIKELY = 1.0, 0.8
+WORD_KEY = re.compile(r"word|phrase")
 _ACTIONS = re.compile(r"(^|_)actions?$")
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 
@@ -44,6 +45,19 @@ def texts_in(tree: Tree | None) -> list[Scalar]:
         return [tree] if tree.value is not None else []
     items = tree.items if isinstance(tree, SequenceTree) else ()
     return [item for item in items if isinstance(item, Scalar) and item.value is not None]
+
+
+def words_in(tree: Tree) -> list[str]:
+    """Return the words of a text with commas, of a list, or of the mappings in a list."""
+    match tree:
+        case Scalar():
+            text = "" if tree.value is None else tree.text
+            return [word for part in re.split(r"[,，、;；\n]", text) if (word := part.strip())]
+        case SequenceTree():
+            texts = [item.text for item in texts_in(tree)]
+            return texts + [word for item in tree.items if not isinstance(item, Scalar) for word in words_in(item)]
+        case MappingTree():
+            return [word for key, value in tree.pairs if WORD_KEY.search(key.text) for word in words_in(value)]
 
 
 def number_of(tree: Tree | None) -> float | None:
@@ -179,9 +193,9 @@ class Collector:
     # -- words ----------------------------------------------------------------------------------------------------
 
     def _rule(self, key: str, tree: Tree, label: str, path: str, held: Mapping[str, Tree] | None) -> None:
-        texts = texts_in(tree)
-        words = tuple(each.text for each in texts if len(each.text) <= WORD_CHARS_MAX)
-        longer = [each.text for each in texts if len(each.text) > WORD_CHARS_MAX]
+        texts = words_in(tree) if key in KEYS.sure_words else [each.text for each in texts_in(tree)]
+        words = tuple(text for text in texts if len(text) <= WORD_CHARS_MAX)
+        longer = [text for text in texts if len(text) > WORD_CHARS_MAX]
         if longer:
             self._say(f"{label}: {'; '.join(longer)}")
         if not words:

@@ -304,3 +304,53 @@ def test_the_words_of_a_measured_state_measure_and_detect_nothing_alone() -> Non
         'true in [true, "true"] and detected.now.valence < 0'
     ]
     assert [each.passed for each in run_examples(detector)] == [True]
+
+
+@pytest.mark.parametrize(
+    "baseline",
+    [
+        "{crisis_keywords: [suicide, want to die]}",
+        "{crisis_keywords: 'suicide, want to die'}",
+        "{crisis_words: suicide、want to die}",
+        "{crisis_keywords: [{severity: critical, word: suicide}, {words: [want to die]}]}",
+        "{keyword_check: {enabled: true, crisis_keywords: {death: [suicide, want to die]}}}",
+        "{keyword_check: {categories: {death: [suicide, want to die]}}}",
+        "{crisis_detection: {enabled: true, phrases: [suicide, want to die]}}",
+    ],
+)
+def test_crisis_words_are_watched_however_they_are_listed(baseline) -> None:
+    text = f"consciousness: {{consciousness_id: a, detection_config: {{keywords: [b]}}, safety_baseline: {baseline}}}"
+    reading = read_script(Source(text))
+    (detector,) = reading.script.detectors
+    assert reading.problems == ()
+    assert [(rule.words, rule.label, rule.always) for rule in detector.rules] == [
+        (("suicide", "want to die"), "crisis", True),
+        (("b",), "keywords", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "baseline",
+    [
+        "{crisis_action: call_someone, crisis_keywords: [suicide]}",
+        "{crisis_keywords: [suicide], crisis_action: call_someone}",
+        "{crisis_detection: {keywords: [suicide], action: call_someone}}",
+    ],
+)
+def test_the_action_for_crisis_words_may_stand_beside_them(baseline) -> None:
+    text = f"consciousness: {{consciousness_id: a, detection_config: {{keywords: [b]}}, safety_baseline: {baseline}}}"
+    (action,) = read_script(Source(text)).script.detectors[0].actions
+    assert (action.signal.event, action.when.source) == ("call_someone", 'detected.label == "crisis"')
+
+
+def test_crisis_words_that_are_turned_off_are_not_watched() -> None:
+    baseline = "{keyword_check: {enabled: false, crisis_keywords: {death: [suicide]}}}"
+    text = f"consciousness: {{consciousness_id: a, detection_config: {{keywords: [b]}}, safety_baseline: {baseline}}}"
+    reading = read_script(Source(text))
+    assert [rule.words for rule in reading.script.detectors[0].rules] == [("b",)]
+    assert [problem.code for problem in reading.problems] == ["KEY_IGNORED"]
+
+
+def test_keywords_may_be_one_text() -> None:
+    text = "consciousness: {consciousness_id: a, detection_config: {keywords: '头痛，失眠、tired out'}}"
+    assert read_script(Source(text)).script.detectors[0].rules[0].words == ("头痛", "失眠", "tired out")
