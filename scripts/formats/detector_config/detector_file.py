@@ -24,6 +24,8 @@ _IDS = ("consciousness_id", "id")
 _NAMES = ("consciousness_name", "name", "title")
 _METADATA = {"name", "version", "author", "description"}
 _BOTH = re.compile(r"both|every|each|any_message|all")
+_LOOK_BACK = re.compile(r"look_?back")
+_TIME = re.compile(r"second|minute|hour|(^|_)m?s(ecs?)?$")
 _ASSISTANT = re.compile(r"(after|before|on)_(ai|assistant|bot|response|reply|output)")
 
 
@@ -175,9 +177,12 @@ class _DetectorReader:
             word = value.text.casefold() if isinstance(value, Scalar) else ""
             if "timing" in key:
                 self._timing(key, value, word)
+            elif key.startswith("cooldown") and (number is None or _TIME.search(key)):
+                message = f"`{key}` has no effect: a cooldown is counted in messages of the user, not in time"
+                self._reader.add("KEY_IGNORED", message, value.at, "Write `cooldown_rounds:` and a number of messages.")
             elif key.startswith("cooldown") and number is not None:
                 self._watching.cooldown = int(min(max(number, 0), 1_000))
-            elif "lookback" in key or "look_back" in key or key in {"window_size", "max_messages"}:
+            elif (_LOOK_BACK.search(key) and not _TIME.search(key)) or key in {"window_size", "max_messages"}:
                 self._watching.look_back = int(min(max(number or 10, 1), LOOK_BACK_MAX))
             elif key.startswith("min") and "message" in key:
                 self._watching.min_messages = int(min(max(number or 1, 1), LOOK_BACK_MAX))

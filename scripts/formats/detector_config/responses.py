@@ -11,7 +11,7 @@ from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import literal
 from scripts.formats.conditions import to_condition
 from scripts.formats.detector_config.parts import degree_of, id_of, pass_over
-from scripts.formats.placeholders import reference, to_template
+from scripts.formats.placeholders import placeholder_problems, reference, to_template, to_text_expression
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector
@@ -26,7 +26,8 @@ _DETECTED = {
     "label": "label", "pattern": "label", "change_pattern": "label", "type": "label", "category": "label",
     "level": "severity", "words": "words", "keywords": "words",
 }  # fmt: skip
-_GRADED = re.compile(r"detected\.severity\s*==\s*(?P<quote>['\"])(?P<word>[^'\"]+)(?P=quote)")
+_GRADED = re.compile(r'detected\.severity (?P<sign>==|!=|>=|<=|>|<) "(?P<word>[^"]+)"')
+_AMONG = re.compile(r'detected\.severity (?P<no>not )?in \[(?P<words>"[^"]+"(?:, "[^"]+")*)\]')
 _SENT = ("detector", "label", "score", "severity")
 _KEYS = ("state_key", "variable", "variable_name", "key", "name")
 _EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
@@ -107,8 +108,7 @@ class _Builder:
             )
             return
         tree = held.pop("value", None)
-        source = literal(plain_value(tree)) if tree is not None else self._seen_as(target.text)
-        value = Expression(source, target.at)
+        value = self._value(tree) if tree is not None else Expression(self._seen_as(target.text), target.at)
         self.actions.append(Set(id=self._id(kind.text), assignments={target.text: value}, when=when, at=kind.at))
         self._rest(held)
 
@@ -145,13 +145,22 @@ class _Builder:
 
     def _text(self, held: dict[str, Tree]) -> Template | None:
         found = next((held.pop(key) for key in _TEXTS if isinstance(held.get(key), Scalar)), None)
-        return Template(to_template(found.text), found.at) if isinstance(found, Scalar) else None
+        if not isinstance(found, Scalar):
+            return None
+        for each in placeholder_problems(found.text):
+            self._reader.add(each.code, each.message, found.content_at.below(each.lines_below), each.fix)
+        return Template(to_template(found.text, _in_text), found.content_at)
+
+    def _value(self, tree: Tree) -> Expression:
+        """Return a value as an expression, a text with its placeholders replaced."""
+        value = plain_value(tree)
+        return Expression(to_text_expression(value, _in_text) if isinstance(value, str) else literal(value), tree.at)
 
     def _tell(self, kind: Scalar, held: dict[str, Tree]) -> None:
         """Convert any other response to an event for the application, with all its data."""
         when = self._condition(kind, held)
         event = next((held.pop(key) for key in _EVENTS if isinstance(held.get(key), Scalar)), kind)
-        data = {id_of(key): Expression(literal(plain_value(value)), value.at) for key, value in held.items()}
+        data = {id_of(key): self._value(value) for key, value in held.items()}
         self._emit(event.text if isinstance(event, Scalar) else kind.text, {**_sent(kind.at), **data}, when, kind.at)
 
     def _emit(self, event: str, data: Mapping[str, Expression], when: Expression | None, at: Location) -> None:
@@ -202,24 +211,44 @@ class _Builder:
         return reference(name) if part is None else f"detected.{part}"
 
 
+def _in_text(name: str) -> str:
+    """Return the expression of a placeholder, which may be a part of the detection."""
+    return f"detected.{_DETECTED[name]}" if name in _DETECTED else reference(name)
+
+
 def _part(name: str) -> str | None:
     """Return the part of a detection that a name refers to: `risk_score` the score, `change_pattern` the label."""
     return _DETECTED.get(name) or _DETECTED.get(name.rpartition("_")[2])
 
 
 def _in_degrees(source: str) -> str:
-    """Convert comparisons of a severity with a word such as `high` to comparisons with a number."""
-    return _GRADED.sub(_graded, source)
+    """Convert comparisons of a severity with words such as `high` to comparisons with numbers."""
+    return _GRADED.sub(_graded, _AMONG.sub(_each, source))
+
+
+def _each(found: re.Match[str]) -> str:
+    either = " or ".join(f"detected.severity == {word}" for word in found["words"].split(", "))
+    return f"{'not ' if found['no'] else ''}({either})"
 
 
 def _graded(found: re.Match[str]) -> str:
     degree = degree_of(Scalar(found["word"], False, NOWHERE))
     if degree is None:
         return found[0]
-    least, most = (0.6, 0.9) if 0.3 < degree < 0.9 else (degree, None) if degree >= 0.9 else (None, degree)
-    parts = [f"detected.severity >= {least}"] if least is not None else []
-    parts += [f"detected.severity {'<' if least is not None else '<='} {most}"] if most is not None else []
-    return f"({' and '.join(parts)})"
+    middle, low = "detected.severity >= 0.6 and detected.severity < 0.9", f"detected.severity <= {degree}"
+    is_high, is_middle = degree >= 0.9, 0.3 < degree < 0.9
+    same = f"({f'detected.severity >= {degree}' if is_high else middle if is_middle else low})"
+    match found["sign"]:
+        case "==":
+            return same
+        case "!=":
+            return f"(not {same})"
+        case ">=" | "<" as sign:
+            return f"detected.severity {sign} {degree if is_high or is_middle else 0}"
+        case sign if is_middle:  # up to the next degree
+            return f"detected.severity {'>=' if sign == '>' else '<'} 0.9"
+        case sign:
+            return f"detected.severity {sign} {degree}"
 
 
 def _sent(at: Location) -> dict[str, Expression]:

@@ -354,3 +354,54 @@ def test_crisis_words_that_are_turned_off_are_not_watched() -> None:
 def test_keywords_may_be_one_text() -> None:
     text = "consciousness: {consciousness_id: a, detection_config: {keywords: '头痛，失眠、tired out'}}"
     assert read_script(Source(text)).script.detectors[0].rules[0].words == ("头痛", "失眠", "tired out")
+
+
+def first_action(action: str):
+    text = "consciousness: {consciousness_id: a, detection_config: {keywords: [b]}, output_config: {trigger_actions: ["
+    reading = read_script(Source(text + action + "]}}"))
+    assert reading.script is not None, reading.errors
+    return reading.script.detectors[0].actions[0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds_at"),
+    [
+        ("severity >= high", [0.9, 1.0]),
+        ("severity > high", [1.0]),
+        ("severity < 'high'", [0.1, 0.3, 0.6]),
+        ("severity <= medium", [0.1, 0.3, 0.6]),
+        ("severity > medium", [0.9, 1.0]),
+        ("severity >= low", [0.1, 0.3, 0.6, 0.9, 1.0]),
+        ("severity > low", [0.6, 0.9, 1.0]),
+        ("severity != 'low'", [0.6, 0.9, 1.0]),
+        ("severity in ['medium', 'critical']", [0.6, 1.0]),
+        ("risk_level not in ['low', 'medium']", [0.9, 1.0]),
+    ],
+)
+def test_degrees_in_words_compare_as_numbers(evaluate, condition, holds_at) -> None:
+    when = first_action(f'{{action_type: notify, config: {{condition: "{condition}"}}}}').when
+    found = [
+        degree for degree in (0.1, 0.3, 0.6, 0.9, 1.0) if evaluate(when.source, detected={"severity": degree}).value
+    ]
+    assert found == holds_at
+
+
+def test_placeholders_in_values_and_texts_are_replaced() -> None:
+    update = first_action("{action_type: update_state, config: {variable: last, value: '{label} of {name}'}}")
+    assert update.assignments["last"].source == 'detected.label ~ " of " ~ name'
+    notify = first_action("{action_type: notify, config: {message: 'Look: {words}', level: 3}}")
+    assert (notify.signal.data["message"].source, notify.signal.data["level"].source) == (
+        '"Look: " ~ detected.words',
+        "3",
+    )
+    say = first_action("{action_type: say, config: {message: 'I heard {words}, {name}'}}")
+    assert say.texts[0].source == "I heard {{ detected.words }}, {{ name }}"
+
+
+@pytest.mark.parametrize("trigger", ["cooldown_seconds: 300", "cooldown_minutes: 5", "cooldown: 60s"])
+def test_a_cooldown_in_time_is_reported(trigger) -> None:
+    text = f"consciousness: {{consciousness_id: a, trigger_config: {{{trigger}}}, detection_config: {{keywords: [b]}}}}"
+    reading = read_script(Source(text))
+    assert reading.script.detectors[0].cooldown == 0
+    assert [(each.code, each.severity) for each in reading.problems] == [("KEY_IGNORED", "warning")]
+    assert "cooldown_rounds" in reading.problems[0].fix
