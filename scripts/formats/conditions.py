@@ -36,9 +36,19 @@ _TOKEN = re.compile(
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
 
 
+_JOINING = frozenset(
+    {
+        "is", "is not", "and", "or", "in", "contains", "contain", "includes", "include", "&", "|", "是", "不是", "且",
+        "并且", "而且", "或", "或者", "属于", "不属于", "包含", "包括", "含有", "不包含", "不包括",
+    }
+)  # fmt: skip
+"""Operators that between two placeholders are words of a text, as in `{name} is {mood}`."""
+
+
 class _Token(Struct, frozen=True):
     kind: str
     text: str
+    written: str = ""
 
 
 class _Part(Struct, frozen=True):
@@ -66,7 +76,7 @@ def _tokens(condition: str) -> Iterator[_Token]:
             yield _Token("number", text)
         elif not text.isspace():
             meaning = OPERATORS.get(text.lower() if text.isascii() else text)
-            yield _Token("sign", meaning) if meaning else _Token("word" if match["word"] else "sign", text)
+            yield _Token("sign", meaning, text) if meaning else _Token("word" if match["word"] else "sign", text)
 
 
 def _straight(condition: str) -> str:
@@ -93,11 +103,19 @@ def is_computed(text: str, known: Callable[[str], bool]) -> bool:
         return False
     if all(token.kind == "text" for token in tokens):
         return len(tokens) == 1
-    glued = re.search(r"\}\s?[-/:.：]\s?\{|\}-|-\{", text) is not None and " - " not in text
+    glued = re.search(r"\}\s?[-/:.：]\s?\{|\}-|-\{|[,，。]$", text) is not None and " - " not in text
     names = any(token.kind in {"name", "word", "system"} for token in tokens)
     signs = any(token.kind == "sign" for token in tokens)
-    numbers = sum(token.kind == "number" for token in tokens)
-    return signs and not glued and (names or (numbers > 1 and re.fullmatch(r"[\d\s.+*/()]+", text) is not None))
+    if signs and names:
+        return not glued and not _is_prose(tokens)
+    is_sum = signs and re.fullmatch(r"[\d\s.+*/()]+", text) is not None and len(tokens) > 2
+    return is_sum and re.fullmatch(r"\d+([./]\d+)+", text) is None  # a date or version: 2026/1/31, 1.2.3
+
+
+def _is_prose(tokens: list[_Token]) -> bool:
+    """Whether a text consists of placeholders with words between them."""
+    placeholders = all(token.kind in {"name", "system"} for token in tokens[::2])
+    return placeholders and all(token.written.lower() in _JOINING for token in tokens[1::2]) and len(tokens) % 2 == 1
 
 
 def _is_meaning(word: str, known: Callable[[str], bool]) -> bool:

@@ -95,6 +95,8 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
         ("- set: age\n  value: 3", {"set": {"age": 3}}),
         ("- set: {age: [1], city: '{age} years'}", {"set": {"age": [1], "city": '=age ~ " years"'}}),
         ("- set: city = Rome", {"set": {"city": "Rome"}}),
+        ("- set: {city: '{city} and {age}'}", {"set": {"city": '=city ~ " and " ~ age'}}),
+        ("- set: {city: 2026/1/31}", {"set": {"city": "2026/1/31"}}),
         ("- show: {image: a.png, caption: Here}", {"show": {"image": "a.png", "caption": "Here"}}),
         ("- say: a\n  when: {age}", {"say": "a", "when": "age"}),
         ("- say: a\n  if: '{age} ＞＝ 20 且 {city} 等于 “罗马”'", {"say": "a", "when": 'age >= 20 and city == "罗马"'}),
