@@ -30,7 +30,8 @@ _LONG_WORDS = (
 )
 _TOKEN = re.compile(
     rf"(?P<space>\s+)|(?P<text>{_TEXT})|(?P<placeholder>\$?\{{[{{%]?\s*(?P<name>{NAME})\s*[}}%]?\}})"
-    rf"|(?P<number>\d+(?:\.\d+)?)|(?P<long>{_LONG_WORDS})|(?P<short>[且或非是](?!\w))"
+    rf"|(?P<date>\d{{4}}(?P<dash>[-/])\d{{1,2}}(?P=dash)\d{{1,2}}(?!\d))|(?P<number>\d+(?:\.\d+)?)"
+    rf"|(?P<long>{_LONG_WORDS})|(?P<short>[且或非是](?!\w))"
     rf"|(?P<sign>{_SIGNS})|(?P<word>[^\W\d]\w*)"
 )
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
@@ -72,6 +73,9 @@ def _tokens(condition: str) -> Iterator[_Token]:
             yield _Token("system", SYSTEM[name]) if "%" in text and name in SYSTEM else _Token("name", name)
         elif match["text"] is not None:
             yield _Token("text", text)
+        elif match["date"] is not None:
+            year, month, day = text.split(match["dash"])
+            yield _Token("date", f"{year}-{month:0>2}-{day:0>2}")
         elif match["number"] is not None:
             yield _Token("number", text)
         elif not text.isspace():
@@ -192,6 +196,8 @@ class _Parser:
     def sum(self, *, right: bool = False) -> _Part:
         part = self.product(right=right)
         while sign := self.accept("+", "-"):
+            if sign == "-" and part.kind == "text":
+                raise ValueError(f"the text that begins with {part.source} needs quotes")
             other = self.product()
             joins = sign == "+" and "text" in {part.kind, other.kind}
             part = _Part(f"{part.source} {'~' if joins else sign} {other.source}", "text" if joins else "value")
@@ -272,6 +278,8 @@ class _Parser:
                 return _Part(token.text)
             case "text":
                 return self.text(token.text)
+            case "date":
+                return _Part(_quoted(token.text), "text")
             case "word":
                 return self.bare(token.text, right=right)
             case _:

@@ -21,6 +21,7 @@ VALUES = {
     "none_yet": [],
     "person": {"name": "Ana", "child": {"age": 7}},
     "zero": 0,
+    "born": "1998-03-01",
 }
 
 
@@ -87,6 +88,8 @@ VALUES = {
         ("{nobody} > 3 || !{nobody}", True),
         ("${age} < 30 && {{ age }} > 20", True),
         ("{性别} == 'x && {b} || !c'", False),
+        ("{born} < 2026-10-15", True),
+        ("{born} == 1998-3-1 && {born} == 1998/03/01", True),
     ],
 )
 def test_a_condition_holds_or_not(evaluate, written, holds) -> None:
@@ -116,6 +119,11 @@ def test_a_condition_holds_or_not(evaluate, written, holds) -> None:
 def test_what_has_no_meaning_is_reported(written) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         to_condition(written)
+
+
+def test_a_text_with_a_hyphen_needs_quotes() -> None:
+    with pytest.raises(ValueError, match='begins with "very" needs quotes'):
+        to_condition("{mood} == very-good", known=lambda word: False)
 
 
 @pytest.mark.parametrize(
