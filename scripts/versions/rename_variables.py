@@ -1,5 +1,6 @@
 """Rename variables of a script in all places that read or write them."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -7,6 +8,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from scripts.expressions.values import Value
 from scripts.formats.placeholders import reference
 from scripts.model.actions import Add, Call, Choose, Into, Loop, OwnAction, Recall, Set
 from scripts.model.base import NOWHERE, Expression, Location, Template, Variable, rebuilt
@@ -63,13 +65,12 @@ def with_names(script: Script, new: Mapping[str, str]) -> Script:
 
 
 def _with_names(node: Any, new: Mapping[str, str]) -> Any:
-    words = {reference(old): word for old, word in new.items()}
     match node:
         case Template():
-            source = _PLACEHOLDER.sub(lambda found: _replaced(found[0], words), node.source)
+            source = _PLACEHOLDER.sub(lambda found: _replaced(found[0], new), node.source)
             return msgspec.structs.replace(node, source=source)
         case Expression():
-            return msgspec.structs.replace(node, source=_replaced(node.source, words))
+            return msgspec.structs.replace(node, source=_replaced(node.source, new))
         case Struct():
             inside = rebuilt(node, lambda part: _with_names(part, new))
             changed: dict[str, Any] = {}
@@ -79,6 +80,10 @@ def _with_names(node: Any, new: Mapping[str, str]) -> Any:
                 changed[field] = Variable(new.get(variable.name, variable.name), variable.at)
             for key in _KEYED.get(type(node), ()):
                 changed[key] = {new.get(name, name): value for name, value in getattr(inside, key).items()}
+            if isinstance(node, Declaration):
+                changed["value"] = _with_fields(node.value, new)
+            if isinstance(node, FormField):
+                changed["default"] = _with_fields(node.default, new)
             if isinstance(node, Call):
                 changed["output"] = {name: new.get(source, source) for name, source in changed["output"].items()}
             if isinstance(node, Skill):
@@ -90,7 +95,22 @@ def _with_names(node: Any, new: Mapping[str, str]) -> Any:
             return rebuilt(node, lambda part: _with_names(part, new))
 
 
-def _replaced(source: str, words: Mapping[str, str]) -> str:
-    """Return a source with names replaced exactly, except inside string literals."""
-    either = "|".join([*map(re.escape, words), _TEXT])
-    return re.sub(either, lambda found: words.get(found[0], found[0]), source)
+def _replaced(source: str, new: Mapping[str, str]) -> str:
+    """Return a source with variables and fields (`item["old"]`, `{"old": 1}`) renamed exactly, not in other texts."""
+    words = {reference(old): word for old, word in new.items()}
+    fields = {json.dumps(old, ensure_ascii=False): json.dumps(word, ensure_ascii=False) for old, word in new.items()}
+    field = "|".join(map(re.escape, fields))
+    whole = [*map(re.escape, words), _TEXT]
+    either = re.compile(rf"(?P<field>(?<=[\w\])]\[)(?:{field})(?=\])|(?:{field})(?=\s*:))|{'|'.join(whole)}")
+    return either.sub(lambda found: (fields if found["field"] else words).get(found[0], found[0]), source)
+
+
+def _with_fields(value: Value, new: Mapping[str, str]) -> Value:
+    """Return a value with the fields of its records renamed."""
+    match value:
+        case list():
+            return [_with_fields(each, new) for each in value]
+        case dict():
+            return {new.get(name, name): _with_fields(each, new) for name, each in value.items()}
+        case _:
+            return value

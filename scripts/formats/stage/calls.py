@@ -310,7 +310,7 @@ def loop_of(notation: StageReader, tree: Tree | None, written: str, at: Location
             text, written = found["list"], written or found["name"]
         place = content_at(tree) if isinstance(tree, Scalar) else at
         source, listed = _list(notation, text.strip(), place)
-    name = variable_name(written) if written else _unused(notation)
+    name = re.sub(r"\W+", "_", variable_name(written)) if written else _unused(notation)
     return Loop(items=Expression(source, place), name=name, at=place), KnownNames(written or ITEM, name, listed)
 
 

@@ -511,6 +511,37 @@ def script_problems(text: str) -> tuple[Any, ...]:
     return read_script(Source(text, "new.yaml"), "strict").problems
 
 
+FIELDS = """\
+sessions:
+- session: talk
+  declare: [{var: people, value: [{full name: Ana, 年龄（岁）: 3}]}]
+  stages:
+  - stage: main
+    steps:
+    - goal: first
+      actions:
+      - ai_ask: Who else?
+        output: [{get: full name}, {get: 年龄（岁）}]
+        tolist: people
+      - set: {other-one: {full name: Mia}}
+      - foreach: people as one-of-them
+        do:
+        - say: "{full name} is {年龄（岁）}; {one-of-them.full name}, not {other-one.full name}"
+        - if: "{one-of-them}['full name'] == 'full name'"
+          do: [{say: "full name"}]
+"""
+
+
+async def test_fields_of_records_are_renamed_wherever_they_are_read() -> None:
+    reading = read_text(FIELDS)
+    text = converted(reading).text
+    for script in (reading.script, script_of(text, reading)):
+        session = new_session(Program(script), limits=ANY["LIMITS"])
+        turns = repr(await ANY["lived"](session, ["Leo, 7"]))
+        assert "content='Ana is 3; Ana, not Mia'" in turns
+    assert 'if: one_of_them["full_name"] == "full name"' in text
+
+
 def test_detectors_and_forms_of_side_files_in_older_forms_stay_with_the_script() -> None:
     stage = """\
         use: [watch.yaml]
