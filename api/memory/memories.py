@@ -218,7 +218,7 @@ class Memories(Struct, frozen=True):
             if group_id not in loaded.groups:
                 return False
             top = [sequence for sequence, unit in loaded.units.items() if unit.rank == 2]
-            removed = {unit.unit_id for unit in loaded.units.values() if unit.group_id == group_id}
+            removed = [unit for unit in loaded.units.values() if unit.group_id == group_id]
             if loaded.session_of(group_id) is None:
                 draft.remove_group(group_id)
             else:  # its row stays: it contains the last ingested turn, without which the turns were ingested again

@@ -130,7 +130,7 @@ class MemoryTransaction:
         above = [above for each in removed for above in self._loaded.above(each)]
         known = [self.unit(sequence) for sequence in removed if self._is_there(sequence)]
         self.remove(removed)
-        self.restore_validity({unit.unit_id for unit in known})
+        self.restore_validity(known)
         self._free({unit.unit_id for unit in known if unit.rank})
         self._withdraw(above, with_later=True)
 
@@ -139,15 +139,20 @@ class MemoryTransaction:
         self.relate(replace(self.unit(sequence), superseded_by=by, valid_to=at, parent_id=None))
         self._withdraw(self._loaded.above(sequence), with_later=False)
 
-    def restore_validity(self, removed: Collection[str]) -> None:
-        """Make units valid again that the removed ones superseded, so that a removal restores the earlier fact."""
+    def restore_validity(self, removed: Collection[MemoryUnit]) -> None:
+        """Make units that the removed ones superseded valid until the end of these, so that a removal restores the
+        earlier fact, unless a later one that remains supersedes it.
+        """
         if not removed:
             return
+        gone = {unit.unit_id: unit for unit in removed}
         for sequence in {*self._loaded.superseded, *self._relations, *self._units}:
-            if self._is_there(sequence):
-                unit = self.unit(sequence)
-                if unit.superseded_by in removed:
-                    self.relate(replace(unit, superseded_by=None, valid_to=None))
+            if self._is_there(sequence) and (by := gone.get(self.unit(sequence).superseded_by or "")) is not None:
+                seen = {by.unit_id}
+                while (later := gone.get(by.superseded_by or "")) is not None and later.unit_id not in seen:
+                    seen.add(later.unit_id)
+                    by = later
+                self.relate(replace(self.unit(sequence), superseded_by=by.superseded_by, valid_to=by.valid_to))
 
     def _withdraw(self, sequences: Iterable[int], *, with_later: bool) -> None:
         """Mark summaries, and all above them, as stale, which deletes their content.

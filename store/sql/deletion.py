@@ -121,12 +121,23 @@ def delete_memory_of(connection: Connection, tenant: str, session_ids: list[str]
 
 
 def _restore_validity(connection: Connection, tenant: str, session_ids: list[str]) -> None:
-    """Make units valid again that units of the sessions superseded, so that a search finds the earlier fact again."""
+    """Make units that units of the sessions superseded valid until the end of these, so that a search finds the earlier
+    fact again, unless a later one that remains supersedes it.
+    """
+    removed = f"SELECT user_id, unit_id, superseded_by, valid_to FROM memory_unit_rows WHERE {OF_SESSIONS}"  # noqa: S608
     connection.change(
-        f"""UPDATE memory_unit_rows SET superseded_by = NULL, valid_to = NULL
-        FROM (SELECT user_id, unit_id FROM memory_unit_rows WHERE {OF_SESSIONS}) AS removed
-        WHERE memory_unit_rows.tenant = $tenant AND memory_unit_rows.user_id = removed.user_id
-            AND memory_unit_rows.superseded_by = removed.unit_id""",  # noqa: S608
+        f"""UPDATE memory_unit_rows SET superseded_by = ends.superseded_by, valid_to = ends.valid_to
+        FROM (
+            WITH RECURSIVE removed AS ({removed}), following AS (
+                SELECT * FROM removed
+                UNION SELECT f.user_id, f.unit_id, r.superseded_by, r.valid_to FROM following AS f
+                    JOIN removed AS r ON r.user_id = f.user_id AND r.unit_id = f.superseded_by
+            )
+            SELECT * FROM following AS f WHERE NOT EXISTS (
+                SELECT 1 FROM removed AS r WHERE r.user_id = f.user_id AND r.unit_id = f.superseded_by)
+        ) AS ends
+        WHERE memory_unit_rows.tenant = $tenant AND memory_unit_rows.user_id = ends.user_id
+            AND memory_unit_rows.superseded_by = ends.unit_id""",  # noqa: S608
         {"tenant": tenant, "sessions": session_ids},
     )
 

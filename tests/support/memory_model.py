@@ -4,7 +4,7 @@ A real memory is compared with it after whatever was done to both. Of summaries 
 takes over which there are; everything else it foretells.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -101,11 +101,19 @@ class Model:
             for each in self._with_later(above):
                 if each not in unit_ids:
                     self._withdraw(each)
+        following = {unit_id: self.units[unit_id].superseded_by for unit_id in unit_ids}
         self._lose(unit_ids)
-        for unit in [unit for unit in self.units.values() if unit.superseded_by in unit_ids]:
-            self.units[unit.unit_id] = replace(unit, superseded_by=None)
+        self._restore_validity(following)
         for unit in [unit for unit in self.units.values() if unit.parent in unit_ids]:
             self.units[unit.unit_id] = replace(unit, parent=None)
+
+    def _restore_validity(self, following: Mapping[str, str | None]) -> None:
+        """Make what the removed units superseded valid again, unless one that remains supersedes them."""
+        for unit in list(self.units.values()):
+            by = unit.superseded_by
+            while by is not None and by in following:
+                by = following[by]
+            self.units[unit.unit_id] = replace(unit, superseded_by=by)
 
     def _withdraw(self, unit_id: str) -> None:
         """Clear a summary until it is written again."""
@@ -131,10 +139,9 @@ class Model:
 
     def remove_group(self, group: str, *, is_session: bool) -> None:
         """Remove a group with its summaries, and the summary of everything, which covered it."""
-        gone = {unit.unit_id for unit in self.units.values() if unit.group == group}
+        following = {unit.unit_id: unit.superseded_by for unit in self.units.values() if unit.group == group}
         self._lose([unit.unit_id for unit in self.units.values() if unit.rank == 2 or unit.group == group])
-        for unit in [unit for unit in self.units.values() if unit.superseded_by in gone]:
-            self.units[unit.unit_id] = replace(unit, superseded_by=None)
+        self._restore_validity(following)
         for unit in [unit for unit in self.units.values() if unit.rank == 1 and unit.unit_id == unit.group]:
             self.units[unit.unit_id] = replace(unit, parent=None)
         if not is_session:

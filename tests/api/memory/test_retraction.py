@@ -200,6 +200,22 @@ async def test_removed_superseder_leaves_the_earlier_fact(open_memory: OpenMemor
         assert said(await memory.memories.query(*OWNER, query)) == ["Ana lives in Lisbon"]
 
 
+async def test_removed_superseder_leaves_the_latest_fact(open_memory: OpenMemory) -> None:
+    async with open_memory(embedder="none") as memory:
+        (first,) = await memory.add("diary", "Ana lives in Lisbon")
+        (second,) = await memory.add("news", "Ana lives in Porto", supersedes=first)
+        (third,) = await memory.add("news", "Ana lives in Braga", supersedes=second)
+        (last,) = await memory.add("diary", "Ana lives in Faro", supersedes=third)
+        query = Query(text="where does Ana live", k=5)
+        await memory.memories.remove(*OWNER, [second])
+        assert said(await memory.memories.query(*OWNER, query)) == ["Ana lives in Faro"]
+        earliest, at = [await memory.memories.get(*OWNER, each) for each in (first, third)]
+        assert (earliest.superseded_by, earliest.valid_to) == (third, at.valid_from)
+        await memory.memories.remove_group(*OWNER, "news")
+        assert said(await memory.memories.query(*OWNER, query)) == ["Ana lives in Faro"]
+        assert (await memory.memories.get(*OWNER, first)).superseded_by == last
+
+
 NOTES = """\
 script: notes
 memory: {remember: notes}
@@ -228,6 +244,33 @@ async def test_deleted_session_leaves_the_earlier_fact(app: OpenApp, tmp_path: P
         assert await found() == ["Ana lives in Porto"]
         assert (await api.delete(f"/api/sessions/{sessions[1]['sessionId']}")).status_code == 204
         assert await found() == ["Ana lives in Lisbon"]
+
+
+async def test_deleted_session_leaves_the_latest_fact(app: OpenApp, tmp_path: Path) -> None:
+    several = (
+        NOTES.replace("script: notes", "script: several")
+        + """\
+          - {ask: And now?, id: ask_now, output: [{get: place}]}
+          - {remember: "Ana lives in {{ place }}", id: note_now, about: home}
+"""
+    )
+    async with app(tmp_path, embedder="none") as api:
+        await api.publish_script(NOTES)
+        await api.publish_script(several)
+
+        async def homes() -> dict[str, Any]:
+            listed = (await api.read("/api/memory/units", userId="ana"))["data"]
+            return {unit["content"].split()[-1]: unit for unit in listed}
+
+        sessions = [await api.create_session(script) for script in ("notes", "several", "notes")]
+        for session, places in zip(sessions, (["Lisbon"], ["Porto", "Braga"], ["Faro"]), strict=True):
+            await api.send_texts(session, *places)
+            await homes()
+        assert (await api.delete(f"/api/sessions/{sessions[1]['sessionId']}")).status_code == 204
+        found = await homes()
+        assert set(found) == {"Lisbon", "Faro"}
+        assert found["Lisbon"]["supersededBy"] == found["Faro"]["unitId"]
+        assert found["Lisbon"]["validTo"] == found["Faro"]["validFrom"]
 
 
 async def test_each_note_on_a_subject_supersedes_the_one_before(app: OpenApp, tmp_path: Path) -> None:
