@@ -73,6 +73,11 @@ def actions_of(notation: StageReader, tree: Tree) -> list[Action]:
 
 
 def _of_mapping(notation: StageReader, item: Item) -> list[Action]:
+    config = item.tree.get("config")
+    for key in config.keys() if isinstance(config, Mapping) else ():
+        if key in item:
+            message = f"`{key}` is beside `config` and in it"
+            notation.refuse("KEY_CONFLICT", message, item.at, "Write it once.")
     item = Item(notation, with_verb(item.tree))
     keys = item.keys()
     calls = any(VERBS.get(key) == "call" for key in keys)

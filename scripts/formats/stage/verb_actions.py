@@ -1,12 +1,13 @@
 """The simple actions of the stage format (say, ask, set, show …), each from its key and siblings."""
 
+import re
 from typing import Any
 
 import msgspec
 
 from scripts.expressions.values import shorten
 from scripts.formats.conditions import is_computed
-from scripts.formats.stage.names import event_name
+from scripts.formats.stage.names import bare, event_name
 from scripts.formats.stage.outputs import outputs
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
 from scripts.model.actions import (
@@ -122,14 +123,25 @@ def set_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]
         if variable in found:
             fix = "Set it once, or in a separate `set`."
             notation.refuse("KEY_CONFLICT", f"`{variable}` is set twice in one action", name.at, fix)
+        if isinstance(value_tree, Scalar) and value_tree.text[:1] == "+" and isinstance(value_tree.value, int | float):
+            number = value_tree.text[1:]
+            message = f"`+{number}` is the number {number}, and adds nothing to `{variable}`"
+            fix = f'To add, write `"{{{variable}}} + {number}"`.'
+            notation.reader.add("SIGN_IGNORED", message, value_tree.at, fix)
         found[variable] = notation.value_expression(value_tree)
     return Set(assignments=found, **common)
 
 
+_ASSIGNMENT = re.compile(r"\s*([^=]+?)\s*([-+*/]?)=(?!=)\s*(.*)", re.DOTALL)
+
+
 def _assigned(notation: StageReader, tree: Tree, value: Tree | None) -> list[tuple[Tree, Tree]]:
     """Read ``NAME`` with a value beside it, ``NAME = value``, ``{var: NAME, value: …}``, or ``{NAME: …}`` for each."""
-    if isinstance(tree, Scalar) and value is None and "=" in tree.text:
-        name, _, text = tree.text.partition("=")
+    if isinstance(tree, Scalar) and value is None and (found := _ASSIGNMENT.fullmatch(tree.text)) is not None:
+        name, sign, text = found.groups()
+        if sign:
+            fix = f'Write `set: {{{bare(name)}: "{{{bare(name)}}} {sign} {text}"}}`.'
+            notation.refuse("EXPRESSION_INVALID", f"`{sign}=` is not supported", tree.at, fix)
         return [(_part(tree, name), _part(tree, text))]
     if isinstance(tree, Mapping) and tree.get("value") is not None and {"var", "name", "get", "set"} & set(tree.keys()):
         inner = Item(notation, tree)

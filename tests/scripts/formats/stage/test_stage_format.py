@@ -410,6 +410,10 @@ def test_a_rule_says_when_it_comes_up_in_any_way(script: ReadValid) -> None:
         ("- say: a\n  when: '{age} >> 3'", "EXPRESSION_INVALID"),
         ("- say: a\n  say: b", "DUPLICATE_KEY"),
         ("- set: age", "REQUIRED_FIELD_MISSING"),
+        ("- set: age == 5", "REQUIRED_FIELD_MISSING"),
+        ("- set: age += 5", "EXPRESSION_INVALID"),
+        ("- set: '{age} -= 5'", "EXPRESSION_INVALID"),
+        ("- {type: ai_say, content: a, config: {content: b}}", "KEY_CONFLICT"),
         ("- show: {caption: a}", "REQUIRED_FIELD_MISSING"),
         ("- user_say: [a, b]", "TYPE_MISMATCH"),
         ("- ai_say:\n  words: b", "REQUIRED_FIELD_MISSING"),
@@ -423,6 +427,13 @@ def test_what_would_not_be_done_is_an_error(goal, action, code, mode) -> None:
     reading = goal(f"- say: b\n{action}", mode)
     assert reading.script is None
     assert code in {each for each, line in codes(reading, "error") if line >= 10}
+
+
+@pytest.mark.parametrize("action", ["- set: {age: +1}", "- set: age\n  value: +1", "- set: [{age: +1}]"])
+def test_a_number_with_a_plus_sign_adds_nothing_and_is_reported(goal, action) -> None:
+    reading = goal(action)
+    assert [code for code, _ in codes(reading)] == ["SIGN_IGNORED"]
+    assert '"{age} + 1"' in next(each.fix for each in reading.problems if each.code == "SIGN_IGNORED")
 
 
 @pytest.mark.parametrize("key", ["sung: true", "note: warm", "sound: bell.mp3", "meta: {author: Ann}"])
