@@ -176,8 +176,9 @@ class SessionVerifier:
         number = first
         while number < len(_RULES) and time.monotonic() < until:
             started = time.monotonic()
-            found = await self._store.broken(_RULES[number])
-            findings += await self._store.broken(_RULES[number]) if found else []  # a concurrent turn may be the cause
+            if await self._store.broken(_RULES[number]):
+                await self._store.refresh()  # a concurrent turn may be the cause
+                findings += await self._store.broken(_RULES[number])
             await asyncio.sleep((time.monotonic() - started) * self._rest)
             number += 1
         return Batch(findings, 0, 0, _cursor(_Cursor("rules", number) if number < len(_RULES) else _Cursor("texts")))

@@ -5,7 +5,7 @@ the mirror, which an erasure removes, and it is deleted when its rows are insert
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -36,6 +36,19 @@ class MirrorRows:
             given = [[tenant for tenant, _ in sessions], [session_id for _, session_id in sessions]]
             named = "SELECT unnest(?::VARCHAR[]), unnest(?::UUID[])"
             self.cursor.execute(f"DELETE FROM {table} WHERE (tenant, session_id) IN ({named})", given)  # noqa: S608
+
+    def delete_turns(self, firsts: Mapping[SessionId, int]) -> None:
+        """Delete the turns of sessions from the first ones on."""
+        if firsts:
+            named = (
+                "SELECT unnest(?::VARCHAR[]) AS tenant, unnest(?::UUID[]) AS session_id, unnest(?::INTEGER[]) AS first"
+            )
+            tenants, session_ids = zip(*firsts, strict=True)
+            self.cursor.execute(
+                f"""DELETE FROM turns USING ({named}) AS n
+                WHERE turns.tenant = n.tenant AND turns.session_id = n.session_id AND turn >= first""",  # noqa: S608
+                [list(tenants), list(session_ids), list(firsts.values())],
+            )
 
     def copy(self, table: str, which: str = "true", parameters: Parameters | None = None) -> None:
         """Insert the rows of a table of PostgreSQL that meet a condition. Raises StoreUnavailable."""

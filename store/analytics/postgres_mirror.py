@@ -1,9 +1,9 @@
 """A DuckDB copy of the tables of a PostgreSQL database, for analytics and verification, refreshed before each use.
 
-Turns have the number of the transaction that wrote them. A refresh reads those that were written since the last one and
-before the oldest transaction that was then in progress: every row is read once it is certain to be seen, whatever the
-order in which transactions end. Sessions that were deleted or changed otherwise are in a table of their own and are
-read again as a whole. Small tables are copied each time.
+Turns have the number of the transaction that wrote them. A refresh reads those that were written since the oldest
+transaction that was in progress at the last one: none is missed, whatever the order in which transactions end, and
+those that were read already are replaced, so that all tables are of the same moment. Sessions that were deleted or
+changed otherwise are in a table of their own and are read again as a whole. Small tables are copied each time.
 """
 
 import shutil
@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 
@@ -58,17 +57,6 @@ REST = (
 )
 """Tables that only verification reads."""
 _STATE = "CREATE TABLE IF NOT EXISTS mirror_state (xmin UBIGINT NOT NULL, refreshed_at TIMESTAMPTZ NOT NULL)"
-
-
-class _Window(NamedTuple):
-    """The transactions that a refresh reads."""
-
-    since: int
-    before: int
-
-    def parameters(self) -> dict[str, str]:
-        """Return them as parameters of statements."""
-        return {"since": str(self.since), "before": str(self.before)}
 
 
 class PostgresMirror:
@@ -129,73 +117,75 @@ class PostgresMirror:
     def _refresh(self, source: PostgresConnection, cursor: Cursor, tables: Sequence[str]) -> None:
         """Within one snapshot of PostgreSQL and one transaction of the mirror."""
         rows = MirrorRows(source, cursor, beside(self._folder / FILE_NAME, ".rows"))
-        window = _window(source, cursor)
+        ((oldest,),) = source.rows("SELECT pg_snapshot_xmin(pg_current_snapshot())::TEXT")
+        since = _last_oldest(cursor, int(oldest))
         cursor.execute("BEGIN")
         try:
-            if window.since:
-                _take_changes(rows, window)
+            if since is None:
+                _take_all(rows)
             else:
-                _take_all(rows, window)
+                _take_changes(rows, since)
             _copy_texts(rows)
             for table in tables:
                 cursor.execute(f"DELETE FROM {table}")  # noqa: S608
                 rows.copy(table)
             cursor.execute("DELETE FROM mirror_state")
-            cursor.execute("INSERT INTO mirror_state VALUES (?, now())", [window.before])
+            cursor.execute("INSERT INTO mirror_state VALUES (?, now())", [int(oldest)])
             cursor.execute("COMMIT")
         except BaseException:
             roll_back(cursor)
             raise
 
 
-_NEW = "changed_in >= $since::TEXT::XID8 AND changed_in < $before::TEXT::XID8"
+_NEW = "changed_in >= $since::TEXT::XID8"
 
 
-def _take_all(rows: MirrorRows, window: _Window) -> None:
-    """Copy all sessions into an empty mirror, up to the window's end."""
-    given = window.parameters()
-    rows.copy("turns", _NEW, given)
-    began = f"(tenant, session_id) IN (SELECT tenant, session_id FROM turns WHERE turn = 0 AND {_NEW})"  # noqa: S608
-    rows.copy("session_starts", began, given)
-    rows.copy("settled_calls")
+def _take_all(rows: MirrorRows) -> None:
+    """Copy all sessions in place of those that the mirror has."""
+    for table in (*OF_SESSIONS, "script_texts"):
+        rows.cursor.execute(f"DELETE FROM {table}")  # noqa: S608
+    for table in OF_SESSIONS:
+        rows.copy(table)
 
 
-def _take_changes(rows: MirrorRows, window: _Window) -> None:
+def _take_changes(rows: MirrorRows, since: int) -> None:
     """Read new turns, all of the sessions that were changed otherwise, and the starts and calls of both.
 
     Sessions are named with their tenant, with which the indexes begin.
     """
-    given = window.parameters()
-    changed = _sessions(rows.source, "changed_sessions", given)
-    continued = _sessions(rows.source, "turns", given)
-    again = {**given, **names_of(changed)}
-    rows.delete("turns", changed)
-    # no later turns of the changed sessions, which the next refresh will read
-    rows.copy("turns", f"{OF_SESSION_IDS} AND changed_in < $before::TEXT::XID8", again)
-    rows.copy("turns", f"{_NEW} AND NOT {OF_SESSION_IDS}", again)
-    both = sorted({*changed, *continued})
+    given = {"since": str(since)}
+    changed = _firsts(rows.source, "changed_sessions", "0", given)
+    firsts = _firsts(rows.source, "turns", "min(turn)", given) | changed
+    rows.delete_turns(firsts)
+    sessions = names_of(list(firsts))
+    # not those of the window: a transaction can follow one that has a higher number
+    rows.copy("turns", _FROM_FIRSTS, {**sessions, "firsts": list(firsts.values())})
     for table in ("session_starts", "settled_calls"):
-        rows.delete(table, both)
-        rows.copy(table, OF_SESSION_IDS, names_of(both))
+        rows.delete(table, list(firsts))
+        rows.copy(table, OF_SESSION_IDS, sessions)
 
 
-def _sessions(source: PostgresConnection, table: str, given: Parameters) -> list[SessionId]:
-    """Return the sessions that have rows of the window in a table."""
-    select = f"SELECT DISTINCT tenant, session_id::TEXT FROM {table} WHERE {_NEW}"  # noqa: S608
-    return [(tenant, session_id) for tenant, session_id in source.rows(select, given)]
+_FROM_FIRSTS = """(tenant, session_id, turn) IN (
+    SELECT t.tenant, t.session_id, t.turn
+    FROM unnest($tenants::TEXT[], $sessions::UUID[], $firsts::INTEGER[]) AS n (tenant, session_id, first)
+    JOIN turns AS t ON t.tenant = n.tenant AND t.session_id = n.session_id AND t.turn >= n.first)"""
 
 
-def _window(source: PostgresConnection, cursor: Cursor) -> _Window:
+def _firsts(source: PostgresConnection, table: str, first: str, given: Parameters) -> dict[SessionId, int]:
+    """Return the sessions with new rows in a table, and the first of their turns to read."""
+    select = f"SELECT tenant, session_id::TEXT, {first} FROM {table} WHERE {_NEW} GROUP BY tenant, session_id"  # noqa: S608
+    return {(tenant, session_id): turn for tenant, session_id, turn in source.rows(select, given)}
+
+
+def _last_oldest(cursor: Cursor, oldest: int) -> int | None:
+    """Return the oldest transaction that was in progress at the last refresh; None if all must be read again."""
     cursor.execute(_STATE)
-    ((before,),) = source.rows("SELECT pg_snapshot_xmin(pg_current_snapshot())::TEXT")
     found = cursor.execute(
         f"SELECT xmin FROM mirror_state WHERE refreshed_at > now() - INTERVAL {CHANGES_STORED_DAYS - 1} DAY"  # noqa: S608
     ).fetchall()
-    if found and found[0][0] <= int(before):  # else the database was restored from a copy
-        return _Window(int(found[0][0]), int(before))
-    for table in (*OF_SESSIONS, "script_texts"):
-        cursor.execute(f"DELETE FROM {table}")  # noqa: S608
-    return _Window(0, int(before))
+    if found and found[0][0] <= oldest:  # else the database was restored from a copy
+        return int(found[0][0])
+    return None
 
 
 def _copy_texts(rows: MirrorRows) -> None:
