@@ -36,7 +36,7 @@ def test_a_benchmark_ends_with_a_table_of_its_figures(name: str, figures: int) -
     assert {row.split()[-1] for row in table} <= {"aim", "must", "MISSED"}
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_the_path_of_a_message_is_printed() -> None:
     finished = subprocess.run(
         [sys.executable, BENCHMARKS / "trace_turn.py"], capture_output=True, text=True, timeout=120

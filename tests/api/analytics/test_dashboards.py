@@ -184,7 +184,7 @@ def test_last_moment_is_the_last_one_that_the_schedule_has(now: datetime, every:
     assert every != "month" or local.day == 1
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 async def test_written_pages_are_listed_and_downloaded(app: OpenApp, data: Path, clock: Clock) -> None:
     async with app(data, clock=clock) as api:
         made = await create(api, ACTIVITY, schedule={"every": "day", "hour": 6})

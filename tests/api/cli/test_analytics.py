@@ -43,7 +43,7 @@ def analyst(cuebook: Cuebook, talked: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return run
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_an_answer_comes_in_the_format_that_is_asked_for(analyst: Cuebook, tmp_path: Path) -> None:
     rows = [["role", "n"], ["assistant", "5"], ["user", "2"]]
     assert [line.split("\t") for line in analyst("query", COUNT).stdout.splitlines()] == rows
@@ -106,7 +106,7 @@ def test_tables_and_reports_are_described(analyst: Cuebook) -> None:
     assert "share_of_started: reached / selected sessions" in description
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_a_report_of_the_database_equals_that_of_a_snapshot(analyst: Cuebook, tmp_path: Path) -> None:
     asked = ("report", "funnel", "script=visit", "level=action", "--format", "csv")
     file = tmp_path / "monday.duckdb"

@@ -65,7 +65,7 @@ def test_a_dry_run_with_a_file_publishes_and_moves_nothing(cuebook: RunCommand, 
     assert cuebook("query", sql, "--data", "data").stdout.split()[-1] == "1"
 
 
-@pytest.mark.gate
+@pytest.mark.slow
 def test_a_file_is_published_its_sessions_migrated_and_one_undone(
     cuebook: RunCommand, write: WriteFile, talked: Any
 ) -> None:
