@@ -35,8 +35,6 @@ _TOKEN = re.compile(
     rf"|(?P<sign>{_SIGNS})|(?P<word>[^\W\d]\w*)"
 )
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
-
-
 _JOINING = frozenset(
     {
         "is", "is not", "and", "or", "in", "contains", "contain", "includes", "include", "&", "|", "是", "不是", "且",
@@ -197,11 +195,20 @@ class _Parser:
         part = self.product(right=right)
         while sign := self.accept("+", "-"):
             if sign == "-" and part.kind == "text":
-                raise ValueError(f"the text that begins with {part.source} needs quotes")
+                part = self.with_hyphen(part)
+                continue
             other = self.product()
             joins = sign == "+" and "text" in {part.kind, other.kind}
             part = _Part(f"{part.source} {'~' if joins else sign} {other.source}", "text" if joins else "value")
         return part
+
+    def with_hyphen(self, part: _Part) -> _Part:
+        """Return a text without quotes such as `very-good`, of which the part before the hyphen was read."""
+        before, *after = self._tokens[self._next - 2 : self._next + 1 : 2]
+        if before.kind != "word" or not after or after[0].kind not in {"word", "number"}:
+            raise ValueError(f"the text that begins with {part.source} needs quotes")
+        self._next += 1
+        return _Part(_quoted(f"{json.loads(part.source)}-{after[0].text}"), "text")
 
     def product(self, *, right: bool = False) -> _Part:
         part = self.unary(right=right)

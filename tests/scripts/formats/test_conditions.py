@@ -121,9 +121,17 @@ def test_what_has_no_meaning_is_reported(written) -> None:
         to_condition(written)
 
 
-def test_a_text_with_a_hyphen_needs_quotes() -> None:
+@pytest.mark.parametrize("text", ["very-good", "high-risk-2", "well-being-first"])
+def test_a_text_with_hyphens_needs_no_quotes(text: str) -> None:
+    assert to_condition(f"{{mood}} == {text} and {{age}} > 3", known=lambda word: False) == (
+        f'mood == "{text}" and age > 3'
+    )
+
+
+@pytest.mark.parametrize("written", ["{mood} == 'very' - good", "{mood} == very - {age}", "{mood} == very-"])
+def test_a_text_is_no_part_of_a_difference(written: str) -> None:
     with pytest.raises(ValueError, match='begins with "very" needs quotes'):
-        to_condition("{mood} == very-good", known=lambda word: False)
+        to_condition(written, known=lambda word: False)
 
 
 @pytest.mark.parametrize(
