@@ -165,8 +165,8 @@ def _missing(run: TurnContext, fields: tuple[FormField, ...]) -> list[FormField]
 
 
 def drawn(run: TurnContext, action: Action, wait: Wait) -> Wait:
-    """Return the wait with its form rendered, if the rendering was dropped because the form has changed."""
-    if wait.kind != "form" or wait.form is not None or not isinstance(action, Form):
+    """Return the wait with its form rendered again: the form, or values that it shows, may have changed."""
+    if wait.kind != "form" or not isinstance(action, Form):
         return wait
     return Wait("form", form=_drawn(run, run.program.form(action.sheet)))
 

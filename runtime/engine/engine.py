@@ -392,7 +392,7 @@ class _Engine:
             self._state.wait = None
             self._follow(self._cursor.current(), Finish(turn_input.reason, "application"))
         elif isinstance(turn_input, SetVariables) and self._state.wait is not None:
-            self._draw(msgspec.structs.replace(self._state.wait, form=None))  # the form may show the new values
+            self._draw(self._state.wait)  # a form may show the new values
 
     def _ask_again(self, wait: Wait) -> None:
         """Put the question again that the session waits with, after a person has talked in place of the script."""

@@ -204,7 +204,7 @@ def carry_out(run: TurnContext, action: Action, wait: Wait, request: RequestedRe
     """Carry out a repair while an action waits. Raises ActionFailed, WriteRefused."""
     match request.repair.kind:
         case "repeat":
-            outcome: Outcome = _repeat(run, wait)
+            outcome: Outcome = _repeat(run, action, wait)
         case "skip":
             outcome = _skip(run, action, wait, request.repair)
         case "cancel":
@@ -224,10 +224,10 @@ def _say(run: TurnContext, repair: Repair, name: Phrase, choices: tuple[str, ...
     run.say(run.text(repair.say) if repair.say is not None else run.phrase(name, choices))
 
 
-def _repeat(run: TurnContext, wait: Wait) -> Outcome:
+def _repeat(run: TurnContext, action: Action, wait: Wait) -> Outcome:
     """Repeat the question; if there is none, repeat the session's last message before the current one."""
     run.say(run.progress.question or _said_before(run))
-    return Waits(wait)
+    return Waits(form.drawn(run, action, wait))
 
 
 def _said_before(run: TurnContext) -> str:
@@ -250,7 +250,7 @@ def leave_open(run: TurnContext, action: Action) -> bool:
 def _skip(run: TurnContext, action: Action, wait: Wait, repair: Repair) -> Outcome:
     if not leave_open(run, action):
         run.say(run.phrase("needed"))
-        return _repeat(run, wait)
+        return _repeat(run, action, wait)
     if repair.say is not None:
         run.say(run.text(repair.say))
     return DONE
@@ -279,14 +279,14 @@ def _correct(run: TurnContext, action: Action, wait: Wait, request: RequestedRep
     refused = next(filter(None, (_refusal(run, each) for each in request.named)), "")
     if refused or not request.named:
         run.say(refused or run.phrase("which"))
-        return _repeat(run, wait)
+        return _repeat(run, action, wait)
     changed = correct(run, {each.name: (each.variable, each.value) for each in request.named})
     run.record(Repaired("correct", action.id, tuple(changed)))
     now = run.scopes.flat()
     _say(
         run, request.repair, "corrected", tuple(f"{each.name}: {text_of(now.get(each.name))}" for each in request.named)
     )
-    return _repeat(run, wait)
+    return _repeat(run, action, wait)
 
 
 def _refusal(run: TurnContext, named: NamedAnswer) -> str:

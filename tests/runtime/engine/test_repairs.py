@@ -243,6 +243,22 @@ async def test_the_question_comes_back_not_the_complaint(prepare: NewSession, ac
     assert session.said[-1] == "How old are you?"
 
 
+async def test_an_open_form_shows_what_was_corrected_or_set_meanwhile(drive: StartSession) -> None:
+    session = await drive("""
+        cuebook: 1
+        script: moved
+        repairs: [correct]
+        interrupts: [{interrupt: moved, on: [I moved], do: [{set: {city: Oslo}, id: set}]}]
+        declare: [{var: city, define: city}]
+        forms: [{form: home, fields: [{field: city, label: Where you live}]}]
+        actions: [{ask: Which city?, into: city, id: ask}, {form: home, id: home}]
+    """)
+    await session.reply("Paris", "actually, city: Rome")
+    assert [each.value for each in session.state.wait.form.fields] == ["Rome"]
+    await session.reply("I moved")
+    assert [each.value for each in session.state.wait.form.fields] == ["Oslo"]
+
+
 async def test_a_form_is_put_again_by_its_text(drive: StartSession) -> None:
     session = await drive(QUESTIONS % "{form: sheet, id: q}")
     await session.reply("large")
