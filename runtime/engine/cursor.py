@@ -6,7 +6,7 @@ The cursor records what it enters and leaves. It does not know what an action do
 from collections.abc import Mapping
 
 from runtime.actions import blocks, tool
-from runtime.actions.outcomes import CallSkill, Enter, Finish, Jump, leave_question
+from runtime.actions.outcomes import DONE, CallSkill, Enter, Finish, Jump, Outcome, leave_question
 from runtime.state.events import (
     ActionLeft,
     Ended,
@@ -152,8 +152,10 @@ class Cursor:
                 frame.action = program.actions(place)[0].id
                 return None
             state.frames.pop()
-            self.leave_action(block)
-            if frame.arm == ON_FAIL and isinstance(block, Asking | CallTool) and self._left_after_failure(block):
+            outcome = self._after_failure(block) if frame.arm == ON_FAIL else DONE
+            self.leave_action(block, is_done=outcome is DONE)
+            if isinstance(outcome, Jump | Finish):
+                self.exit_topic(block, outcome)
                 return None
         milestone = program.topic(state.phase, state.topic).milestone
         if milestone:
@@ -161,15 +163,11 @@ class Cursor:
         self._to_next_topic()
         return None
 
-    def _left_after_failure(self, action: Asking | CallTool) -> bool:
-        """Leave the topic after the actions of `on_fail`, if it says so; return whether it did."""
-        outcome = (
-            tool.leave_tool(self._run, action) if isinstance(action, CallTool) else leave_question(self._run, action)
-        )
-        if not isinstance(outcome, Jump | Finish):
-            return False
-        self.exit_topic(action, outcome)
-        return True
+    def _after_failure(self, action: Action) -> Outcome:
+        """Return the outcome of an action after the actions of its `on_fail`."""
+        if isinstance(action, CallTool):
+            return tool.leave_tool(self._run, action)
+        return leave_question(self._run, action) if isinstance(action, Asking) else DONE
 
     def exit_topic(self, action: Action, outcome: Jump | Finish) -> None:
         """Leave the topic with everything entered in it, and continue elsewhere or end; the action has been left."""

@@ -71,9 +71,12 @@ def due_moment(moment: Moment, start: datetime, zone: tzinfo, until: str = "") -
 
 
 def after_quiet_hours(due: datetime, quiet: QuietHours, zone: tzinfo) -> datetime:
-    """Return a moment, or the end of the quiet hours that it lies in."""
-    local = due.astimezone(zone)
-    if not quiet.contains(local.time()):
-        return due
+    """Return a moment, or the end of the quiet hours that it lies in, unless that is beyond the year 9999."""
     end = quiet.end.time
-    return at_clock(local.date() + timedelta(days=local.time() >= end), end, zone)
+    try:
+        local = due.astimezone(zone)
+        if not quiet.contains(local.time()):
+            return due
+        return at_clock(local.date() + timedelta(days=local.time() >= end), end, zone)
+    except OverflowError:
+        return due

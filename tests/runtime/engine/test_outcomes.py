@@ -39,6 +39,8 @@ def script(on_fail: str = "on_fail: skip") -> str:
         ("hm", "on_fail: goto done", [], "completed"),
         ("hm", "on_fail: end", [], ""),
         ("hm", "on_fail: {say: Hm., then: goto done}", [], "completed"),
+        ("hm", "on_fail: {do: [{say: Hm.}], then: goto done}", [], "completed"),
+        ("hm", "on_fail: {do: [{say: Hm.}], then: skip}", ["asked", "informed", "left"], "completed"),
     ],
 )
 async def test_a_milestone_is_reached_when_its_action_or_topic_ends(

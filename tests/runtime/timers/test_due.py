@@ -100,6 +100,8 @@ def test_quiet_hours_delay_to_their_end_also_over_midnight() -> None:
     assert after_quiet_hours(utc("2026-01-10T21:30"), quiet, BERLIN) == utc("2026-01-11T07:00")
     assert after_quiet_hours(utc("2026-01-10T03:00"), quiet, BERLIN) == utc("2026-01-10T07:00")
     assert after_quiet_hours(utc("2026-01-10T12:00"), quiet, BERLIN) == utc("2026-01-10T12:00")
+    assert after_quiet_hours(utc("9999-12-31T22:00"), quiet, BERLIN) == utc("9999-12-31T22:00")
+    assert after_quiet_hours(utc("9999-12-31T23:30"), quiet, BERLIN) == utc("9999-12-31T23:30")
 
 
 @settings(max_examples=repeats(300), deadline=None)
