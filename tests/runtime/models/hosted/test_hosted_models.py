@@ -324,7 +324,7 @@ async def test_no_attempt_begins_after_the_deadline(endpoint: Endpoint, models, 
 
 async def test_a_turn_out_of_time_pays_for_one_attempt(endpoint: Endpoint, models, prepare: NewSession) -> None:
     endpoint.always(content="Good morning!", wait_s=60.0)
-    session = prepare("- {ai_say: Greet the user., id: greet}", limits=Limits(turn_s=1.5))
+    session = prepare("- {ai_say: Greet the user., id: greet}", limits=Limits(turn_s=3.0))
     session.model = models(timeout_s=30.0)
     with pytest.raises(TurnFailed) as caught:
         await session.start()
