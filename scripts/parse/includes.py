@@ -11,10 +11,11 @@ from scripts.formats.detector_config import detector_file
 from scripts.formats.session.session_format import RESPELL
 from scripts.formats.stage import sections
 from scripts.formats.stage.links import linked
+from scripts.formats.stage.names import Names, names_of
 from scripts.formats.stage.yaml_fixups import read_repaired
 from scripts.model.action_ids import with_variable_ids
 from scripts.model.actions import Form
-from scripts.model.base import Location
+from scripts.model.base import NOWHERE, Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import SHARED, IncludeFile, Script, all_actions
 from scripts.translations.string_tables import read_table
@@ -64,8 +65,9 @@ def is_include_file(tree: Tree | None) -> bool:
 
 def with_includes(script: Script, files: Mapping[str, str], problems: Problems, *, lenient: bool) -> Script:
     """Return the script merged with its include files; each file is merged once, however often it is used."""
-    gathering = _IncludeReader(files, problems, lenient=lenient, in_stages=script.form == "stage")
-    automatic = [name for name in BESIDE_STAGES if script.form == "stage" and name in files and name not in script.use]
+    is_stage = script.form == "stage"
+    gathering = _IncludeReader(files, problems, global_names(files), lenient=lenient, in_stages=is_stage)
+    automatic = [name for name in BESIDE_STAGES if is_stage and name in files and name not in script.use]
     gathering.take([*automatic, *script.use], script.mark("use"), ())
     found = gathering.found
     script = msgspec.structs.replace(script, globals=tuple(each for side in found for each in side.globals))
@@ -74,7 +76,16 @@ def with_includes(script: Script, files: Mapping[str, str], problems: Problems, 
         script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *parts)})
     in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
     script = linked(script, in_stages, problems, lenient=lenient) if in_stages else script
-    return _with_shown_forms(script, problems, lenient=lenient) if script.form == "stage" else script
+    return _with_shown_forms(script, problems, lenient=lenient) if is_stage else script
+
+
+def global_names(files: Mapping[str, str]) -> Names:
+    """Return the global variables that include files declare, for the files of the stage format that read them."""
+    found = {name: text for name, text in files.items() if "global" in f"{name} {text}"}
+    gathering = _IncludeReader(found, Problems(), Names(), lenient=True, in_stages=True)
+    gathering.take(found, NOWHERE, ())
+    declared = tuple(each for side in gathering.found for each in side.globals)
+    return msgspec.structs.replace(names_of(Script(id="", phases=(), globals=declared)), valued=frozenset())
 
 
 def _with_shown_forms(script: Script, problems: Problems, *, lenient: bool) -> Script:
@@ -91,9 +102,12 @@ def _with_shown_forms(script: Script, problems: Problems, *, lenient: bool) -> S
 class _IncludeReader:
     """Reads the files of `use` recursively."""
 
-    def __init__(self, files: Mapping[str, str], problems: Problems, *, lenient: bool, in_stages: bool) -> None:
+    def __init__(
+        self, files: Mapping[str, str], problems: Problems, outside: Names, *, lenient: bool, in_stages: bool
+    ) -> None:
         self.found: list[IncludeFile] = []
         self.stage_files: set[str] = set()  # files in the stage format
+        self._outside = outside  # the variables that files of the stage format may read without declaring them
         self._in_stages = in_stages  # whether the script itself is in it
         self._files = files
         self._problems = problems
@@ -149,7 +163,7 @@ class _IncludeReader:
             return IncludeFile(strings=(table,)) if table is not None else None
         if self._in_stages or sections.recognises(tree):
             self.stage_files.add(name)
-            return sections.read(tree, reader)
+            return sections.read(tree, reader, self._outside)
         written, native_reader = native.reader_of(tree, reader.problems)
         spelled = tuple((_globals_key(key), value) for key, value in written.pairs)
         file = native_reader.read(MappingTree(spelled, tree.at), IncludeFile)

@@ -23,6 +23,7 @@ from scripts.parse.includes import (
     BESIDE_STAGES,
     INCLUDE_FILES_MAX,
     beside,
+    global_names,
     is_include_file,
     leaves_folder,
     used_names,
@@ -159,7 +160,8 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
     if isinstance(tree, MappingTree) and session_format.recognises(tree):
         return session_format.read(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
     if isinstance(tree, MappingTree) and stage_format.recognises(tree):
-        return stage_format.read(tree, Reader(problems, lenient=mode == "compat"))
+        reader = Reader(problems, lenient=mode == "compat")
+        return stage_format.read(tree, reader, global_names(source.side_files))
     if isinstance(tree, MappingTree) and technique.recognises(tree):
         return technique.read_as_script(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
     if isinstance(tree, MappingTree) and detector_file.recognises(tree):

@@ -30,6 +30,11 @@ class Names(Struct, frozen=True):
     valued: frozenset[str] = frozenset()
     fields: Mapping[str, frozenset[str]] = {}
 
+    def with_others(self, others: "Names") -> "Names":
+        """Return these variables and others."""
+        fields = {name: others.fields.get(name, frozenset()) | found for name, found in self.fields.items()}
+        return Names(self.known | others.known, self.valued | others.valued, {**others.fields, **fields})
+
 
 class KnownNames(Struct, frozen=True):
     """An enclosing loop: the name of its item as the author writes it and in the script, and its list."""

@@ -48,13 +48,13 @@ def _mappings(tree: Tree | None) -> list[MappingTree]:
     return [each for each in mappings(tree) if isinstance(each, MappingTree)]
 
 
-def read(tree: MappingTree, reader: Reader) -> IncludeFile:
-    """Read the content of an include file; the reader collects the problems."""
-    draft = _read(tree, StageReader(Reader(Problems(reader.problems.file), lenient=True), Names()))
+def read(tree: MappingTree, reader: Reader, outside: Names) -> IncludeFile:
+    """Read the content of an include file; the reader collects the problems. `outside` are variables of other files."""
+    draft = _read(tree, StageReader(Reader(Problems(reader.problems.file), lenient=True), outside))
     script = Script(
         id="", phases=(), skills=draft.skills, interrupts=draft.interrupts, globals=draft.globals, forms=draft.forms
     )
-    return _read(tree, StageReader(reader, names_of(script)))
+    return _read(tree, StageReader(reader, names_of(script).with_others(outside)))
 
 
 def _read(tree: MappingTree, notation: StageReader) -> IncludeFile:

@@ -40,13 +40,14 @@ def recognises(tree: Tree | None) -> bool:
     return isinstance(sessions, Mapping) or tree.get("stages") is not None
 
 
-def read(tree: Mapping, reader: Reader) -> Script | None:
-    """Read the script, or None; the reader collects the problems.
+def read(tree: Mapping, reader: Reader, outside: Names) -> Script | None:
+    """Read the script, or None; the reader collects the problems. `outside` are the variables of its include files.
 
     The file is read twice: first to collect its variables, because the meaning of a placeholder depends on them.
     """
-    draft = _Translator(StageReader(Reader(Problems(reader.problems.file), lenient=True), Names())).script(tree)
-    return _Translator(StageReader(reader, names_of(draft) if draft is not None else Names())).script(tree)
+    draft = _Translator(StageReader(Reader(Problems(reader.problems.file), lenient=True), outside)).script(tree)
+    names = names_of(draft).with_others(outside) if draft is not None else outside
+    return _Translator(StageReader(reader, names)).script(tree)
 
 
 def _locale(written: str) -> Locale | None:

@@ -342,6 +342,28 @@ def test_files_beside_the_script_bring_what_it_uses() -> None:
     ]
 
 
+GLOBALS = """\
+global:
+- {var: limit, value: 3}
+- {var: home, value: {town: Rome}}
+- {var: guests, value: [{nick: Al}]}
+"""
+
+
+def test_global_variables_of_other_files_are_variables_without_braces_too(native) -> None:
+    actions = """\
+    - set: {age: limit * 2}
+    - {say: "{home.town}", when: "{age} > limit"}
+    - foreach: guests as guest
+      do: [{say: "{nick}"}]
+    """
+    assert native(actions, global_yaml=GLOBALS) == [
+        {"set": {"age": "=limit * 2"}},
+        {"say": "{{ home.town }}", "when": "age > limit"},
+        {"foreach": "guests as guest", "do": [{"say": "{{ guest.nick }}"}]},
+    ]
+
+
 def test_code_in_a_form_is_refused_and_the_rest_read(read: ReadScript) -> None:
     forms = "forms:\n- form: f\n  fields:\n  - {var: a}\n  - var: b\n    python: a * 2\n"
     text = HEAD + "    - goal: g\n      actions: [{fill: f}]\n"
