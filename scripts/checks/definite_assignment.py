@@ -57,6 +57,8 @@ from scripts.model.variables import Declaration
 VISITS_MAX = 30  # per node; more would mean that the analysis does not converge
 PASSES_MAX = 12  # per loop
 _EMPTY = ("", "the list is empty")
+_PLACEHOLDER = re.compile(r"\{[{%].*?[}%]\}", re.DOTALL)
+_WHOLE = re.compile(r".+", re.DOTALL)
 _ALONE = re.compile(r"\s*(not\s+)?([^\W\d]\w*)\s*")
 
 
@@ -560,6 +562,10 @@ def _doubts(condition: Expression | None) -> tuple[str, str]:
 
 
 def where(source: Template | Expression, name: str) -> Location:
-    """Return the location of a name: the first line of an expression, or the line of a template that contains it."""
-    lines = (offset for offset, line in enumerate(source.source.split("\n")) if name in line)
-    return source.at.below(next(lines, 0))
+    """Return the location of a name: the line of an expression, or of a placeholder in a template, that contains it."""
+    if "\n" not in source.source:
+        return source.at
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    parts = _PLACEHOLDER if isinstance(source, Template) else _WHOLE
+    places = (part.start() + found.start() for part in parts.finditer(source.source) if (found := word.search(part[0])))
+    return source.at.below(source.source.count("\n", 0, next(places, 0)))

@@ -134,13 +134,14 @@ class _Transitions:
         """Return the topics that may be next in order from a place on; the end if all may be skipped."""
         found: list[Spot] = []
         for number, phase in enumerate(self._script.phases[p:]):
-            if number and truth_of(phase.when) is False:
+            is_inside = number == 0 and t > 0  # the phase was entered before
+            if not is_inside and truth_of(phase.when) is False:
                 continue
             for topic in phase.topics[t if number == 0 else 0 :]:
                 truth = truth_of(topic.when)
                 if truth is not False:
                     found.append((phase.id, topic.id))
-                if topic.when is None and (number == 0 or phase.when is None):
+                if topic.when is None and (is_inside or phase.when is None):
                     return found
                 if topic.when is None:
                     break

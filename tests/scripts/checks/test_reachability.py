@@ -60,3 +60,23 @@ def test_a_message_without_a_reply_never_expires(read: ReadScript) -> None:
 def test_the_expiry_of_the_script_counts_in_skills(read: ReadScript) -> None:
     assert unreachable(read, SKILL) == ["p/late"]
     assert unreachable(read, SKILL.replace("phases:", f"{EXPIRE}\nphases:", 1)) == []
+
+
+SKIPPED = """
+cuebook: 1
+script: talk
+declare: [{var: returning, type: boolean, value: false}]
+phases:
+- phase: back
+  when: returning
+  topics: [{topic: hello, actions: [{say: Hello again., id: again}, {end: done, id: done}]}]
+- phase: new
+  topics: [{topic: hello, actions: [{say: Hello., id: hello}]}]
+"""
+
+
+def test_a_first_phase_may_be_skipped(read: ReadScript) -> None:
+    problems = [(problem.code, problem.message) for problem in read(SKIPPED).problems]
+    assert "TOPIC_UNREACHABLE" not in dict(problems)
+    never = read(SKIPPED.replace("when: returning", "when: false")).problems
+    assert [each.message for each in never if each.code == "TOPIC_UNREACHABLE"] == ["no path leads to phase back"]

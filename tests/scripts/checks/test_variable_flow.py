@@ -198,3 +198,26 @@ def test_the_date_of_a_moment_reads_its_variables(read: ReadScript, action) -> N
     reading = read(f"{head}- set: {{next: =today + days(1)}}\n{action}\n")
     assert reading.problems == ()
     assert "next" in names_in(reading.script)
+
+
+TEXT = """
+cuebook: 1
+script: talk
+actions:
+- say: |
+    You managed it. What is your age?
+    {{ manager }} {{
+      age }}
+- if: "no_age
+    or age > 3"
+  then: [{say: Well.}]
+"""
+
+
+def test_a_read_is_reported_in_the_line_of_its_placeholder(read) -> None:
+    assert {(each.message, each.line) for each in read(TEXT).problems if each.code == NEVER} == {
+        ("nothing sets `manager`", 7),
+        ("nothing sets `age`", 8),
+        ("nothing sets `no_age`", 9),
+        ("nothing sets `age`", 9),
+    }
