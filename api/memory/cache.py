@@ -14,7 +14,7 @@ import structlog
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from api.memory.embedding import EmbeddingService
+from api.memory.embedding import READ_S, EmbeddingService
 from api.memory.ingest import begin, ingest_turns
 from api.memory.loaded_memory import LoadedMemory, OwnerId
 from api.memory.transaction import MemoryTransaction
@@ -225,7 +225,7 @@ class MemoryCache:
             row = OwnerRow(
                 tenant=owner[0], user_id=owner[1], memory_id=self._ids(), sequence=0, created_at=self._clock()
             )
-        embedder = await self._embedding.available()
+        embedder = await self._embedding.available(READ_S)
         embedder_id, dimension = (None, 0) if embedder is None else (embedder.id, embedder.dimension)
         loaded = LoadedMemory(row, MemoryIndex(embedder_id or ""), embedder_id, dimension)
         loaded.version = version

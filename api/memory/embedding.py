@@ -20,6 +20,7 @@ QUESTION_CHARS_MAX = 1_000  # a longer text is not cached
 QUESTION_S = 6.0  # after this time the search continues without a vector
 TEXTS_S = 600.0  # for one call of background work, by a model on a slow machine
 LOAD_S = 600.0  # a first load may download the model
+READ_S = 2.0  # after this time a memory is read without its vectors, which follow when the embedder is loaded
 REST_S = 15.0  # pause after a failure
 MISCONFIGURED_REST_S = 300.0
 THREADS = 2  # one embeds texts, one stays free for queries
@@ -84,7 +85,7 @@ class EmbeddingService:
             return str(self._failure)
         return "not loaded" if self._loaded is None else f"{self._loaded.id}: ready"
 
-    async def embedder(self) -> Embedder:
+    async def embedder(self, within_s: float = LOAD_S) -> Embedder:
         """Return the embedder, loading it first if needed.
 
         Raises EmbedderUnavailable, EmbedderMisconfigured; during the pause after a failure, immediately.
@@ -96,17 +97,17 @@ class EmbeddingService:
             self._loading = asyncio.create_task(self._load())
             self._loading.add_done_callback(retrieve_exception)
         try:
-            async with asyncio.timeout(LOAD_S):
+            async with asyncio.timeout(within_s):
                 return await asyncio.shield(self._loading)  # a waiter that gives up must not cancel it for others
         except TimeoutError:
             raise EmbedderUnavailable("the embedder is still being loaded") from None
 
-    async def available(self) -> Embedder | None:
+    async def available(self, within_s: float = LOAD_S) -> Embedder | None:
         """Return the embedder, or None if there is none or it cannot be used now; units are then found by words."""
         if self.is_lexical:
             return None
         try:
-            return await self.embedder()
+            return await self.embedder(within_s)
         except (EmbedderUnavailable, EmbedderMisconfigured):
             return None
 

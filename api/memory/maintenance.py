@@ -104,6 +104,7 @@ class Maintenance(Struct, frozen=True):
                     await self.memory_cache.write(loaded, only)
 
     async def _batch(self, owner: OwnerId, *, recompute: bool) -> _Batch | None:
+        await self.embedding.available()
         async with self.memory_cache.locked(*owner) as loaded:
             waiting = [*loaded.without_vector, *(loaded.seen_otherwise if recompute else ())]
             if loaded.embedder is None and not self.embedding.is_lexical and loaded.units:

@@ -64,6 +64,8 @@ class Memories(Struct, frozen=True):
         A unit with the id and content of an existing one is that unit. Raises InvalidMemoryRequest, UnitIdExists.
         """
         _check_new(group_id, units)
+        if any(unit.vector is not None for unit in units):
+            await self.embedding.available()
         now = self.clock()
 
         def add_units(loaded: LoadedMemory, draft: MemoryTransaction) -> list[MemoryUnit]:
@@ -175,6 +177,7 @@ class Memories(Struct, frozen=True):
         """
         if query.vector is None:
             return await self._with_vector(query)
+        await self.embedding.available()
         async with self.memory_cache.locked(tenant, user_id, flushed=False) as loaded:
             return replace(query, vector=_normalised(query.vector, loaded))
 

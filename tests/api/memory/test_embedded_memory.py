@@ -4,6 +4,8 @@ import itertools
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -492,3 +494,21 @@ def test_a_function_that_embeds_nothing_says_so(tmp_path: Path) -> None:
         said(memory, "the river")
         assert texts(memory.query("river")) == [["the river"]]
         assert "return one row for each" in memory.status().embedder_state
+
+
+def test_while_the_embedder_loads_a_memory_is_used_without_it(opened: Any) -> None:
+    is_loaded = threading.Event()
+
+    def slow(given: list[str]) -> list[list[float]]:
+        assert is_loaded.wait(30)
+        return [[1.0, len(each)] for each in given]
+
+    with opened(embedder=slow) as memory:
+        started = time.monotonic()
+        memory.add("The river is cold")
+        assert texts(memory.query("river", strategy="lexical")) == [["The river is cold"]]
+        assert (memory.status().embedder, time.monotonic() - started < 10) == (None, True)
+        is_loaded.set()
+        memory.embed()
+        assert texts(memory.query("stream", strategy="dense")) == [["The river is cold"]]
+        memory.add("A vector of its own", vector=[1.0, 0.0])
