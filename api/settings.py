@@ -582,12 +582,16 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
     # relative paths in a file are relative to the folder of the file
     for table in data.get("memories", {}).values():
         table["path"] = _beside(path, table["path"])
-    if (model := data.get("model", "")).startswith(SCRIPTED):
-        data["model"] = SCRIPTED + _beside(path, model.removeprefix(SCRIPTED))
+    if file_of_replies := _scripted_file(data.get("model", "")):
+        data["model"] = SCRIPTED + _beside(path, file_of_replies)
     return {name: _beside(path, value) if name in _PATHS else value for name, value in data.items()}
 
 
 _PATHS = frozenset(each.name for each in msgspec.structs.fields(Settings) if each.type in (Path, Path | None))
+
+
+def _scripted_file(model: str) -> str:
+    return model.removeprefix(SCRIPTED) if model.startswith(SCRIPTED) else ""
 
 
 def _beside(file: Path, path: str) -> str:

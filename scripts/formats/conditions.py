@@ -24,15 +24,16 @@ _WIDE = str.maketrans(
 _QUOTES = {"'": "'", '"': '"', "“": "”", "”": "”", "‘": "’", "’": "’", "「": "」"}
 _TEXT = "|".join(rf"{re.escape(a)}(?:[^\\{re.escape(b)}]|\\.)*{re.escape(b)}" for a, b in _QUOTES.items())
 _SIGNS = r"===|!==|==|!=|<>|>=|<=|=>|=<|&&|\|\||[<>=!&|()\[\],+\-*/%.?:≥≤≠]"
+_COMPARING = "大于或等于|小于或等于|大于等于|小于等于|不等于|不大于|不小于|等于|大于|小于"
 _LONG_WORDS = (
-    r"大于或等于|小于或等于|大于等于|小于等于|不等于|不大于|不小于|等于|大于|小于"
+    rf"{_COMPARING}"
     r"|不包含|不包括|包含|包括|含有|不属于|属于|并且|而且|或者|不是|is[ ]not\b"
 )
 _TOKEN = re.compile(
     rf"(?P<space>\s+)|(?P<text>{_TEXT})|(?P<placeholder>\$?\{{[{{%]?\s*(?P<name>{NAME})\s*[}}%]?\}})"
     rf"|(?P<date>\d{{4}}(?P<dash>[-/])\d{{1,2}}(?P=dash)\d{{1,2}}(?!\d))|(?P<number>\d+(?:\.\d+)?)"
     rf"|(?P<long>{_LONG_WORDS})|(?P<short>[且或非是](?!\w))"
-    rf"|(?P<sign>{_SIGNS})|(?P<word>[^\W\d]\w*)"
+    rf"|(?P<sign>{_SIGNS})|(?P<word>[^\W\d](?:(?!{_COMPARING})\w)*)"  # 年龄大于20
 )
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
 _JOINING = frozenset(
