@@ -7,6 +7,7 @@ search all turns, and neither does a session that is not cached.
 
 import threading
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import datetime
 from typing import NamedTuple
 
@@ -16,11 +17,14 @@ from store.duckdb.insert import as_list, typed_rows
 from store.duckdb.statements import Cursor, execute
 from store.interface.admission import ProposedTurn, SessionId
 from store.interface.encoding import encode
+from store.interface.errors import StoreBusy
 from store.interface.rows import JsonText
 
 TABLE = "memory.session_heads"
 WAITING_MAX = 20_000
 """After so many changed sessions without a list, all heads are loaded again by the next one."""
+LOADING_S = 5.0
+"""How long a read waits while another one loads the heads."""
 
 
 class LatestTurn(msgspec.Struct, frozen=True):
@@ -86,18 +90,24 @@ class SessionHeads:
                 self._waiting = None
 
     def refresh(self, cursor: Cursor) -> None:
-        """Make the table contain all changes that were acknowledged. Not within a transaction."""
-        with self._applying:
+        """Make the table contain all changes that were acknowledged. Not within a transaction.
+
+        Raises StoreBusy if another read has been loading the heads for LOADING_S.
+        """
+        if not self._applying.acquire(timeout=LOADING_S):
+            raise StoreBusy("the sessions of a large database are being loaded")
+        try:
             with self._noting:
                 waiting, self._waiting = self._waiting, {}
-            try:
-                if waiting is None:
-                    cursor.execute(f"CREATE OR REPLACE TABLE {TABLE} AS {_HEADS.format(which='true')}")
-                elif waiting:
-                    _apply(cursor, waiting)
-            except BaseException:
-                self.forget()
-                raise
+            if waiting is None:
+                _load(cursor)
+            elif waiting:
+                _apply(cursor, waiting)
+        except BaseException:
+            self.forget()
+            raise
+        finally:
+            self._applying.release()
 
     def find(self, cursor: Cursor, tenant: str, session_id: str) -> "Found | None":
         """Return where the latest turn of a session is; None if that is not known without a search of the turns."""
@@ -137,6 +147,15 @@ WHEN MATCHED AND old.turn <= new.turn THEN UPDATE SET turn = new.turn, finished_
     active_at = greatest(old.active_at, new.active_at), status = new.status, execution_status = new.execution_status,
     outcome = new.outcome, is_moved = old.is_moved OR new.is_moved
 WHEN NOT MATCHED AND new.created_at IS NOT NULL THEN INSERT BY NAME"""
+
+
+def _load(cursor: Cursor) -> None:
+    """Load all heads with a cursor of its own, since those of a very large database would never be loaded otherwise: a
+    read is stopped at its time limit.
+    """
+    with closing(cursor.cursor()) as loading:
+        loading.execute("USE cuebook")
+        loading.execute(f"CREATE OR REPLACE TABLE {TABLE} AS {_HEADS.format(which='true')}")
 
 
 def _apply(cursor: Cursor, waiting: dict[SessionId, LatestTurn | None]) -> None:

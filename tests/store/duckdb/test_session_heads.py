@@ -1,11 +1,15 @@
 """The heads of sessions in memory are never behind what was acknowledged."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
+from store.duckdb.session_heads import SessionHeads
 from store.open_store import open_store
+from store.store import Store
+from tests.support.duckdb_engine import engine_of
 from tests.support.effort import repeats
 from tests.support.store_rows import Conversation
 
@@ -37,3 +41,26 @@ async def test_a_head_is_the_last_acknowledged_turn_while_lists_are_read(tmp_pat
         is_over.set()
         await listing
         await store.close()
+
+
+async def test_heads_are_loaded_although_reads_are_stopped(store: Store, conversation: Conversation) -> None:
+    await conversation.create(store)
+    cursor, is_over = engine_of(store).database.cursor(), threading.Event()
+    cursor.execute(
+        "INSERT INTO turns BY NAME SELECT t.* REPLACE (uuid() AS session_id) FROM turns AS t, range(200_000)"
+    )
+
+    def stop_reads() -> None:
+        while not is_over.is_set():
+            cursor.interrupt()
+
+    stopping = threading.Thread(target=stop_reads)
+    stopping.start()
+    heads = SessionHeads()
+    heads.refresh(cursor)
+    is_over.set()
+    stopping.join()
+    found = heads.find(cursor, conversation.tenant, conversation.session_id)
+    assert found is not None
+    assert found.turn == 0
+    cursor.close()
