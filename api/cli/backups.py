@@ -74,6 +74,8 @@ def restore(settings: Settings, backup: Path, yes: bool) -> None:
     from store.interface.private_files import FILE_NAME
     from store.open_store import restore_database
 
+    if settings.database is not None:
+        fail("the database is PostgreSQL: restore it with its own tools, such as pg_restore or a base backup")
     folder = backup if backup.is_dir() else folder_of(settings) / backup
     if not (folder / FILE_NAME).is_file():
         fail(f"{folder} is no backup: it contains no {FILE_NAME}; `cuebook backups list` shows the backups")

@@ -83,3 +83,18 @@ def test_folder_that_is_no_backup_is_refused(cuebook: RunCommand, data: tuple[st
     missing = cuebook("backups", "restore", "2020-01-01T000000Z", "--yes", *data)
     assert (missing.exit_code, "cuebook backups list" in missing.stderr) == (2, True)
     assert sessions(cuebook, data) == 1
+
+
+@pytest.mark.database_file
+def test_nothing_is_restored_in_the_place_of_postgresql(
+    cuebook: RunCommand, data: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = json.loads(cuebook("backups", "create", "--json", *data).stdout)
+    path = tmp_path / "data" / "backups" / made["backupId"]
+    (path / "webhook-key").write_text("of the backup")
+    (tmp_path / "server").mkdir()
+    (tmp_path / "server" / "webhook-key").write_text("of the server")
+    monkeypatch.setenv("CUEBOOK_DATABASE", "postgresql://db.example.com/cuebook")
+    refused = cuebook("backups", "restore", path, "--yes", "--data", tmp_path / "server")
+    assert (refused.exit_code, "pg_restore" in refused.stderr) == (2, True)
+    assert (tmp_path / "server" / "webhook-key").read_text() == "of the server"
