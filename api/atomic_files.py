@@ -17,7 +17,15 @@ def write_whole(text: str, output: Path) -> None:
 
 @contextmanager
 def writing_whole(output: Path) -> Iterator[BinaryIO]:
-    """Yield a temporary file that is renamed to `output` once all of it is on disk. Raises OSError."""
+    """Yield a temporary file that is renamed to `output` once all of it is on disk. Raises OSError.
+
+    A symbolic link stays, and its target is replaced. What is no file, such as `/dev/stdout` or a pipe, is written to.
+    """
+    if output.exists() and not output.is_file():
+        with output.open("wb") as file:
+            yield file
+        return
+    output = output.resolve()
     descriptor, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
     part = Path(name)
     try:

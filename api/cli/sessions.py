@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -24,6 +24,7 @@ from api.sessions.listing import (
 )
 from api.settings import Settings
 from runtime.state.events import Role
+from runtime.state.state import Status
 from store.interface.list_rows import Order, SearchFilter, SessionFilter
 from store.store import Store
 
@@ -43,7 +44,7 @@ sessions.add_command(import_sessions)
 
 @sessions.command("list", epilog="Example: cuebook sessions list --user ana --status active")
 @click.option("--user", help="Only sessions of this user.")
-@click.option("--status", type=click.Choice(["active", "paused", "completed", "failed"]), help="Only this status.")
+@click.option("--status", type=click.Choice(get_args(Status)), help="Only this status.")
 @click.option("--script", help="Only sessions that now run the script with this id.")
 @click.option("--key-prefix", help="Only sessions whose key begins with this text.")
 @click.option("--metadata", multiple=True, metavar="NAME:VALUE", help="Only sessions with this metadata; repeatable.")

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from api.cli.backend import backend
-from api.cli.options import shown_by, with_settings
-from api.cli.output import print_rows
+from api.cli.options import paged, shown_by, with_settings
+from api.cli.output import print_page, print_rows
 from api.client.url import in_path
 from api.settings import Settings
 
@@ -18,22 +18,19 @@ def timers() -> None:
     """List, fire or arm what sessions will do by themselves, also while a server runs."""
 
 
-def _print_timers(found: list[dict[str, Any]]) -> None:
-    print_rows(COLUMNS, found)
-
-
 @timers.command("list", epilog="Example: cuebook timers list --session 01920000-0000-7000-8000-000000000000")
 @click.option("--session", help="Only the timers of this session.")
 @click.option("--user", help="Only the timers of sessions of this user.")
 @click.option("--status", type=click.Choice(["pending", "failed", "held"]), help="Only timers with this status.")
-@click.option("--limit", type=click.IntRange(1, 100), default=50, help="The number of timers [50].")
-@shown_by(_print_timers)
+@paged("timers")
+@shown_by(lambda page: print_page(page, COLUMNS))
 @with_settings("data")
-async def list_timers(settings: Settings, session: str | None, user: str | None, status: str | None, limit: int) -> Any:
+async def list_timers(
+    settings: Settings, session: str | None, user: str | None, status: str | None, limit: int, cursor: str | None
+) -> Any:
     """List timers, the earliest first."""
     async with backend(settings) as api:
-        found = await api.get("/api/timers", sessionId=session, userId=user, status=status, limit=limit)
-    return found["data"]
+        return await api.get("/api/timers", sessionId=session, userId=user, status=status, limit=limit, cursor=cursor)
 
 
 @timers.command("fire", epilog="Example: cuebook timers fire SESSION '1:pause:wait:3 days'")
@@ -50,7 +47,7 @@ async def fire(settings: Settings, session: str, timer: str) -> Any:
 
 @timers.command("arm", epilog="Example: cuebook timers arm SESSION")
 @click.argument("session")
-@shown_by(_print_timers)
+@shown_by(lambda found: print_rows(COLUMNS, found))
 @with_settings("data")
 async def arm(settings: Settings, session: str) -> Any:
     """Let the timers of a session fire that are held or have failed, and those of a fork or an import.

@@ -73,7 +73,7 @@ def inode_of(path: Path) -> int | None:
     """Return the number of the file at a path, or None if there is none."""
     try:
         return path.stat().st_ino
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
@@ -85,6 +85,8 @@ def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUn
     if "Could not set lock on file" in message:
         holder = re.search(r"\(PID (\d+)\)", message)
         return DatabaseLocked(path, int(holder[1]) if holder else None)
+    if path.parent.is_file():
+        return DatabaseUnreadable(f"{path.parent} is a file; name the data folder that contains the database")
     if not path.exists():
         return DatabaseUnreadable(f"there is no database at {path}; the server creates it when it first starts")
     if isinstance(error, duckdb.OutOfMemoryException):

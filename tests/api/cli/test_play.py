@@ -205,3 +205,8 @@ def test_a_variable_that_does_not_fit_is_refused_before_anything_is_said(cuebook
     result = cuebook("play", path, "--inputs", "-", "--var", "cusp=3", input="")
     assert result.exit_code == 0
     assert "the script has no variable cusp. Did you mean cups?" in result.stderr
+
+
+def test_colons_around_a_word_stay_as_they_are(cuebook: RunCommand, write: WriteFile) -> None:
+    write("score.yaml", 'cuebook: 1\nscript: score\nactions:\n  - say: "Press :x: for a score of 1:100:2."\n')
+    assert cuebook("play", "score.yaml").stdout == "Press :x: for a score of 1:100:2.\n"

@@ -131,6 +131,14 @@ def test_what_is_not_there(cuebook: RunCommand, talked: list[str]) -> None:
     assert not Path("nowhere").exists()
 
 
+@pytest.mark.database_file
+@pytest.mark.parametrize("command", ["sessions list", "verify", "users export ana", "replay --all"])
+def test_file_in_place_of_the_data_folder_is_named(cuebook: RunCommand, talked: list[str], command: str) -> None:
+    result = cuebook(*command.split(), "--data", "data/cuebook.duckdb")
+    assert result.exit_code == 2
+    assert "data/cuebook.duckdb is a file" in result.stderr
+
+
 async def test_while_a_server_runs_it_is_asked(run: Callable[..., Any], serve: Serve) -> None:
     server = serve()
     await server.ready()

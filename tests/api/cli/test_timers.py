@@ -1,10 +1,10 @@
 """``cuebook timers`` and the passing of time in ``cuebook play``."""
 
+import asyncio
 import json
 from pathlib import Path
 
-from store.duckdb.database import Database
-from tests.support.fixture_types import RunCommand, WriteFile
+from tests.support.fixture_types import OpenApp, RunCommand, WriteFile
 
 NAP = """
 script: nap
@@ -42,8 +42,13 @@ def test_a_script_without_moments_hears_such_a_line_as_a_reply(cuebook: RunComma
     assert report["turns"][1]["input"] == "/pass 2 days"
 
 
-def test_timers_are_listed(cuebook: RunCommand, tmp_path: Path) -> None:
-    Database.open(tmp_path / "cuebook-data").close()
-    result = cuebook("timers", "list", "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout) == []
+async def test_timers_are_listed_by_pages(cuebook: RunCommand, app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "cuebook-data") as api:
+        await api.publish_script(NAP, strict=False)
+        sessions = [(await api.create_session("nap"))["sessionId"] for _ in range(3)]
+    first = await asyncio.to_thread(cuebook, "timers", "list", "--limit", "2")
+    cursor = first.stderr.partition("more: --cursor ")[2].strip()
+    second = await asyncio.to_thread(cuebook, "timers", "list", "--limit", "2", "--cursor", cursor)
+    assert second.stderr == ""
+    rows = [line.split("\t")[2] for shown in (first, second) for line in shown.stdout.splitlines()[1:]]
+    assert rows == sessions
