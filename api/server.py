@@ -97,7 +97,7 @@ async def _serve(
         await store.close()
         await close_model(model)
         raise
-    address, key = f"http://{settings.host}:{settings.port}", secrets.token_urlsafe(32)
+    address, key = settings.address, secrets.token_urlsafe(32)
     live, requests = LiveTurns(settings), OpenRequests(settings)
     app = create_app(
         settings,
@@ -235,7 +235,7 @@ def _write_private(path: Path, text: str) -> None:
 def check_address(host: str, port: int) -> None:
     """Raise AddressRefused if the port is in use."""
     try:
-        with socket.create_server((host, port)):
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
     except OSError as error:
         raise AddressRefused(f"port {port} of {host} is in use or cannot be used ({error.strerror})") from error

@@ -494,6 +494,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
         return ModelSettings(**{name: value for name, value in values.items() if value is not None})
 
     @property
+    def address(self) -> str:
+        """The address of the server."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    @property
     def keys_in(self) -> Path:
         """The folder of the key files."""
         return self.key_folder or self.data

@@ -63,7 +63,7 @@ async def create_link(
         body["expiresAt"] = utc_text(utc_now() + timedelta(days=expires))
     async with backend(settings, managing=True, tenant=tenant) as api:
         created = await api.send("POST", "/api/links", body)
-        address = api.address if api.is_served else f"http://{settings.host}:{settings.port}"
+        address = api.address if api.is_served else settings.address
     if as_json:
         print_json(created)
         return

@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,20 @@ async def test_a_server_out_of_reach_is_named(cuebook: RunCommand, serve: Serve,
     listed = await asyncio.to_thread(cuebook, "sessions", "list", "--data", "data")
     assert listed.exit_code == 2
     assert "http://127.0.0.1:1" in listed.stderr.replace("\n", "")
+
+
+async def test_server_on_an_ipv6_address_is_asked(run: Callable[..., Any], serve: Serve) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    server = serve("--host", "::1")
+    server.url = f"http://[::1]:{server.port}"
+    await server.ready()
+    async with server.client() as api:
+        session = await api.create_session("diary")
+    (row,) = (await run("sessions", "list", "--data", "data"))["data"]
+    assert row["sessionId"] == session["sessionId"]
 
 
 @pytest.mark.database_file
