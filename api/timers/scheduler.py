@@ -139,8 +139,9 @@ class Scheduler:
         await asyncio.sleep(TROUBLE_S)
         try:
             await self._timers.arm(timer.tenant, timer.session_id)
-        except ApiError:
-            await self._store.timers.replace(timer.tenant, timer.session_id, (), None)
+        except ApiError as error:
+            if error.code in _NOTHING_DUE:  # else it is busy: the timer is still there, and is tried again
+                await self._store.timers.replace(timer.tenant, timer.session_id, (), None)
 
     async def _note_failure(self, timer: TimerRow, error: ApiError) -> None:
         attempts = timer.attempts + 1

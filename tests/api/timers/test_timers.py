@@ -13,10 +13,12 @@ from api.ids import TENANT
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from api.settings import Settings
+from api.timers import scheduler
 from runtime.models.offline_model import OfflineModel
 from runtime.state.limits import Limits
-from runtime.state.ports import ModelReply, ModelRequest, OnReply
+from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply
 from store.open_store import open_store
+from tests.api.sessions.test_concurrency import Held
 from tests.support.api_client import ApiClient, Json
 from tests.support.effort import repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp
@@ -31,6 +33,15 @@ phases:
     - {say: See you., id: bye}
     - {wait: 3 days, id: pause}
     - {ask: Are you there?, id: there, output: [there], remind: [{after: 1 hour, say: Hello?}]}
+"""
+AT_NINE = """
+cuebook: 1
+script: at_nine
+use: [zone.yaml]
+timezone: UTC
+actions:
+- {ask: How are you?, id: how, into: how, remind: [{at: "9:00", say: Good morning.}]}
+- {ai_say: Answer., id: answer}
 """
 SOON = NAP.replace("3 days", "1 second").replace("nap", "soon")
 
@@ -243,6 +254,40 @@ async def test_a_defect_is_not_repeated_without_a_pause(app: OpenApp, tmp_path: 
         for _ in range(10):
             await api.send_texts(other, "hello")
     assert model.calls == 1
+
+
+class Failing(Held):
+    """A model that fails when it is let go."""
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        await super().complete(request, hear)
+        raise ModelFailed("away")
+
+
+@pytest.mark.slow
+async def test_a_reminder_whose_time_changed_is_not_lost_while_its_session_is_busy(
+    app: OpenApp, tmp_path: Path, calendar: Calendar
+) -> None:
+    model, now = Failing(), calendar()
+    calendar.passed = now.replace(hour=8, minute=0) + timedelta(days=1) - now
+    async with app(tmp_path, model, clock=calendar, queue_s=0.2) as api:
+        await api.publish_script(AT_NINE, files={"zone.yaml": "globals: [{var: timezone}]\n"})
+        session = await api.create_session("at_nine")
+        changed = await api.patch("/api/users/ana/variables", json={"variables": {"timezone": "Etc/GMT+5"}})
+        assert changed.status_code == 200
+        calendar.passed += timedelta(hours=1, minutes=1)
+        await api.create_session("at_nine", user="bo")  # wakes the scheduler, whose row is of the time before
+        async with asyncio.timeout(30):
+            while 'outcome="refused"' not in (await api.get("/metrics")).text:  # noqa: ASYNC110  (the server takes the turn)
+                await asyncio.sleep(0.02)
+        message = asyncio.create_task(api.send_message(session, {"content": "Well."}))
+        await model.asked.wait()
+        await asyncio.sleep(scheduler.TROUBLE_S + 0.5)
+        model.go.set()
+        assert (await message).json()["error"]["code"] == "LLM_SERVICE_ERROR"
+        calendar.passed += timedelta(hours=5)
+        await api.create_session("at_nine", user="cleo")
+        await turn_of(api, session, 1)
 
 
 async def test_a_session_has_a_time_zone_of_its_own(sleeping: ApiClient) -> None:
