@@ -20,6 +20,9 @@ from store.sql.sessions import LAST_MOVES
 WINDOWS = (4_000, 32_000, None)
 """How many of the newest turns are searched; None: all, which PostgreSQL may then read in any order. It cannot know how
 many of them have a word, and would read all for a word that is in every second turn."""
+FEW = 1_000
+"""The turns of up to so many sessions of a script are read by their ids. Those of more are recognised among the newest
+turns: PostgreSQL takes every script for a rare one, so it must not see that it could join (`IS TRUE`)."""
 _LIKE_SIGNS, _ESCAPE = re.compile(r"[%_\\]"), r"\\\g<0>"
 
 
@@ -65,6 +68,10 @@ def _candidates(
         parameters |= {"at_time": start[0], "at_id": str(start[1]), "at_turn": start[2]}
     found: list[_Found] = []
     is_narrow = what.user_id is not None or what.session_id is not None  # an index finds these few turns
+    if what.script is not None and not is_narrow:
+        is_narrow = _has_few(connection, tenant, what.script)
+        if not is_narrow:
+            conditions[conditions.index(_CONDITIONS["script"])] = f"({_CONDITIONS['script']}) IS TRUE"
     for window in (None,) if is_narrow else WINDOWS:
         newest = "" if window is None else f"{_ORDER} LIMIT {window}"
         select = _SELECT.format(conditions=" AND ".join(conditions), newest=newest, words=" AND ".join(words) or "true")
@@ -72,6 +79,12 @@ def _candidates(
         if len(found) == batch:
             break
     return [_candidate(each, what.words, what.role) for each in found]
+
+
+def _has_few(connection: PostgresConnection, tenant: str, script: str) -> bool:
+    """Return whether a script has at most FEW sessions."""
+    first = f"{_OF_SCRIPT} LIMIT {FEW + 1}"
+    return len(connection.rows(first, {"tenant": tenant, "script": script})) <= FEW
 
 
 def _candidate(found: _Found, words: tuple[str, ...], role: Role | None) -> Candidate:
@@ -87,14 +100,13 @@ def _candidate(found: _Found, words: tuple[str, ...], role: Role | None) -> Cand
     return Candidate(found.session_id, found.user_id, found.key, found.title, found.turn, found.finished_at, matches)
 
 
+_OF_SCRIPT = f"""SELECT s.session_id FROM session_starts AS s LEFT JOIN ({LAST_MOVES}) AS m USING (session_id)
+    WHERE s.tenant = $tenant
+        AND $script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))"""  # noqa: S608
 _CONDITIONS = {
     "user_id": "t.user_id = $user_id",
     "session_id": "t.session_id = $session_id::UUID",
-    "script": f"""t.session_id IN (
-        SELECT s.session_id FROM session_starts AS s LEFT JOIN ({LAST_MOVES}) AS m USING (session_id)
-        WHERE s.tenant = $tenant
-            AND $script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))
-    )""",  # noqa: S608
+    "script": f"t.session_id IN ({_OF_SCRIPT})",
     "after": "t.finished_at >= $after::TIMESTAMPTZ",
     "before": "t.finished_at < $before::TIMESTAMPTZ",
 }

@@ -1,5 +1,7 @@
 """Searches and lists are planned for their own words and filters, however often one connection executes them."""
 
+import pytest
+
 from store.interface.list_rows import SearchFilter, SessionFilter
 from store.postgres import search, session_list
 from store.postgres.connection import PostgresConnection
@@ -22,3 +24,17 @@ async def test_a_search_and_a_list_are_never_prepared(stores: tuple[Store, Store
         return connection.rows(prepared)
 
     assert await one._engine.read(often) == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("few", [search.FEW, 0])
+async def test_a_search_in_a_script_finds_the_same_however_many_sessions_it_has(
+    stores: tuple[Store, Store], conversation: Conversation, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(search, "FEW", few)
+    one, _ = stores
+    await conversation.create(one)
+    turn = conversation.next_turn()
+    await one.turns.commit(turn, 0, migration=conversation.migration(1, script_id="moved"))
+    for script, expected in (("moved", 2), ("intake", 0)):
+        what = SearchFilter(words=("question",), script=script)
+        assert len((await one.turns.search(conversation.tenant, what)).rows) == expected
