@@ -51,7 +51,8 @@ async def of_user(run: TurnContext) -> Reaction:
     reaction = Reaction({detector.id: _record(detector, each, said) for detector, each in found})
     finish: Finish | None = None
     for detector, each in found:
-        finish = finish or _act(run, detector, each, said)
+        ended = _act(run, detector, each, said)
+        finish = finish or ended
     texts = [text for detector, _ in found if (text := _replacement(run, detector, reaction)) is not None]
     for text in texts[:1]:
         run.say(text)
@@ -90,7 +91,8 @@ class Detection:
         finish: Finish | None = None
         for detector, each in found:
             if detector.id not in self._acted:
-                finish = finish or _act(run, detector, each, said)
+                ended = _act(run, detector, each, said)
+                finish = finish or ended
             self._acted.add(detector.id)
         return finish
 

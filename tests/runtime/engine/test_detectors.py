@@ -90,6 +90,22 @@ async def test_end_ends_the_session_at_once(drive: StartSession) -> None:
     assert session.state.frames == []
 
 
+@pytest.mark.parametrize("on", ["user", "assistant"])
+async def test_all_detectors_act_on_a_message_that_ends_the_session(drive: StartSession, on: str) -> None:
+    detectors = f"""
+detectors:
+  - {{detector: abuse, on: {on}, rules: [{{words: [name]}}], do: [{{end: abuse, id: stop}}]}}
+  - detector: crisis
+    on: {on}
+    rules: [{{words: [name]}}]
+    do: [{{emit: {{event: alert}}, id: alert}}, {{end: crisis, id: over}}]
+"""
+    session = await drive(HEAD + detectors + BODY.replace("Where do you live?", "What is your name?"))
+    await session.reply("28, and my name is Ann")
+    assert [body.event for body in session.happened(Emitted)] == ["alert"]
+    assert (session.state.status, session.state.end_reason) == ("completed", "abuse")
+
+
 async def test_an_interrupt_may_wait_for_a_detector_and_see_what_it_saw(drive: StartSession) -> None:
     script = (
         HEAD
