@@ -78,7 +78,7 @@ from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
 from runtime.turn.tool_calls import ToolCalls
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted, TurnRecalls
 from scripts.expressions.values import Value
-from scripts.model.actions import Action, Expiry, Goto, ModelStep, Question, Reminder, action_type
+from scripts.model.actions import Action, Expiry, Goto, ModelStep, OwnAction, Question, Reminder, action_type, arms
 from scripts.model.actions import End as ScriptEnd
 from scripts.model.script import After, Interrupt, Scope
 
@@ -429,17 +429,18 @@ class _Engine:
     ) -> Outcome | None:
         """Return the outcome of a reply, or None if it was no answer and its interrupt or repair has been handled."""
         script = self.run.program.script
+        picked = turn_input.choice if isinstance(turn_input, Chosen) else None
+        sent = turn_input.values if isinstance(turn_input, Filled) else None
+        answer = partial(resume, self.run, action, wait, content, picked, sent)
         if wait is not None and (script.interrupts or script.repairs):
             is_answer = not isinstance(turn_input, Reply) or is_answer_to(wait, content)
             if (reaction.seen or not is_answer) and await self._is_turned_aside(
-                action, wait, content, reaction, is_answer=is_answer
+                action, wait, content, reaction, answer, is_answer=is_answer
             ):
                 return None
         if wait is not None and wait.begins:
             return await enter(self.run, action)
-        picked = turn_input.choice if isinstance(turn_input, Chosen) else None
-        sent = turn_input.values if isinstance(turn_input, Filled) else None
-        return await resume(self.run, action, wait, content, picked, sent)
+        return await answer()
 
     async def _carry_out(self, action: Action, wait: Wait, work: Awaitable[Outcome | None]) -> None:
         """Let an action begin or handle a reply."""
@@ -462,13 +463,23 @@ class _Engine:
         self._follow(action, finish or outcome)
 
     async def _is_turned_aside(
-        self, action: Action, wait: Wait, said: str, reaction: detection.Reaction, *, is_answer: bool
+        self,
+        action: Action,
+        wait: Wait,
+        said: str,
+        reaction: detection.Reaction,
+        answer: Callable[[], Awaitable[Outcome]],
+        *,
+        is_answer: bool,
     ) -> bool:
-        """Return whether a message is no answer but triggers an interrupt or a repair, which is then carried out."""
+        """Return whether a message triggers an interrupt, or is no answer but a repair, which is then carried out."""
         interrupt = await interrupts.interrupt_of(self.run, action, "" if is_answer else said, reaction.seen)
         if interrupt is not None:
-            is_answered = interrupt.on.detector not in reaction.seen and await self._takes_answer(action, wait, said)
-            self._interrupt(action, wait, interrupt, reaction, is_answered=is_answered)
+            is_valid = is_answer and not isinstance(action, ModelStep | OwnAction)
+            if interrupt.on.detector not in reaction.seen:
+                is_valid = ask.has_typed_values(self.run, action, said)
+            answered = await self._taken(answer) if is_valid and not wait.begins else None
+            self._interrupt(action, wait, interrupt, reaction, answered)
             return True
         if is_answer:
             return False
@@ -478,18 +489,19 @@ class _Engine:
             return True
         return False
 
-    async def _takes_answer(self, action: Action, wait: Wait, said: str) -> bool:
-        """Take a message that interrupts as the answer too, if values of all types that the question wants are in it.
+    async def _taken(self, answer: Callable[[], Awaitable[Outcome]]) -> Done | Enter | None:
+        """Take a message that interrupts as the answer too; return how its action continues.
 
-        A message that leaves the question open only interrupts.
+        A message that leaves the question open only interrupts: it has no effect and costs no round.
         """
-        if wait.begins or not ask.has_typed_values(self.run, action, said):
-            return False
-        mark = self.run.mark()
-        if await resume(self.run, action, wait, said, None, None) is DONE:
-            return True
+        mark, progress = self.run.mark(), self.run.progress
+        rounds, progress.round = progress.round, -1  # no round is the last, after which an invalid answer would do
+        outcome = await answer()
+        if isinstance(outcome, Done | Enter):
+            progress.round += rounds + 1
+            return outcome
         self.run.back_to(mark)
-        return False
+        return None
 
     def _interrupt(
         self,
@@ -497,11 +509,11 @@ class _Engine:
         wait: Wait,
         interrupt: Interrupt,
         reaction: detection.Reaction,
-        *,
-        is_answered: bool = False,
+        answered: Done | Enter | None = None,
     ) -> None:
         self.run.record(Interrupted(interrupt.id, action.id))
-        suspended = Held(wait, self._state.progress, self._state.timing, is_answered)
+        arm = answered.arm if isinstance(answered, Enter) else ""
+        suspended = Held(wait, self._state.progress, self._state.timing, answered is not None, arm)
         self._state.progress = self._state.timing = None
         if interrupt.actions:
             frame = Frame(interrupt.actions[0].id, interrupt=interrupt.id, held=suspended)
@@ -521,7 +533,7 @@ class _Engine:
         action = self._cursor.current()
         self._state.progress, self._state.timing = own_copy(suspended.progress), suspended.timing
         if suspended.is_answered and then.policy in {"resume", "skip"}:
-            self._follow(action, DONE)
+            self._follow(action, Enter(suspended.arm) if suspended.arm in arms(action) else DONE)
             return
         if then.policy == "skip":
             repairs.leave_open(self.run, action)  # the script's policy takes precedence over `required`

@@ -109,6 +109,7 @@ class Held(Struct, frozen=True, omit_defaults=True):
     progress: Progress | None = None
     timing: Timing | None = None
     is_answered: bool = False  # its answer was in the message that interrupted it
+    arm: str = ""  # the actions of the choice that was the answer
 
 
 INTERRUPTS = ":interrupts"

@@ -4,6 +4,7 @@ import pytest
 
 from runtime.engine.engine import TurnFailed
 from runtime.state.events import ActionEntered, ActionLeft, Interrupted, Waiting
+from runtime.state.inputs import Filled
 from tests.support.runtime_session import NewSession, StartSession
 
 SCRIPT = """
@@ -319,3 +320,57 @@ async def test_an_answer_outlasts_an_interrupt_that_asks(drive: StartSession) ->
     assert session.said == ["Why?"]
     await session.reply("Because.")
     assert session.said == ["28. And your name?"]
+
+
+async def test_an_invalid_answer_that_interrupts_costs_no_round_also_in_the_last_one(drive: StartSession) -> None:
+    last = AGE.replace("{ask: How", "{rounds: 1, ask: How").replace("THEN", "resume")
+    session = await drive(last, saved=True)
+    await session.reply("280, is this private?")
+    assert session.said == ["It stays here.", "How old are you?"]
+
+
+BUTTONS = """
+cuebook: 1
+script: test
+detectors:
+- {detector: crisis, rules: [{words: [despair]}]}
+interrupts: [{interrupt: help, on: {detector: crisis}, do: [{ask: Are you safe?, into: safe, id: safe}], then: THEN}]
+forms:
+- form: week
+  text: Your week?
+  fields:
+  - {field: mood}
+  - {field: hours, type: number, max: 24}
+actions:
+- {form: week, id: fill, rounds: 1}
+- choose: And today?
+  into: feeling
+  id: pick
+  choices:
+  - {key: good, text: Good}
+  - {key: bad, text: In despair, do: [{say: I am sorry., id: sorry}]}
+- {say: "Your week was {{ mood }}.", id: told, acknowledge: true}
+"""
+
+
+@pytest.mark.parametrize("then", ["resume", "skip"])
+async def test_a_form_and_a_choice_that_a_detector_interrupts_are_answers_too(drive: StartSession, then: str) -> None:
+    session = await drive(BUTTONS.replace("THEN", then), saved=True)
+    await session.turn(Filled({"mood": "despair", "hours": 7}))
+    assert session.said == ["Are you safe?"]
+    await session.reply("yes")
+    assert session.said == ["And today?"]
+    assert (session.values["mood"], session.values["hours"]) == ("despair", 7)
+    await session.choose("bad")
+    assert session.said == ["Are you safe?"]
+    await session.reply("yes")
+    assert session.said == ["I am sorry.", "Your week was despair."]
+    assert session.values["feeling"] == "bad"
+
+
+async def test_an_invalid_form_that_a_detector_interrupts_is_shown_again(drive: StartSession) -> None:
+    session = await drive(BUTTONS.replace("THEN", "resume"), saved=True)
+    await session.turn(Filled({"mood": "despair", "hours": 70}))
+    await session.reply("yes")
+    assert session.said == ["Your week?"]
+    assert "mood" not in session.values
