@@ -132,7 +132,7 @@ def _check_place(program: Program, state: State) -> None:
         action = _action_of(program, state, depth)
         if frame.held is not None:
             below = program.action(*state.home(depth - 1), state.frames[depth - 2].action)
-            _check_wait(program, below, frame.held.wait)
+            _check_wait(program, below, frame.held.wait, is_held=True)
         if depth == len(state.frames):
             _check_wait(program, action, state.wait)
 
@@ -168,10 +168,14 @@ def _check_home(program: Program, frame: Frame) -> None:
         program.interrupt(frame.interrupt)
 
 
-def _check_wait(program: Program, action: Action, wait: Wait) -> None:
-    """Raise InvalidState for an invalid wait, PlaceLost for a form that the script does not have."""
+def _check_wait(program: Program, action: Action, wait: Wait, *, is_held: bool = False) -> None:
+    """Raise InvalidState for an invalid wait, PlaceLost for a form that the script does not have.
+
+    A form that an interrupt suspended may have no rendering: it is rendered again when the interrupt ends.
+    """
     if wait.kind == "form":
-        if not isinstance(action, Form) or wait.form is None or program.form(action.sheet).id != wait.form.id:
+        shown = program.form(action.sheet).id if isinstance(action, Form) else None
+        if shown is None or (shown != wait.form.id if wait.form is not None else not is_held):
             raise InvalidState(f"the action {action.id} does not wait for this form")
     elif isinstance(action, Form) and not wait.begins:
         raise InvalidState(f"the action {action.id} waits for a form")

@@ -8,6 +8,7 @@ import pytest
 
 from runtime.engine.engine import TurnFailed
 from runtime.migration.migration import Plan, plan, undo
+from runtime.migration.state_validation import check
 from runtime.state.events import ActionLeft, Emitted, Migrated, ScopeEntered, ScopeLeft, VariableChanged, Waiting
 from runtime.state.inputs import Filled, Moved, TakeOver
 from runtime.state.state import decode, encode
@@ -570,6 +571,7 @@ async def test_a_form_is_shown_again_after_an_interrupt(drive: StartSession, mov
     sadly = INTERRUPTED.replace("interrupt: sad", "interrupt: low")
     planned = await moved(session, changed_form + sadly + "migrations: {interrupts: {sad: low}}\n")
     assert (planned.verdict, planned.why) == ("mapped", ("the form body is rendered again", "sad is low now"))
+    check(session.program, session.state)  # so that an export of the session is imported
     await session.reply("rain")
     assert (session.state.wait.form.fields[2].label, session.state.wait.form.fields[0].value) == ("A word", 180)
 
