@@ -13,7 +13,7 @@ from msgspec import Struct
 from runtime.migration.rewind import account_of
 from runtime.migration.variables import Cells, MigrationBlocked, differences
 from runtime.state.events import Body, Migrated
-from runtime.state.program import PlaceLost, Program
+from runtime.state.program import PlaceLost, Program, answering_id
 from runtime.state.scopes import Scopes
 from runtime.state.state import INTERRUPTS, Frame, Progress, State, Wait, copy_of
 from runtime.timers.timers import pending_timers
@@ -170,7 +170,14 @@ class _Move:
     def _note(self, was: Path, now: Path) -> None:
         if was != now:
             self._renamed = True
-            self._why.append(f"{written(was)} is {written(now)} now")
+            self._why.append(f"{written(was).removeprefix(':')} is {written(now).removeprefix(':')} now")
+
+    def _path(self, path: Path) -> Path | None:
+        """Return a path in the new version; a topic that answers during a `wait` is renamed as the topic is."""
+        if path[0] != INTERRUPTS or not path[1].startswith(":"):
+            return self._renames.path(path)
+        topic = self._renames.path((*path[1].removeprefix(":").split("/"), *path[2:]))
+        return (INTERRUPTS, answering_id((topic[0], topic[1])), *topic[2:]) if topic is not None else None
 
     def _frames(self, old_home: Path, home: Path) -> None:
         """Map the frames, from the outermost to the innermost. Raises _Misfit, MigrationBlocked."""
@@ -217,7 +224,7 @@ class _Move:
     def _action(self, old_home: Path, home: Path, action: str) -> Action:
         """Return an action of the old version, as the new version has it. Raises _Misfit."""
         was = (*old_home, action)
-        now = self._renames.path(was)
+        now = self._path(was)
         if now is None or now[:2] != home:
             raise _Misfit(f"the action {written(was)} is not in {written(home)} any more")
         try:
@@ -234,7 +241,7 @@ class _Move:
     def _called(self, frame: Frame, block: Action | None) -> Path:
         """Return the skill or interrupt of a frame, as the new version has it. Raises _Misfit."""
         was: Path = (INTERRUPTS, frame.interrupt) if frame.interrupt else ("", frame.skill)
-        path = self._renames.path(was)
+        path = self._path(was)
         if frame.interrupt:
             if path is None or path[1] not in self._new.interrupts:
                 raise _Misfit(f"the interrupt {frame.interrupt} is gone")

@@ -329,6 +329,29 @@ async def test_a_wait_lasts_until_the_date_of_the_new_version(drive: StartSessio
     assert session.said == ["It is today."]
 
 
+ANSWERED = """
+cuebook: 1
+script: answered
+phases:
+  - phase: p
+    topics:
+      - {topic: rest, actions: [{wait: 3 days, on_message: answers, id: pause}, {say: Back., id: back}]}
+      - {topic: answers, actions: [{ask: What is it?, into: it, id: what}, {say: I see., id: see}]}
+"""
+
+
+async def test_a_wait_goes_on_although_the_topic_that_answers_is_renamed(drive: StartSession, moved) -> None:
+    session = await (await drive(ANSWERED)).pass_time(days=1)
+    await session.reply("Hello?")
+    assert session.said == ["What is it?"]
+    renames = "migrations: {topics: {p/answers: p/replies}, actions: {p/replies/what: p/replies/why}}\n"
+    planned = await moved(session, ANSWERED.replace("answers", "replies").replace("id: what", "id: why") + renames)
+    assert (planned.verdict, planned.why[0]) == ("mapped", "p/answers is p/replies now")
+    await session.reply("Nothing.")
+    assert session.said == ["I see."]
+    assert session.timers == [("wait", "2026-03-07 12:00")]
+
+
 async def test_only_moments_that_change_are_named(drive: StartSession, move) -> None:
     reminded = TIMED.replace("id: mood", "id: mood, remind: [{after: 1 h, say: Oh?}, {after: 2 h, say: Hello?}]")
     session = await drive(reminded)
