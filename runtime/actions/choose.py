@@ -10,7 +10,7 @@ from runtime.answers.choices import match_choice
 from runtime.state.state import Choice, Wait
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, is_given, text_of
-from scripts.model.actions import ChoiceItem, Choose, ListedChoices, UserSay, rounds_of
+from scripts.model.actions import ChoiceItem, Choose, ListedChoices, UserSay, choice_arm, rounds_of
 from scripts.model.variables import Output
 
 CHOICES_MAX = 100  # choices of a list that are offered
@@ -59,7 +59,7 @@ def _take(run: TurnContext, action: Choose, offer: Offer) -> Outcome:
     if offer.once:
         place = _place(run, action)
         run.state.taken[place] = [*run.state.taken.get(place, []), key]
-    return Enter(key) if offer.has_actions else DONE
+    return Enter(choice_arm(key)) if offer.has_actions else DONE
 
 
 def as_output(action: Choose) -> Output:

@@ -539,7 +539,7 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
         case Foreach() | Repeat():
             return {"do": action.do}
         case Choose():
-            chosen = {choice.key: choice.actions for choice in action.fixed if choice.actions}
+            chosen = {choice_arm(choice.key): choice.actions for choice in action.fixed if choice.actions}
             return {**chosen, **_side_arms(action)}
         case Say() | AiSay() | Show() | Ask() | AiAsk() | UserSay() | Form() | Chat():
             return _side_arms(action)
@@ -547,6 +547,11 @@ def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
             return {ON_FAIL: action.on_fail.actions}
         case _:
             return {}
+
+
+def choice_arm(key: str) -> str:
+    """Return the arm of a choice's actions: its key, unless another arm of a question may have that name."""
+    return f"choice {key}" if key in {ON_FAIL, EXPIRED} or key.startswith(REMINDED) else key
 
 
 def timed_arms(action: Question) -> Mapping[str, "tuple[Action, ...]"]:

@@ -27,6 +27,7 @@ from scripts.model.actions import (
     If,
     PolicyKey,
     arms,
+    choice_arm,
     policies,
     rounds_of,
     walk,
@@ -308,7 +309,7 @@ class _Tracker:
         if isinstance(fork, Experiment):
             yield from (Item("branch", name, arm) for arm in fork.arms if arm == self._met.get(fork.plan))
         elif isinstance(fork, Choose):
-            follows = inner.get(self._picked or "", fork.id)
+            follows = inner.get(choice_arm(self._picked or ""), fork.id)
             if self._picked is not None and follows == action_id and left == (follows == fork.id):
                 yield Item("branch", name, self._picked)
         elif left and action_id == fork.id:

@@ -195,3 +195,38 @@ async def test_a_list_that_is_no_list_offers_the_other_choices(drive: StartSessi
     session = await drive(SLOTS, variables={"slots": "many"})
     assert offered(session) == ["none"]
     assert session.warnings[0][0] == "expression_failed"
+
+
+RESERVED = """
+actions:
+- choose: What shall happen to the draft?
+  into: fate
+  id: fate
+  rounds: 1
+  choices:
+  - {key: expire, text: Let it expire, do: [{say: It expires., id: a}]}
+  - {key: on_fail, text: Publish it, do: [{say: Published., id: b}]}
+  expire: {after: 1 day, do: [{say: Too late., id: c}]}
+  on_fail: {do: [{say: What a pity., id: d}], then: end}
+- {say: Thank you., id: thanks}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("expire", ["It expires.", "Thank you."]),
+        ("on_fail", ["Published.", "Thank you."]),
+        ("dunno", ["What a pity."]),
+    ],
+)
+async def test_a_choice_may_have_the_name_of_a_key_of_the_question(drive: StartSession, reply, said) -> None:
+    session = await drive(RESERVED, saved=True)
+    await session.reply(reply)
+    assert session.said == said
+
+
+async def test_a_question_with_a_choice_named_expire_expires(drive: StartSession) -> None:
+    session = await drive(RESERVED, saved=True)
+    await session.pass_time(days=1)
+    assert session.said == ["Too late.", "Thank you."]
