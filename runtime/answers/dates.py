@@ -44,6 +44,9 @@ _DATE = re.compile(
     r"|(?P<han_week>上|下|这|本)个?(?:周|星期|礼拜)(?P<han_weekday>[一二三四五六日天])"
 )
 
+_OTHER = re.compile(
+    r"~(?:或者?|还是)(?:周|星期|礼拜)[一二三四五六日天]|(?:周|星期|礼拜)[一二三四五六日天](?:或者?|还是)~"
+)
 _NEGATED = re.compile(r"(?:\bnot(?: on)?|不是) ?$")
 _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f]")  # occur between the parts of Arabic dates
 _LETTER = re.compile(r"[^\W\d_]")
@@ -60,8 +63,11 @@ def parse_date(text: str, today: date, locale: Locale = "en") -> str | None:
         folded = "".join(str(int(char)) if char.isdecimal() else char for char in folded)
     try:
         days = {_day(match, today, locale) for match in _DATE.finditer(folded)}
+        rest = _DATE.sub("~", folded)
+        if _OTHER.search(rest):
+            return None  # 明天或周五
         if _LETTER.search(folded):
-            days |= _in_words(_DATE.sub("~", folded), today, locale, is_alone=not days)
+            days |= _in_words(rest, today, locale, is_alone=not days)
     except (ValueError, OverflowError):  # 2023-02-30, or before year 1
         return None
     return days.pop().isoformat() if len(days) == 1 else None

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from runtime.answers.languages import ENGLISH, LANGUAGES
+from runtime.answers.languages import ENGLISH, LANGUAGES, or_words
 from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, Conventions, conventions
 from runtime.answers.languages.language import DayWords, Language
 from runtime.answers.languages.spelling import any_of, fold, plain_key
@@ -22,6 +22,7 @@ from scripts.translations.localisation import language
 
 _YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _TAKEN = "~"  # replaces a day that was found
+ABBREVIATION_CHARS = 2  # a weekday of so few letters is often another word: German `so`
 _COUNT = r"(?P<count>[0-9]{1,4}|[^\W\d_]{1,30})"
 
 
@@ -48,6 +49,7 @@ class _Grammar(Struct, frozen=True):
     ordinals: Mapping[str, int]
     named: tuple[re.Pattern[str], ...]
     negated: re.Pattern[str]
+    other: re.Pattern[str]
     spoken: _Spoken | None
 
 
@@ -64,7 +66,8 @@ _Keep: TypeAlias = Callable[[re.Match[str], date | None], str]
 def spoken_days(text: str, today: date, locale: Locale) -> NamedDays:
     """Return the days that a folded text names in a locale's language.
 
-    Raises ValueError or OverflowError for a day that does not exist, and for one that the text negates.
+    Raises ValueError or OverflowError for a day that does not exist, for one that the text negates, and for one with a
+    weekday as its alternative.
     """
     grammar = _grammar(locale)
     days: set[date] = set()
@@ -81,6 +84,8 @@ def spoken_days(text: str, today: date, locale: Locale) -> NamedDays:
             text = pattern.sub(lambda match: keep(match, _named_day(match, grammar)), text)
     if grammar.spoken is not None:
         text = _from_today(text, today, grammar, grammar.spoken, keep)
+    if grammar.other.search(text):
+        raise ValueError(text)  # tomorrow or Friday
     return NamedDays(frozenset(days), text)
 
 
@@ -129,6 +134,8 @@ def _grammar(locale: Locale) -> _Grammar:
     ordinals = {fold(word): place for word, place in choices.ordinals.items() if place > 0} if choices else {}
     weekdays = {plain_key(name, digraphs): day for name, day in used.weekdays.items()} if used is not None else {}
     weekdays |= {name.partition("-")[0]: day for name, day in weekdays.items() if "-" in name}  # segunda-feira
+    names = any_of((each for each in _weekday_names(used) if len(each) > ABBREVIATION_CHARS), digraphs=digraphs)
+    other = any_of(or_words(code))
     months = _with_digraphs(used.months, digraphs) if used is not None else {}
     return _Grammar(
         code=code,
@@ -138,6 +145,7 @@ def _grammar(locale: Locale) -> _Grammar:
         ordinals=ordinals,
         named=_named(used, own, ordinals, months) if used is not None else (),
         negated=re.compile(rf"{any_of(no)} $"),
+        other=re.compile(rf"{_TAKEN},? {other} (?:\w+ )?{names}|{names},? {other} {_TAKEN}"),
         spoken=_spoken(own, own.dates, _weekday_names(used)) if own is not None and own.dates is not None else None,
     )
 

@@ -219,7 +219,7 @@ DAYS = {
         "nächsten Freitag": "2026-03-06", "letzten Mittwoch": "2026-02-25", "3 May 1990": "1990-05-03",
         "yesterday": "2026-03-03", "Mai 1990": None, "3. Mai": None, "nicht heute": None, "Freitag": None,
         "30. Februar 2020": None, "gestern oder heute": None, "der erste Mai 1990": "1990-05-01", "guten Morgen": None,
-        "昨天": "2026-03-03",
+        "昨天": "2026-03-03", "morgen oder am Freitag": None, "morgen oder so": "2026-03-05",
     },
     "fr": {
         "le 3 mai 1990": "1990-05-03", "1er mai 1990": "1990-05-01", "premier mai 1990": "1990-05-01",
@@ -231,6 +231,7 @@ DAYS = {
         "3 de mayo de 1990": "1990-05-03", "el 3 de mayo del 1990": "1990-05-03", "ayer": "2026-03-03",
         "mañana": "2026-03-05", "pasado mañana": "2026-03-06", "esta mañana": "2026-03-04", "por la mañana": None,
         "hace dos semanas": "2026-02-18", "el viernes que viene": "2026-03-06", "el miércoles pasado": "2026-02-25",
+        "mañana o el viernes": None,
     },
     "it": {
         "il 1º maggio 1990": "1990-05-01", "ieri": "2026-03-03", "l'altro ieri": "2026-03-02",
