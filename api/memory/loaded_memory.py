@@ -77,7 +77,6 @@ class LoadedMemory:
         self.recent_queries: deque[NDArray[np.float32]] = deque(
             maxlen=RECENT_QUERIES_MAX
         )  # vectors of queries, latest last
-        self.losses = 0  # number of removals of units and withdrawals of summaries
         self.stale: set[int] = set()  # summaries that are withdrawn until they are written again
         self.superseded: set[int] = set()  # units with a limited time of validity
 
@@ -90,6 +89,11 @@ class LoadedMemory:
     def round(self) -> int:
         """Return the number of the latest unit, by which visits are dated."""
         return self.owner.sequence
+
+    @property
+    def readable(self) -> set[int]:
+        """Return the units without the withdrawn summaries."""
+        return self.units.keys() - self.stale
 
     def get(self, unit_id: str) -> MemoryUnit | None:
         """Return a unit by its id, including withdrawn summaries."""
@@ -197,7 +201,6 @@ class LoadedMemory:
 
     def _withdraw(self, sequence: int) -> None:
         """Drop the content of a stale summary; its row stays, so that the new summary takes its place."""
-        self.losses += 1
         self.rows[sequence] = replace(self.rows[sequence], content="")
         self.without_vector.pop(sequence, None)
         self.seen_otherwise.pop(sequence, None)
@@ -275,7 +278,6 @@ class LoadedMemory:
         for group_id in shorter:
             self.order[group_id] = [sequence for sequence in self.order[group_id] if sequence in self.units]
         if removed:
-            self.losses += 1
             self._unlist(removed)
 
 

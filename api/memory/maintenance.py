@@ -135,7 +135,7 @@ class Maintenance(Struct, frozen=True):
         async with self.memory_cache.locked(*owner) as loaded:
             units = [unit for unit in loaded.units.values() if unit.superseded_by is None]
             memory_id = loaded.owner.memory_id
-            loaded_before, losses = loaded, loaded.losses
+            known = loaded.readable
         options = SummaryOptions(
             summarise=self.summarizer_for(*owner), ids=self.ids, limits=limits or self.limits, history=history
         )
@@ -146,12 +146,12 @@ class Maintenance(Struct, frozen=True):
         written = 0
         async for changes in steps:
             async with self.memory_cache.locked(*owner) as loaded:
-                if loaded is not loaded_before or loaded.losses != losses:
+                if loaded.owner.memory_id != memory_id or not known <= loaded.readable:
                     raise ConcurrentChange("units were removed while they were summarised")
                 draft = MemoryTransaction(loaded, self.clock())
                 _apply(loaded, draft, changes)
                 await self.memory_cache.write(loaded, draft.change())
-                losses = loaded.losses
+                known = loaded.readable
             written += len(changes.written)
             yield Progress(written, 0)
         if group_id is None:

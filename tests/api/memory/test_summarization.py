@@ -58,6 +58,28 @@ async def test_what_is_removed_during_summarization_is_in_no_summary(open_memory
         assert ("boat" in units.content, "secret" in units.content) == (True, False)
 
 
+async def test_a_memory_that_is_loaded_again_during_summarization_is_summarised(open_memory: OpenMemory) -> None:
+    async with open_memory(embedder="none") as memory:
+        _, secret, _ = await memory.add("diary", "the blue boat", "a secret", "the red door")
+
+        async def loaded_again() -> None:  # as after a turn on another server
+            await memory.add("notes", "a lamp")
+            memory.memory_system.cache.drop(*OWNER)
+
+        async def removed_and_loaded_again() -> None:
+            await memory.memories.remove(*OWNER, [secret])
+            await loaded_again()
+
+        model = Model()
+        model.meanwhile = removed_and_loaded_again
+        with pytest.raises(ConcurrentChange):
+            await sum_up(memory, model)
+        model.meanwhile = loaded_again
+        await sum_up(memory, model)
+        summary = await memory.memories.get(*OWNER, "diary")
+        assert ("boat" in summary.content, "secret" in summary.content) == (True, False)
+
+
 async def test_a_unit_removed_during_summarization_leaves_older_summaries(open_memory: OpenMemory) -> None:
     async with open_memory(embedder="none") as memory:
         model = Model()
