@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from runtime.answers.dates import CHARS_MAX, parse_date
-from runtime.answers.languages import ENGLISH, LANGUAGES, or_words
+from runtime.answers.languages import ENGLISH, LANGUAGES, between_words
 from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, halves_of_day
 from runtime.answers.languages.language import TimeWords
 from runtime.answers.languages.spelling import fold, word_pattern
@@ -24,7 +24,7 @@ from scripts.translations.localisation import language
 _TAKEN = "~"  # replaces a time that was found
 _HAN = "零〇一二三四五六七八九十两"
 _HOUR = rf"(?P<hour>(?<![\d:.,])[0-9]{{1,2}}|[{_HAN}]{{1,3}}|(?<!\w)[^\W\d_{_HAN}]{{1,20}})"
-_OTHER_HOUR = rf"(?:(?<![\w.:/-])[0-9]{{1,2}}(?!\d)|[{_HAN}]{{1,3}}|(?<!\w)[^\W\d_{_HAN}]{{1,20}})"
+_OTHER_HOUR = rf"(?:(?<![\w.:/-])[0-9]{{1,2}}(?!\d|[./]\d)|[{_HAN}]{{1,3}}|(?<!\w)[^\W\d_{_HAN}]{{1,20}})"
 _MINUTE = rf"(?P<minute>[0-9]{{2}}|[{_HAN}]{{2,3}}|[{_HAN}](?=分))"
 _DIGITS = re.compile(
     r"(?<![\d:.,+])(?P<hour>[0-9]{1,2})\s?[:：]\s?(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?(?![\d:])"
@@ -112,7 +112,7 @@ def _only(times: set[time]) -> str | None:
 def _times(text: str, locale: Locale) -> tuple[set[time], str]:
     """Return the times in a text, and the text without them.
 
-    Raises _TimeRefused for one that does not exist, or with a number as its alternative.
+    Raises _TimeRefused for one that does not exist, or with a number as its alternative or the other end of a range.
     """
     grammar = _grammar(locale)
     rest = fold(text[:CHARS_MAX])
@@ -206,7 +206,8 @@ def _grammar(locale: Locale) -> _Grammar:
     am, pm = halves_of_day(locale)
     hour = _either(*(each.hour for each in words))
     before = _either(*(each.before for each in words))
-    other = rf"\s?{_either(or_words(code))}\s?"
+    other = rf"\s?{_either(between_words(code))}\s?"
+    between = rf"(?:{other}|\s?[-–—]\s?)"
     halves = _either(am, pm, *(each.am + each.pm + each.night for each in words))
     return _Grammar(
         code=code if own is not None else "en",
@@ -228,7 +229,7 @@ def _grammar(locale: Locale) -> _Grammar:
         night=_half(*(each.night for each in words)),
         midday=re.compile(_either(*(each.midday for each in words))),
         other=re.compile(
-            rf"(?P<before>{_OTHER_HOUR}){other}{_TAKEN}|{_TAKEN}\s?(?:{halves})?,?{other}(?P<after>{_OTHER_HOUR})"
+            rf"(?P<before>{_OTHER_HOUR}){between}{_TAKEN}|{_TAKEN}\s?(?:{halves})?,?{other}(?P<after>{_OTHER_HOUR})"
         ),
     )
 

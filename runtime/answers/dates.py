@@ -45,7 +45,7 @@ _DATE = re.compile(
 )
 
 _OTHER = re.compile(
-    r"~(?:或者?|还是)(?:周|星期|礼拜)[一二三四五六日天]|(?:周|星期|礼拜)[一二三四五六日天](?:或者?|还是)~"
+    r"~(?:或者?|还是|到|至)(?:周|星期|礼拜)[一二三四五六日天]|(?:周|星期|礼拜)[一二三四五六日天](?:或者?|还是|到|至)~"
 )
 _NEGATED = re.compile(r"(?:\bnot(?: on)?|不是) ?$")
 _DIRECTION_MARKS = re.compile("[\u061c\u200e\u200f]")  # occur between the parts of Arabic dates

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from runtime.answers.languages import ENGLISH, LANGUAGES, or_words
+from runtime.answers.languages import ENGLISH, LANGUAGES, between_words
 from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, Conventions, conventions
 from runtime.answers.languages.language import DayWords, Language
 from runtime.answers.languages.spelling import any_of, fold, plain_key
@@ -67,7 +67,7 @@ def spoken_days(text: str, today: date, locale: Locale) -> NamedDays:
     """Return the days that a folded text names in a locale's language.
 
     Raises ValueError or OverflowError for a day that does not exist, for one that the text negates, and for one with a
-    weekday as its alternative.
+    weekday as its alternative or the other end of a range.
     """
     grammar = _grammar(locale)
     days: set[date] = set()
@@ -135,7 +135,7 @@ def _grammar(locale: Locale) -> _Grammar:
     weekdays = {plain_key(name, digraphs): day for name, day in used.weekdays.items()} if used is not None else {}
     weekdays |= {name.partition("-")[0]: day for name, day in weekdays.items() if "-" in name}  # segunda-feira
     names = any_of((each for each in _weekday_names(used) if len(each) > ABBREVIATION_CHARS), digraphs=digraphs)
-    other = any_of(or_words(code))
+    other = any_of(between_words(code))
     months = _with_digraphs(used.months, digraphs) if used is not None else {}
     return _Grammar(
         code=code,

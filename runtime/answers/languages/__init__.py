@@ -56,11 +56,12 @@ def also_english(words: tuple[str, ...], english: tuple[str, ...], own: Language
     return words + tuple(word for word in english if word not in own.collides)
 
 
-def or_words(code: str) -> tuple[str, ...]:
-    """Return the words between two alternatives, in a language, in English and in Chinese."""
+def between_words(code: str) -> tuple[str, ...]:
+    """Return the words between two alternatives, or the ends of a range, in a language, in English and in Chinese."""
     own = LANGUAGES.get(code)
     numbers = own.numbers if own is not None else None
-    return ("or", "或", "或者", "还是", *(numbers.between[:1] if numbers is not None else ()))
+    common = ("or", "to", "till", "until", "或", "或者", "还是", "到", "至")
+    return (*common, *(numbers.between[:2] if numbers is not None else ()))
 
 
 def phrase(locale: Locale, name: Phrase, choices: tuple[str, ...] = (), *, own: Mapping[str, str]) -> str:

@@ -30,9 +30,9 @@ class NumberWords(Struct, frozen=True, forbid_unknown_fields=True):
     """The data for number words besides the library that parses them.
 
     `articles` are numbers only in some positions, with the value of the first of them; `between` are words between
-    two alternative numbers, the first of them for "or"; `no_counts` only look like numbers; `rough` words make a
-    number unreadable; `at_least` words do not negate; `respelled` maps spellings without accents to those the
-    library knows; `fixed` are words with a value of their own.
+    two alternative numbers, the first for "or", the second for "to"; `no_counts` only look like numbers; `rough`
+    words make a number unreadable; `at_least` words do not negate; `respelled` maps spellings without accents to
+    those the library knows; `fixed` are words with a value of their own.
     """
 
     articles: tuple[str, ...]
