@@ -33,6 +33,7 @@ class TurnGroup:
         self._number = number  # of the commit, in databases that number them
         self._keys = keys
         self.documents: dict[str, list[bytes]] = {}  # the encoded rows to insert, by table
+        self.turns: list[ProposedTurn] = []
         self.settlements: list[Settlement] = []
         self.replacements: dict[str, dict[SessionId, list[bytes]]] = {}
         """The encoded rows that replace those of their session, by table and session, after its last turn."""
@@ -80,6 +81,7 @@ class TurnGroup:
             self._replace("hand_overs", proposal.session_id, proposal.hand_overs)
         self.heads[proposal.session_id] = advanced
         self._keys.update(dict.fromkeys(keys, turn.session_id))
+        self.turns.append(proposal)
         if proposal.calls_used is not None:
             settled = proposal.calls_used, proposal.calls_withheld, proposal.prompts
             self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, *settled))

@@ -142,7 +142,7 @@ class _Attempt:
         self._delete_calls_of(self._gone(outcomes, checked))
         if checked.documents or checked.settlements:
             with self._connection.connection.pipeline():
-                self._insert(checked, heads, outcomes)
+                self._insert(checked, heads)
         return outcomes
 
     def _lock_heads(self) -> dict[SessionId, Head]:
@@ -261,18 +261,13 @@ class _Attempt:
             delete_rows_of(self._connection, "call_journal", gone)
             claims.end(self._connection, gone)
 
-    def _insert(self, group: TurnGroup, heads: dict[SessionId, Head], outcomes: Sequence[StoreError | None]) -> None:
+    def _insert(self, group: TurnGroup, heads: dict[SessionId, Head]) -> None:
         for table, sessions in group.replacements.items():
             delete_rows_of(self._connection, table, sessions)
         for table, documents in group.all_documents().items():
             self._connection.insert_documents(table, documents)
-        accepted = [
-            entry
-            for entry, outcome in zip(self._group, outcomes, strict=True)
-            if isinstance(entry, ProposedTurn) and outcome is None and group.heads.get(entry.session_id)
-        ]
-        _advance_heads(self._connection, accepted, heads, group.heads)
-        _write_variables(self._connection, global_writes(entry.turn for entry in accepted))
+        _advance_heads(self._connection, group.turns, heads, group.heads)
+        _write_variables(self._connection, global_writes(entry.turn for entry in group.turns))
         if group.settlements:
             settle(self._connection, group.settlements)
             claims.end(self._connection, [(each.tenant, each.session_id) for each in group.settlements])

@@ -4,11 +4,15 @@ import asyncio
 from pathlib import Path
 
 import psycopg
+import pytest
 
+from store.interface.admission import ProposedTurn
 from store.open_store import open_store
+from store.postgres.committer import GroupCommitter
 from store.postgres.engine import THREADS
 from store.postgres_store import PostgresStore
-from tests.support.store_rows import Conversation, webhook_of
+from store.store import Store
+from tests.support.store_rows import Conversation, webhook_of, write_of
 
 
 async def break_connections(store: PostgresStore, url: str) -> None:
@@ -35,3 +39,34 @@ async def test_reads_and_writes_go_on_after_all_idle_connections_were_lost(tmp_p
     await break_connections(store, postgres_url)
     await talk.say(store)
     await store.close()
+
+
+async def test_a_turn_committed_before_the_loss_is_not_written_over_a_later_one(
+    stores: tuple[Store, Store], conversation: Conversation, monkeypatch: pytest.MonkeyPatch, postgres_url: str
+) -> None:
+    """Another session of the group was locked, so it is committed only after the other server's next turn."""
+    one, two, other = *stores, Conversation(user_id="ben")
+    assert isinstance(one, PostgresStore)
+    assert isinstance(two, PostgresStore)
+    await conversation.create(one)
+    await other.create(one)
+    first = conversation.next_turn(variables=[write_of("name", "old", scope="global")])
+    later = conversation.next_turn(variables=[write_of("name", "new", scope="global")], status="completed")
+    attempt, committer = GroupCommitter._try, GroupCommitter(one._engine)
+    with psycopg.connect(postgres_url) as locking:
+        locking.execute("SELECT 1 FROM session_heads WHERE session_id = %s FOR UPDATE", [other.session_id])
+
+        def lose(self: GroupCommitter, group: list, number: int, *, is_unknown: bool) -> object:
+            outcomes = attempt(self, group, number, is_unknown=is_unknown)
+            if self is committer and not is_unknown:
+                assert GroupCommitter(two._engine).commit([ProposedTurn(later, 1, None)]) == [None]
+                locking.rollback()
+                raise psycopg.OperationalError("the connection was lost")
+            return outcomes
+
+        monkeypatch.setattr(GroupCommitter, "_try", lose)
+        group = [ProposedTurn(first, 0, None), ProposedTurn(other.next_turn(), 0, None)]
+        assert await asyncio.to_thread(committer.commit, group) == [None, None]
+        heads = locking.execute("SELECT status FROM session_heads WHERE session_id = %s", [conversation.session_id])
+        assert heads.fetchall() == [("completed",)]
+    assert [row.value for row in await one.sessions.user_variables("clinic", "ana")] == ["new"]
