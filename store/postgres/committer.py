@@ -17,6 +17,7 @@ from store.interface.errors import (
     RowRefused,
     StoreBusy,
     StoreError,
+    StoreUnavailable,
     TurnClaimed,
     TurnConflict,
     UserErased,
@@ -56,11 +57,12 @@ class GroupCommitter:
         is lost, it is checked what was committed. Raises nothing.
         """
         number = random.randrange(_NUMBERS)  # noqa: S311  (no secret; recognises the group after a lost connection)
-        return self._commit(group, number, is_unknown=False)
+        return self._commit(group, number, time.monotonic() + RETRY_S, is_unknown=False)
 
-    def _commit(self, group: list[Entry], number: int, *, is_unknown: bool) -> Sequence[StoreError | None]:
+    def _commit(
+        self, group: list[Entry], number: int, until: float, *, is_unknown: bool
+    ) -> Sequence[StoreError | None]:
         """Commit the valid entries; `is_unknown` says whether some may be committed with this number."""
-        until = time.monotonic() + RETRY_S
         outcomes: list[StoreError | None] = [_SessionLocked("another server has locked the session") for _ in group]
         while waiting := [place for place, outcome in enumerate(outcomes) if isinstance(outcome, _SessionLocked)]:
             entries = [group[place] for place in waiting]
@@ -71,7 +73,7 @@ class GroupCommitter:
             except _RACES as error:
                 found = self._failed(error, found, until)
             except (*BAD_ROW, msgspec.DecodeError) as error:
-                found = self._one_by_one(entries, number, error, is_unknown=is_unknown)
+                found = self._one_by_one(entries, number, until, error, is_unknown=is_unknown)
             except psycopg.Error as error:
                 found, is_unknown = self._failed(error, found, until), True
             for place, outcome in zip(waiting, found, strict=True):
@@ -90,12 +92,16 @@ class GroupCommitter:
         return [failed] * len(found) if time.monotonic() > until else found
 
     def _one_by_one(
-        self, group: list[Entry], number: int, error: Exception, *, is_unknown: bool
+        self, group: list[Entry], number: int, until: float, error: Exception, *, is_unknown: bool
     ) -> Sequence[StoreError | None]:
-        """Commit the entries of a group of which the database refused one."""
+        """Commit the entries of a group of which the database refused one; if it fails meanwhile, all others fail."""
         if len(group) == 1:
             return [RowRefused(f"the database refused the row: {describe_error(error)}")]
-        return [outcome for entry in group for outcome in self._commit([entry], number, is_unknown=is_unknown)]
+        outcomes: list[StoreError | None] = []
+        for entry in group:
+            failure = next((each for each in outcomes if isinstance(each, StoreUnavailable)), None)
+            outcomes += [failure] if failure else self._commit([entry], number, until, is_unknown=is_unknown)
+        return outcomes
 
     def _try(self, group: list[Entry], number: int, *, is_unknown: bool) -> Sequence[StoreError | None]:
         with self._engine.pool.connection() as raw:

@@ -1,13 +1,16 @@
 """A restart of PostgreSQL breaks all idle connections; no read or write of the next minute fails because of that."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from store.interface.admission import ProposedTurn
+from store.interface.errors import StoreUnavailable
 from store.open_store import open_store
+from store.postgres import committer as committing
 from store.postgres.committer import GroupCommitter
 from store.postgres.engine import THREADS
 from store.postgres_store import PostgresStore
@@ -70,3 +73,27 @@ async def test_a_turn_committed_before_the_loss_is_not_written_over_a_later_one(
         heads = locking.execute("SELECT status FROM session_heads WHERE session_id = %s", [conversation.session_id])
         assert heads.fetchall() == [("completed",)]
     assert [row.value for row in await one.sessions.user_variables("clinic", "ana")] == ["new"]
+
+
+async def test_a_database_that_fails_after_it_refused_a_row_holds_a_group_no_longer_than_one_turn(
+    stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, talks = stores[0], [Conversation() for _ in range(20)]
+    assert isinstance(one, PostgresStore)
+    for talk in talks:
+        await talk.create(one)
+    bad = talks[0].delivery(delivery_id="no UUID")
+    group = [ProposedTurn(talk.next_turn(), 0, None, deliveries=(bad,) * (talk is talks[0])) for talk in talks]
+    attempt = GroupCommitter._try
+
+    def fail(self: GroupCommitter, group: list, number: int, *, is_unknown: bool) -> object:
+        if len(group) == 1:
+            raise psycopg.OperationalError("the server is in recovery mode")
+        return attempt(self, group, number, is_unknown=is_unknown)
+
+    monkeypatch.setattr(GroupCommitter, "_try", fail)
+    monkeypatch.setattr(committing, "RETRY_S", 0.2)
+    began = time.monotonic()
+    outcomes = await asyncio.to_thread(GroupCommitter(one._engine).commit, group)
+    assert time.monotonic() - began < 3
+    assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
