@@ -7,7 +7,7 @@ inserted with one statement, whose parameters are the columns as arrays.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -157,6 +157,8 @@ class PostgresConnection:
 
 GROUP_ROWS_MAX = 1_000
 """Rows per statement."""
+STATEMENTS_MAX = 1_000
+"""Statements whose numbers are cached; those with a condition for each of several sessions are many."""
 _HEAD = {
     "tenant": "TEXT",
     "session_id": "UUID",
@@ -181,7 +183,7 @@ class _Numbered(NamedTuple):
     names: tuple[str, ...]
 
 
-@cache
+@lru_cache(STATEMENTS_MAX)
 def number_parameters(statement: str) -> _Numbered:
     """Return a statement with numbered parameters, and their names in the order of the numbers."""
     names: dict[str, int] = {}
