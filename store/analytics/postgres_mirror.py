@@ -48,6 +48,7 @@ REST = (
     "webhook_deliveries",
     "timers",
     "hand_overs",
+    "review_targets",
     "links",
     "participants",
     "api_keys",

@@ -1,5 +1,7 @@
 """Verification reads a copy of one moment, whatever transactions are in progress then."""
 
+from uuid import uuid4
+
 import psycopg
 
 from store.interface.findings import Finding
@@ -45,3 +47,15 @@ async def test_turns_beside_a_long_transaction_are_no_damage(stores: tuple[Store
         assert await findings(store) == []
     assert await findings(store) == []
     assert await turns_read(store, late) == [0, 1, 2]
+
+
+async def test_a_target_of_a_review_whose_session_is_missing_is_damage(
+    stores: tuple[Store, Store], postgres_url: str
+) -> None:
+    store = stores[0]
+    session_id = str(uuid4())
+    assert await findings(store) == []
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("INSERT INTO review_targets VALUES ('clinic', 'review-1', 1, %s, NULL)", [session_id])
+    found = [(finding.code, finding.table, finding.session_id) for finding in await findings(store)]
+    assert found == [("row_orphaned", "review_targets", session_id)]
