@@ -24,11 +24,13 @@ _PROGRESS = f"""
 SELECT tenant, session_id::TEXT, event_count, status = 'completed' FROM session_heads
 WHERE {OF_SESSION_IDS}
 """  # noqa: S608
+# Every change of a row gives it a greater `xmin`, whatever the clocks say; of keys the ids are compared, since each use
+# may change a row.
 _MARKS = """
-SELECT (SELECT count(*) || ' ' || count(revoked_at) FROM api_keys),
-    (SELECT count(*) || ' ' || count(failing_since) || ' ' || coalesce(max(updated_at)::text, '') FROM webhooks),
-    (SELECT count(*) || ' ' || count(revoked_at) || ' ' || count(push) FROM participants)
-        || (SELECT ' ' || count(*) || ' ' || count(revoked_at) FROM links),
+SELECT (SELECT concat_ws(' ', count(*), count(revoked_at), sum(hashtext(key_id))) FROM api_keys),
+    (SELECT concat_ws(' ', count(*), sum(xmin::text::bigint)) FROM webhooks),
+    (SELECT concat_ws(' ', count(*), sum(xmin::text::bigint)) FROM participants)
+        || (SELECT concat(' ', count(*), ' ', count(revoked_at)) FROM links),
     (SELECT coalesce(json_object_agg(tenant, erased), '{}') FROM
         (SELECT tenant, count(*) AS erased FROM erasures GROUP BY tenant) AS by_tenant)
 """

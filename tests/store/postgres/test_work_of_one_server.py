@@ -1,9 +1,14 @@
-"""What one server does for all: when it was last done, who may do it, and old rows that are deleted."""
+"""What servers do for each other: work of one for all, old rows that are deleted, and changes that are noticed."""
 
+from datetime import timedelta
+from uuid import uuid4
+
+import msgspec
 import psycopg
 
+from store.interface.webhook_rows import WebhookRow
 from store.store import Store
-from tests.support.store_rows import Conversation
+from tests.support.store_rows import MOMENT, WEBHOOK, Conversation, key_of, participant_of, webhook_of
 
 
 async def test_a_job_is_due_until_a_server_has_ended_it(stores: tuple[Store, Store]) -> None:
@@ -42,3 +47,39 @@ async def test_old_changes_of_sessions_are_forgotten(stores: tuple[Store, Store]
     with psycopg.connect(postgres_url) as connection:
         found = connection.execute("SELECT session_id::text FROM changed_sessions").fetchall()
     assert found == [(talks[1].session_id,)]
+
+
+async def test_changes_are_noticed_whatever_the_clock_of_the_server_that_makes_them(
+    stores: tuple[Store, Store],
+) -> None:
+    one, two = stores
+    assert one.shared is not None
+    await one.delivery.add_webhook(webhook_of())
+    await one.delivery.add_webhook(webhook_of(webhook_id=str(uuid4())))
+    before = await one.shared.marks()
+
+    def moved(webhook: WebhookRow) -> WebhookRow:
+        return msgspec.structs.replace(webhook, url="https://example.com", updated_at=MOMENT - timedelta(seconds=5))
+
+    await two.delivery.change_webhook("clinic", WEBHOOK, moved)
+    assert (await one.shared.marks()).webhooks != before.webhooks
+
+
+async def test_rows_that_replace_others_are_noticed(stores: tuple[Store, Store], postgres_url: str) -> None:
+    """Erasures delete keys and participants, at the same time as others come."""
+    one, two = stores
+    assert one.shared is not None
+    talks = [Conversation() for _ in range(2)]
+    late = MOMENT + timedelta(days=2)
+    await one.keys.add(key_of(user_id="ana"))
+    await one.participants.add(participant_of("clinic", "ana", talks[0].session_id), 10, MOMENT)
+    before = await one.shared.marks()
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("DELETE FROM api_keys")
+    await two.keys.add(key_of(key_id="2"))
+    await two.participants.add(participant_of("clinic", "ben", talks[1].session_id, expires_at=late), 10, late)
+    now = await one.shared.marks()
+    assert now.keys != before.keys
+    assert now.participants != before.participants
+    await one.keys.note_use("clinic", "2", late)
+    assert await one.shared.marks() == now
