@@ -10,8 +10,9 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
+from store.interface.admission import SessionId
 from store.interface.retention_rows import DUE_MAX, Due, DueByPolicy, Policy, RetentionResult
-from store.postgres.connection import PostgresConnection
+from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.redaction import redact_sessions
 from store.sql.deletion import OF_SESSIONS, delete_sessions
 
@@ -47,14 +48,14 @@ def counts(connection: PostgresConnection, policies: Sequence[Policy], now: date
     """Count what each policy would redact or delete now; policies without a due session are left out."""
     with connection.snapshot():
         found = _due(connection, policies, now)
-        sizes = _sizes(connection, [each.standing.session_id for each in found])
+        sizes = _sizes(connection, [(each.standing.tenant, each.standing.session_id) for each in found])
     by_policy: dict[int, list[_Standing]] = {}
     for each in found:
         by_policy.setdefault(each.number, []).append(each.standing)
     return [_count(number, by_policy[number], sizes) for number in sorted(by_policy)]
 
 
-def _count(number: int, sessions: list[_Standing], sizes: Mapping[tuple[str, str], _Size]) -> DueByPolicy:
+def _count(number: int, sessions: list[_Standing], sizes: Mapping[SessionId, _Size]) -> DueByPolicy:
     measured = [sizes[key] for each in sessions if (key := (each.tenant, each.session_id)) in sizes]
     return DueByPolicy(
         number=number,
@@ -66,14 +67,8 @@ def _count(number: int, sessions: list[_Standing], sizes: Mapping[tuple[str, str
     )
 
 
-def _sizes(connection: PostgresConnection, session_ids: list[str]) -> dict[tuple[str, str], _Size]:
-    rows = connection.fetch(
-        _Size,
-        """SELECT tenant, session_id, max(message_count) AS messages, sum(octet_length(messages::text)
-            + octet_length(variables::text) + octet_length(events::text))::BIGINT AS bytes
-        FROM turns WHERE session_id IN (SELECT unnest($sessions::UUID[])) GROUP BY tenant, session_id""",
-        {"sessions": session_ids},
-    )
+def _sizes(connection: PostgresConnection, sessions: Sequence[SessionId]) -> dict[SessionId, _Size]:
+    rows = connection.fetch(_Size, SIZES, names_of(sessions))
     return {(row.tenant, row.session_id): row for row in rows}
 
 
@@ -152,6 +147,11 @@ def _fits(standing: _Standing, policy: Policy) -> bool:
     )
 
 
+SIZES = f"""
+SELECT tenant, session_id, max(message_count) AS messages, sum(octet_length(messages::text)
+    + octet_length(variables::text) + octet_length(events::text))::BIGINT AS bytes
+FROM turns WHERE {OF_SESSION_IDS} GROUP BY tenant, session_id
+"""  # noqa: S608
 # Sessions that were never created, of which only journaled calls of models exist, are included.
 _STANDING = """
 SELECT s.tenant, s.session_id, s.user_id, coalesce(m.script_id, s.script_id) AS script_id, h.status,

@@ -1,10 +1,13 @@
-"""Searches and lists are planned for their own words and filters, however often one connection executes them."""
+"""Statements are planned for their own values, use the indexes, and leave nothing in the memory of the server."""
+
+from uuid import uuid4
 
 import pytest
 
 from store.interface.list_rows import SearchFilter, SessionFilter
 from store.postgres import search, session_list
-from store.postgres.connection import STATEMENTS_MAX, PostgresConnection, number_parameters
+from store.postgres.connection import STATEMENTS_MAX, PostgresConnection, names_of, number_parameters
+from store.postgres.retention import SIZES
 from store.store import Store
 from tests.support.store_rows import Conversation
 
@@ -42,3 +45,20 @@ def test_statements_with_numbers_of_their_own_do_not_fill_the_memory() -> None:
     for number in range(2 * STATEMENTS_MAX):
         assert number_parameters(f"SELECT $value + {number}, $value").names == ("value",)
     assert number_parameters.cache_info().currsize == STATEMENTS_MAX
+
+
+async def test_the_sizes_of_due_sessions_are_read_from_their_own_turns(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, _ = stores
+    await conversation.create(one)
+    of_others = """SELECT (json_populate_record(t, json_build_object('session_id', gen_random_uuid()))).*
+        FROM turns AS t CROSS JOIN generate_series(1, 5000)"""
+    due = names_of([("clinic", str(uuid4())) for _ in range(20)])
+
+    def plan(connection: PostgresConnection) -> str:
+        connection.change(f"INSERT INTO turns {of_others}")
+        connection.change("ANALYZE turns")
+        return "\n".join(line for (line,) in connection.rows(f"EXPLAIN {SIZES}", due))
+
+    assert "Seq Scan on turns" not in await one._engine.read(plan)  # type: ignore[attr-defined]
