@@ -25,6 +25,7 @@ from store.interface.errors import (
 )
 from store.interface.global_writes import global_writes
 from store.interface.rows import CallRow, UserVariableRow, is_uuid
+from store.interface.settlement import Settlement, settled_calls
 from store.interface.turn_group import Entry, TurnGroup
 from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
@@ -131,7 +132,9 @@ class _Attempt:
         keys = load_keys(self._connection, {key for turn in self._turns for key in keys_of(turn.session)})
         # after the keys: those of an earlier attempt that is committed meanwhile are no other session's
         committed, noted = (self._committed(), self._noted()) if is_unknown else (set(), set())
-        refused = self._claim(heads, locked) | self._unknown_calls() | self._erased()
+        unknown, late = self._ended_calls()
+        noted |= {(call.call_id, True) for call in late}
+        refused = self._claim(heads, locked) | unknown | self._erased()
         checked = TurnGroup(dict(heads), keys, self._number)
         outcomes: list[StoreError | None] = []
         for entry in self._group:
@@ -146,6 +149,8 @@ class _Attempt:
                 continue
             outcomes.append(refused.get(id(entry)) or checked.validate(entry))
         self._delete_calls_of(self._gone(outcomes, checked))
+        if late:
+            self._settle_late(late)
         if checked.documents or checked.settlements:
             with self._connection.connection.pipeline():
                 self._insert(checked, heads)
@@ -198,19 +203,38 @@ class _Attempt:
         )
         return {(call_id, is_end) for call_id, is_end in rows}
 
-    def _unknown_calls(self) -> dict[int, StoreError]:
-        """Return the errors of calls that have ended, and whose beginning was deleted with their session or user."""
+    def _ended_calls(self) -> tuple[dict[int, StoreError], list[CallRow]]:
+        """Return the errors of calls that have ended, and whose beginning was deleted with their session or user; and
+        the calls that another server, which had taken over their turn, has settled without their end.
+        """
         begun = {call.call_id for call in self._calls() if call.ended_at is None}
         ended = [call for call in self._calls() if call.ended_at is not None and call.call_id not in begun]
         if not ended:
-            return {}
+            return {}, []
         rows = self._connection.rows(
-            f"""SELECT call_id FROM call_journal WHERE {_OF_CALLS}
-            UNION SELECT call_id FROM settled_calls WHERE {_OF_CALLS}""",  # noqa: S608
+            f"""SELECT call_id, false FROM call_journal WHERE {_OF_CALLS}
+            UNION SELECT call_id, true FROM settled_calls WHERE {_OF_CALLS}""",  # noqa: S608
             _calls_named(ended),
         )
-        begun.update(call_id for (call_id,) in rows)
-        return {id(call): TurnClaimed(call.session_id) for call in ended if call.call_id not in begun}
+        begun.update(call_id for call_id, _ in rows)
+        settled = {call_id for call_id, is_settled in rows if is_settled}
+        unknown: dict[int, StoreError] = {
+            id(call): TurnClaimed(call.session_id) for call in ended if call.call_id not in begun
+        }
+        return unknown, [call for call in ended if call.call_id in settled and call.outcome != "in_doubt"]
+
+    def _settle_late(self, late: list[CallRow]) -> None:
+        """Store the ends of calls that are settled; a call without a digest was redacted, and stays as it is."""
+        rows = self._connection.rows(
+            f"DELETE FROM settled_calls WHERE {_OF_CALLS} AND request_digest <> '' RETURNING call_id",  # noqa: S608
+            _calls_named(late),
+        )
+        replaced = {call_id for (call_id,) in rows}
+        for call in late:
+            if call.call_id in replaced:
+                settlement = Settlement(call.tenant, call.session_id, call.turn, used=())
+                self._connection.insert("settled_calls", list(settled_calls([call], [settlement])))
+                self._connection.note_change(call.tenant, [call.session_id])
 
     def _claim(self, heads: dict[SessionId, Head], locked: set[SessionId]) -> dict[int, StoreError]:
         """Claim the turns that begin a call, or note an interrupted one; return the errors of calls and turns that

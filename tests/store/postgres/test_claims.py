@@ -1,6 +1,7 @@
 """A turn that calls a model is run by one server, until it is committed, has failed, or the claim expires."""
 
 import asyncio
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -10,7 +11,8 @@ from store.interface.errors import TurnClaimed, TurnConflict
 from store.postgres import claims
 from store.postgres_store import PostgresStore
 from store.store import Store
-from tests.support.store_rows import MOMENT, Conversation, failure_of
+from store.verification.rules import RULES
+from tests.support.store_rows import MOMENT, Conversation, answered, failure_of
 
 
 def expire_claims(store: Store) -> None:
@@ -152,6 +154,32 @@ async def test_a_call_that_ends_after_its_turn_was_taken_over_is_listed_once(
         ("b", True, "done"),
         ("c", True, "done"),
     ]
+
+
+async def test_a_call_that_ends_after_its_turn_was_settled_is_part_of_that_turn_at_once(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    assert isinstance(two, PostgresStore)
+    (call_twice,) = (rule for rule in RULES if rule.code == "call_twice")
+    await conversation.create(one)
+    late = conversation.call("a")
+    await one.turns.note_call(late)
+    expire_claims(one)
+    await conversation.ask(two, "b")
+    await conversation.say(two, calls_used=("b",))
+    await two.verification.refresh()
+    await one.turns.note_call(replace(late, **answered() | {"cost": 0.5}))
+    rows = (await two.turns.calls("clinic", conversation.session_id)).rows
+    assert sorted((row.call_id, row.turn, row.used, row.outcome) for row in rows) == [
+        ("a", 1, False, "done"),
+        ("b", 1, True, "done"),
+    ]
+    assert (await two.turns.spent("clinic", MOMENT, MOMENT + timedelta(days=1))).cost == 0.75
+    await two.verification.refresh()
+    assert await two.verification.broken(call_twice) == []
+    with two._mirror.refreshed(units=False) as mirror:
+        assert mirror.rows("SELECT sum(cost) FROM settled_calls") == [(0.75,)]
 
 
 async def test_a_call_that_ends_after_an_erasure_leaves_nothing(
