@@ -106,6 +106,7 @@ class PostgresMemories(MemoryRepository):
             if is_begun:
                 raise MemoryMoved("another server changed the memory meanwhile")
             is_begun = True
+            erasures.wait_for(connection)
             new_memory_version(connection, tenant, user_id)
             imports.import_units(connection, tenant, user_id, expected, changes)
 

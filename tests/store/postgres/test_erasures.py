@@ -1,6 +1,8 @@
 """What one server began for a user before another one erased the user is refused, and leaves nothing."""
 
 import asyncio
+import time
+from collections.abc import Iterator
 from datetime import timedelta
 
 import psycopg
@@ -8,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from store.interface.errors import MemoryMoved, TurnConflict, UserErased
+from store.interface.memory_rows import MemoryChange
 from store.interface.rows import NO_TURN
 from store.postgres import erasures
 from store.postgres.connection import PostgresConnection
@@ -106,3 +109,19 @@ async def test_a_memory_that_was_read_before_is_not_written_after(stores: tuple[
     assert rows_with(one, "ana") == []
     version = await one.shared.memory_version("clinic", "ana")
     assert await two.memory.change(replace(change, version=version)) > version
+
+
+async def test_a_memory_that_is_imported_when_an_erasure_begins_does_not_outlive_it(
+    stores: tuple[Store, Store],
+) -> None:
+    one, two = stores
+    loop, erasing = asyncio.get_running_loop(), []
+
+    def changes() -> Iterator[MemoryChange]:
+        erasing.append(asyncio.run_coroutine_threadsafe(erase(one), loop))
+        time.sleep(0.5)
+        yield memory_of("clinic", "ana", Conversation().session_id, "word", 1)
+
+    await two.memory.import_units("clinic", "ana", await two.memory.stamp("clinic", "ana"), changes())
+    await asyncio.wrap_future(erasing[0])
+    assert rows_with(one, "ana") == []
