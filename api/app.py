@@ -66,6 +66,7 @@ async def _start_serving(services: Services, stack: AsyncExitStack) -> None:
     if services.other_servers is not None:
         await stack.enter_async_context(services.other_servers.running())
     await services.analytics.files.tidy()
+    await services.deletion.finish()
     await services.keys.load()  # webhook targets depend on whether keys exist
     await services.webhooks.load()
     await stack.enter_async_context(services.dispatcher.running())

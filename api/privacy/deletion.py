@@ -1,21 +1,28 @@
 """Deletes sessions, and users with all their data, from the database and from memory."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 import structlog
 from msgspec import Struct
 
 from api.analytics.files import AnalyticsFiles
+from api.atomic_files import create_private
 from api.auth.api_keys import ApiKeys
 from api.errors import ApiError
 from api.sessions.chat import Chat
 from api.sessions.turn_runner import TurnRunner
-from store.interface.errors import StoreError
+from store.interface.errors import StoreError, StoreUnavailable
+from store.interface.private_files import make_folder
 from store.interface.rows import is_uuid
 from store.store import Store
+
+FOLDER = "erasures"
+"""Folder of a file for each erasure after which the files of its tenant are not deleted yet; it contains the tenant."""
 
 log = structlog.get_logger()
 
@@ -51,6 +58,7 @@ class Deletion:
         self._ids = runner.ids
         self._spending = runner.spending
         self._memory_system = runner.memory_system
+        self._folder = runner.settings.data / FOLDER
 
     async def delete(self, tenant: str, session_id: str, expected_turn: int | None) -> None:
         """Delete a session after its running turn. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY, TURN_CONFLICT."""
@@ -79,12 +87,11 @@ class Deletion:
     async def erase(self, tenant: str, user_id: str, *, compact: bool) -> ErasureReceipt:
         """Erase a user with all sessions after their running turns; with `compact` also from the database file.
 
-        Raises ApiError SESSION_BUSY, CompactionRunning and DiskTooSmall; then nothing is deleted.
+        The erasure continues if the caller is cancelled, and `finish` completes it after a restart. Raises ApiError SESSION_BUSY, CompactionRunning and DiskTooSmall; then nothing is deleted.
         """
         if compact:
             await self._store.maintenance.require_compactable()
-        receipt = await self._chat.run_shielded(self._erase(tenant, user_id))
-        await self.drop_copies(tenant)
+        receipt = await self._chat.run_shielded(self._erase_with_copies(tenant, user_id))
         if not compact:
             return receipt
         try:
@@ -94,11 +101,23 @@ class Deletion:
             return receipt
         return ErasureReceipt(receipt.receipt_id, receipt.erased_at, receipt.counts, compacted=True)
 
+    async def finish(self) -> None:
+        """Delete the files that may contain erased data because a process died during an erasure."""
+        for unfinished in await asyncio.to_thread(lambda: list(self._folder.glob("*"))):
+            await self.drop_copies(await asyncio.to_thread(unfinished.read_text, "utf-8"))
+            await asyncio.to_thread(unfinished.unlink)
+
     async def drop_copies(self, tenant: str) -> None:
         """Delete the files of this server that may contain data of an erased user, made for analytics."""
         await self._analytics.drop(tenant)
         for copies in self._copies:
             await copies.forget(tenant)
+
+    async def _erase_with_copies(self, tenant: str, user_id: str) -> ErasureReceipt:
+        receipt = await self._erase(tenant, user_id)
+        await self.drop_copies(tenant)
+        await asyncio.to_thread((self._folder / receipt.receipt_id).unlink, missing_ok=True)
+        return receipt
 
     async def _erase(self, tenant: str, user_id: str) -> ErasureReceipt:
         locked_ids: set[str] = set()
@@ -110,6 +129,7 @@ class Deletion:
             receipt_id, now = self._ids(), self._clock()
             try:
                 async with self._memory_system.exclusive_for_erasure(tenant, user_id):
+                    await asyncio.to_thread(_note_unfinished, self._folder / receipt_id, tenant)
                     erased = await self._store.maintenance.erase_user(tenant, user_id, receipt_id, now)
                 locked_ids |= set(erased.sessions)
             finally:
@@ -118,3 +138,11 @@ class Deletion:
                 self._spending.forget(tenant, user_id)
                 self._keys.forget(tenant, user_id)
         return ErasureReceipt(receipt_id, now, dict(erased.counts), compacted=False)
+
+
+def _note_unfinished(path: Path, tenant: str) -> None:
+    try:
+        make_folder(path.parent)
+        create_private(path, tenant.encode())
+    except OSError as error:
+        raise StoreUnavailable(f"{path.parent} cannot be written: {error.strerror}") from error

@@ -24,6 +24,7 @@ OWN = (
     "snapshots",
     "dashboards",
     "backups",
+    "erasures",
     "replaced-*",
     "memory",
     "external",
