@@ -87,7 +87,8 @@ class Deletion:
     async def erase(self, tenant: str, user_id: str, *, compact: bool) -> ErasureReceipt:
         """Erase a user with all sessions after their running turns; with `compact` also from the database file.
 
-        The erasure continues if the caller is cancelled, and `finish` completes it after a restart. Raises ApiError SESSION_BUSY, CompactionRunning and DiskTooSmall; then nothing is deleted.
+        The erasure continues if the caller is cancelled, and `finish` completes it after a restart. Raises ApiError
+        SESSION_BUSY, CompactionRunning and DiskTooSmall; then nothing is deleted.
         """
         if compact:
             await self._store.maintenance.require_compactable()

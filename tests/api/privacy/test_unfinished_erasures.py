@@ -3,25 +3,32 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from tests.api.privacy.test_erasure_during_creation import THINKS_FIRST, HeldModel
 from tests.support.fixture_types import OpenApp
 
-
-@pytest.fixture
-def snapshot(tmp_path: Path) -> Path:
-    """Return the path of a snapshot in a new folder."""
-    folder = tmp_path / "snapshots"
-    folder.mkdir()
-    return folder / "cuebook-2020-01-01T000000Z.duckdb"
+SNAPSHOT = "cuebook-2020-01-01T000000Z.duckdb"
 
 
-async def test_an_erasure_removes_them_although_its_client_disconnects(
-    app: OpenApp, tmp_path: Path, snapshot: Path
-) -> None:
+def add_snapshot(data: Path) -> None:
+    (data / "snapshots").mkdir(exist_ok=True)
+    (data / "snapshots" / SNAPSHOT).touch()
+
+
+def snapshots(data: Path) -> list[str]:
+    return [path.name for path in (data / "snapshots").iterdir()]
+
+
+def add_what_cannot_be_removed(data: Path) -> None:
+    (data / "snapshots" / SNAPSHOT).mkdir(parents=True)  # a folder in place of a file
+
+
+def remove_what_cannot_be_removed(data: Path) -> None:
+    (data / "snapshots" / SNAPSHOT).rmdir()
+
+
+async def test_an_erasure_removes_them_although_its_client_disconnects(app: OpenApp, tmp_path: Path) -> None:
     model = HeldModel(1)
-    snapshot.touch()
+    add_snapshot(tmp_path)
     async with app(tmp_path, model) as api:
         await api.publish_script(THINKS_FIRST)
         creation = asyncio.create_task(api.post("/api/sessions", json={"userId": "ana", "scriptId": "thinks_first"}))
@@ -33,19 +40,17 @@ async def test_an_erasure_removes_them_although_its_client_disconnects(
         model.go[0].set()
         assert (await creation).status_code == 200
     assert erasure.cancelled()
-    assert not snapshot.exists()
+    assert snapshots(tmp_path) == []
 
 
-async def test_an_erasure_that_removed_only_rows_is_completed_at_the_next_start(
-    app: OpenApp, tmp_path: Path, snapshot: Path
-) -> None:
-    snapshot.mkdir()  # not a file, so that it cannot be removed
+async def test_an_erasure_that_removed_only_rows_is_completed_at_the_next_start(app: OpenApp, tmp_path: Path) -> None:
+    add_what_cannot_be_removed(tmp_path)
     async with app(tmp_path) as api:
         assert (await api.delete("/api/users/ana")).status_code == 500
-    snapshot.rmdir()
-    snapshot.touch()
+    remove_what_cannot_be_removed(tmp_path)
+    add_snapshot(tmp_path)
     async with app(tmp_path):
-        assert not snapshot.exists()
-    snapshot.touch()
+        assert snapshots(tmp_path) == []
+    add_snapshot(tmp_path)
     async with app(tmp_path):
-        assert snapshot.exists()
+        assert snapshots(tmp_path) == [SNAPSHOT]
