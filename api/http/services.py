@@ -110,7 +110,6 @@ class Services:
         self.forks = Forks(self.chat, self.turn_runner)
         self.labels = Labels(self.creation, self.turn_runner)
         self.migrator = SessionMigrator(self.chat, self.turn_runner, self.catalog)
-        self.session_importer = SessionImporter(self.chat, self.turn_runner, self.catalog)
         self.backups = Backups(store, settings, clock)
         self.retention = Retention(self.chat, self.turn_runner)
         cache, enqueue = self.memory_system.cache, self.memory_system.worker.enqueue
@@ -118,6 +117,7 @@ class Services:
         # while requests are served, the verifier pauses so that turns keep their speed
         self.verifier = SessionVerifier(store, clock, settings, contexts, gently=serves)
         self._create_analytics()
+        self.session_importer = SessionImporter(self.chat, self.turn_runner, self.catalog, self.analytics.files)
         self.other_servers = self._others()
         self._watch()
 
