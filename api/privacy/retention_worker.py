@@ -76,7 +76,8 @@ class Retention:
 
     async def _apply(self, progress: Progress) -> Progress:
         try:
-            progress.sessions_due = sum(each.sessions for each in await self.look())
+            if self.policies:
+                progress.sessions_due = await self._store.count_due(self.policies, self._clock())
             passed: set[tuple[str, str]] = set()
             while due := [each for each in await self._due() if (each.tenant, each.session_id) not in passed]:
                 for group in _groups(due):

@@ -74,6 +74,7 @@ class DuckDBRetention(Retention):
     """Apply retention policies."""
 
     counts = reads(retention.counts)
+    count_due = reads(retention.count_due)
     due = reads(retention.due)
     apply = writes(
         retention.apply,

@@ -43,6 +43,12 @@ def counts(connection: DuckDBConnection, policies: Sequence[Policy], now: dateti
     return connection.fetch(DueByPolicy, select, {"rules": _rules(policies, now)})
 
 
+def count_due(connection: DuckDBConnection, policies: Sequence[Policy], now: datetime) -> int:
+    """Count the due sessions of all tenants."""
+    ((number,),) = connection.rows(f"WITH {_due()} SELECT count(*) FROM due", {"rules": _rules(policies, now)})  # noqa: S608
+    return int(number)
+
+
 def due(
     connection: DuckDBConnection, policies: Sequence[Policy], now: datetime, *, of: tuple[str, list[str]] | None = None
 ) -> list[Due]:

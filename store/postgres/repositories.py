@@ -150,6 +150,7 @@ class PostgresRetention(Retention):
     """Apply retention policies."""
 
     counts = reads(retention.counts)
+    count_due = reads(retention.count_due)
     due = reads(retention.due)
     apply = writes(retention.apply)
 

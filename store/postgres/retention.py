@@ -72,6 +72,12 @@ def _sizes(connection: PostgresConnection, sessions: Sequence[SessionId]) -> dic
     return {(row.tenant, row.session_id): row for row in rows}
 
 
+def count_due(connection: PostgresConnection, policies: Sequence[Policy], now: datetime) -> int:
+    """Count the due sessions of all tenants."""
+    with connection.snapshot():
+        return len(_due(connection, policies, now))
+
+
 def due(connection: PostgresConnection, policies: Sequence[Policy], now: datetime) -> list[Due]:
     """Return at most DUE_MAX due sessions of all tenants, those that have been inactive the longest first."""
     return _as_rows(_due(connection, policies, now))

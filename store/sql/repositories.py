@@ -276,6 +276,10 @@ class Retention(Repository, ABC):
         """Count what each policy would redact or delete now; policies without a due session are left out."""
 
     @abstractmethod
+    async def count_due(self, policies: Sequence[Policy], now: datetime) -> int:
+        """Count the due sessions of all tenants, without reading the sizes of their turns."""
+
+    @abstractmethod
     async def due(self, policies: Sequence[Policy], now: datetime) -> list[Due]:
         """Return at most DUE_MAX due sessions of all tenants, those that have been inactive the longest first."""
 

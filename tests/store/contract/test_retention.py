@@ -262,6 +262,8 @@ async def test_a_dry_run_tells_what_each_policy_would_drop(store: Store, talked:
         await talked(store, user)
     policies = [Policy(after_days=10, script="other"), Policy(after_days=20, script="in*"), Policy(after_days=30)]
     assert await store.retention.counts(policies, MOMENT + timedelta(days=20)) == []
+    assert await store.retention.count_due(policies, MOMENT + timedelta(days=20)) == 0
+    assert await store.retention.count_due(policies, MOMENT + timedelta(days=21)) == 2
     (found,) = await store.retention.counts(policies, MOMENT + timedelta(days=21))
     assert (found.number, found.sessions, found.turns, found.messages) == (1, 2, 6, 12)
     assert found.oldest == MOMENT
