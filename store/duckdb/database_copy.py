@@ -1,5 +1,6 @@
 """Copy all rows of the database into a new file, table by table, in their order."""
 
+import contextlib
 from pathlib import Path
 
 import duckdb
@@ -39,7 +40,8 @@ class DatabaseCopy:
     def stop(self) -> None:
         """Stop the copy, unless all of it is written."""
         self._is_stopped = True
-        self._cursor.interrupt()
+        with contextlib.suppress(duckdb.ConnectionException):  # closed: all of it is written
+            self._cursor.interrupt()
 
     def begin(self, step: str) -> None:
         """Begin a step."""
