@@ -25,15 +25,12 @@ async def compact(
     async with writer.paused():
         await asyncio.to_thread(copy.write, erased_bytes_remain=False)
         copy.close()  # no cursor may be open when the file is replaced
-        async with readers.paused():
-            await asyncio.to_thread(_replace, copy, database)
+        try:
+            async with readers.paused():
+                await asyncio.to_thread(database.take_fresh, copy.begin)
+        except OSError as error:
+            raise StoreUnavailable(f"{database.path} could not be replaced: {error.strerror}") from error
+        finally:  # after the replacement it does not exist
+            await asyncio.to_thread(remove_database, database.fresh)
     after = await readers.read(with_cursor(database.size))
     return CompactionResult(before.file + before.log, after.file + after.log)
-
-
-def _replace(copy: DatabaseCopy, database: Database) -> None:
-    try:
-        database.take_fresh(copy.begin)
-    except StoreUnavailable:
-        remove_database(database.fresh)
-        raise

@@ -133,7 +133,7 @@ class Database:
         """Replace the file with the new file and open that. No cursor may be open meanwhile.
 
         If the process dies before the rename, the old file remains; if it dies after it, the new one. Either is
-        complete. Raises StoreUnavailable, DatabaseFileLost, DatabaseLocked.
+        complete. Raises StoreUnavailable, DatabaseFileLost, DatabaseLocked, OSError.
         """
         self.require_file()  # otherwise the new file could replace another database
         try:
@@ -147,12 +147,12 @@ class Database:
         self._files = [*self._files, self.fresh.stat()]
         self.fresh.replace(self.path)
         self._files = self._files[-1:]
-        sync(self.path.parent)
         on_step("opening the new file")
         self._connection.close()  # not earlier: until now the lock of the old file keeps other processes out
         self._connection = attach(self.path, read_only=False)
         self.heads.forget()
-        self._wal_inode = None
+        self._wal_inode = None  # if the sync fails, the next commit syncs the folder, or is refused
+        sync(self.path.parent)
 
     def require_file(self) -> None:
         """Raise DatabaseFileLost unless the file at the path is the one that is open.
