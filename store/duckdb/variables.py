@@ -97,7 +97,7 @@ SELECT * FROM (
     )
 ) WHERE scope = 'global'
 UNION ALL BY NAME
-SELECT name, old, new, type, source, written_at FROM user_variable_writes WHERE {_OF_USER}
+SELECT name, old, new, type, source, written_at, rowid AS place FROM user_variable_writes WHERE {_OF_USER}
 ORDER BY written_at, session_id, turn, name, place LIMIT $limit OFFSET $offset"""  # noqa: S608
 
 

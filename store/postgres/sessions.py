@@ -139,7 +139,7 @@ def user_history(
         outside_turns = connection.fetch(
             UserHistoryRow,
             f"""SELECT NULL AS session_id, NULL AS turn, name, old, new, type, source, NULL AS action_id, written_at
-            FROM user_variable_writes WHERE {of_user}""",  # noqa: S608
+            FROM user_variable_writes WHERE {of_user} ORDER BY written_at, ctid""",  # noqa: S608
             user,
         )
     rows = outside_turns + [
