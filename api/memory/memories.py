@@ -346,7 +346,21 @@ def _supersede(
             raise InvalidMemoryRequest(f"there is no unit {each.supersedes!r} to be superseded")
         if old.rank:
             raise InvalidMemoryRequest(f"{each.supersedes!r} is a summary: supersede the unit that it summarises")
+        _require_no_circle(loaded, draft, old, unit)
         draft.supersede(old.sequence, unit.unit_id, unit.valid_from or unit.creation_time or now)
+
+
+def _require_no_circle(loaded: LoadedMemory, draft: MemoryTransaction, old: MemoryUnit, unit: MemoryUnit) -> None:
+    """Raise InvalidMemoryRequest if `old` is the unit itself, or supersedes it, directly or by units between them."""
+    sequence: int | None = unit.sequence
+    seen: set[int] = set()
+    while sequence is not None and sequence not in seen:
+        if sequence == old.sequence:
+            raise InvalidMemoryRequest(
+                f"{old.unit_id!r} cannot be superseded by itself or by a unit that it supersedes"
+            )
+        seen.add(sequence)
+        sequence = loaded.sequence_of.get(draft.unit(sequence).superseded_by or "")
 
 
 def _embedder_of(loaded: LoadedMemory) -> str:

@@ -303,6 +303,22 @@ async def test_summary_cannot_be_superseded(open_memory: OpenMemory) -> None:
             await memory.add("diary", "no boat", supersedes="diary")
 
 
+async def test_unit_cannot_be_superseded_by_one_that_it_supersedes(open_memory: OpenMemory) -> None:
+    async with open_memory(embedder="none") as memory:
+
+        async def add(unit_id: str, supersedes: str | None) -> None:
+            unit = NewUnit(content=f"I live in {unit_id}", unit_id=unit_id, supersedes=supersedes)
+            await memory.memories.add(*OWNER, "news", [unit])
+
+        for unit_id, earlier in (("Lisbon", None), ("Porto", "Lisbon"), ("Faro", "Porto"), ("Porto", "Lisbon")):
+            await add(unit_id, earlier)
+        for unit_id, other in (("Faro", "Faro"), ("Lisbon", "Porto"), ("Lisbon", "Faro")):
+            with pytest.raises(InvalidMemoryRequest, match=f"'{other}' cannot be superseded by itself"):
+                await add(unit_id, other)
+        found = [await memory.memories.get(*OWNER, unit_id) for unit_id in ("Lisbon", "Porto", "Faro")]
+        assert [unit and unit.superseded_by for unit in found] == ["Porto", "Faro", None]
+
+
 def test_a_draft_restores_what_it_superseded_itself() -> None:
     """A turn that supersedes a note and the rewind before it may be admitted at once."""
     owner = OwnerRow(tenant="t", user_id="u", memory_id="m", sequence=0, created_at=AT)
