@@ -55,6 +55,7 @@ class MaintenanceWorker:
         self._jobs = jobs
         self._due: OrderedDict[OwnerId, float] = OrderedDict()  # start times, earliest first
         self._failures: dict[OwnerId, int] = {}
+        self._attempts: dict[OwnerId, dict[str, int]] = {}  # of unfinished jobs that failed, by job id
         self._news = asyncio.Event()
         self._rests = asyncio.Event()
         self._hurries = 0  # number of callers of `wait_idle`, for which delays are skipped
@@ -193,12 +194,16 @@ class MaintenanceWorker:
 
     async def _do_jobs(self, owner: OwnerId) -> None:
         failed: Exception | None = None
-        for job in await self._store.unfinished_jobs(*owner, JOBS_MAX):
+        jobs = await self._store.unfinished_jobs(*owner, JOBS_MAX)
+        before = self._attempts.pop(owner, {})
+        for job in jobs:
             try:
                 await self._jobs.run(job)
             except Exception as error:  # noqa: BLE001  # also a programming error: the job would be tried for ever
-                if self._failures.get(owner, 0) + 1 < ATTEMPTS_MAX and not isinstance(error, EmbedderMisconfigured):
+                attempts = before.get(job.job_id, 0) + 1
+                if attempts < ATTEMPTS_MAX and not isinstance(error, EmbedderMisconfigured):
                     failed = failed or error
+                    self._attempts.setdefault(owner, {})[job.job_id] = attempts
                     continue
                 await self._jobs.fail(job, _why(error))
         if failed is not None:

@@ -1,5 +1,6 @@
 """Work that somebody asked for is bounded, done once, and done in the end."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 
 from api.memory import maintenance
 from api.memory.jobs import JOBS_MAX, JobOptions
+from api.memory.worker import ATTEMPTS_MAX
 from api.memory_errors import TooManyJobs
 from store.interface.errors import StoreUnavailable
 from store.interface.memory_rows import MemoryChange
@@ -91,6 +93,27 @@ async def test_an_embedder_that_fails_holds_nothing_else_up(open_memory: OpenMem
         assert {job.status for job in await jobs_of(memory)} == {"done"}
         assert len(await memory.store.memory.units(*OWNER)) <= 5
         assert memory.memory_system.worker.failed > 0
+
+
+async def test_failures_of_other_work_do_not_count_as_attempts_at_a_job(
+    open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.memory.worker.AGAIN_S", 0.001)
+    wrong = {"embedder": "openai:none", "embedder_url": "http://127.0.0.1:9/v1", "embedder_timeout_s": 1}
+    async with open_memory(**wrong) as memory:
+        worker = memory.memory_system.worker
+        await add_many(memory, 2)
+        async with asyncio.timeout(60):
+            while worker.failed < ATTEMPTS_MAX:
+                await worker.wait_idle()
+                await asyncio.sleep(0.01)
+        job = await memory.memory_system.jobs.submit(*OWNER, "embed", JobOptions())
+        worker.prioritise(*OWNER)
+        await memory.wait_idle()
+        assert (await memory.memory_system.jobs.wait(job, 0)).status != "failed"
+        assert [each.status for each in await jobs_of(memory)] == ["running"]
+        over = await memory.memory_system.jobs.wait(job, 60)
+        assert over.status == "failed"
 
 
 @pytest.mark.slow
