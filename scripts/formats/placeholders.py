@@ -5,22 +5,29 @@
 the script is read, so braces or dollar signs in values are never interpreted.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from scripts.expressions.expressions import is_syntax
+from scripts.expressions.values import shorten
 
 NAME = r"[^\W\d][\w.\-（）()·]*(?:[ ][\w.\-（）()·]+)*"
+_STATEMENT = (
+    r"(?:(?:if|elif|for|set|macro|call|filter|with|include|import|from|block)\s+\S|(?:else|end[a-z]+)\s*[-+]?%\})"
+)
 _PLACEHOLDER = re.compile(
-    rf"\$?\{{\{{\s*(?P<double>{NAME})\s*\}}\}}|\{{%\s*(?P<system>{NAME})\s*%\}}|\$?\{{\s*(?P<single>{NAME})\s*\}}"
-    rf"|｛\s*(?P<wide>{NAME})\s*｝"
+    rf"\$?\{{\{{\s*(?P<double>{NAME})\s*\}}\}}|\{{%(?!\s*{_STATEMENT})\s*(?P<system>{NAME})\s*%\}}"
+    rf"|\$?\{{\s*(?P<single>{NAME})\s*\}}|｛\s*(?P<wide>{NAME})\s*｝"
 )
 _ODD_PLACEHOLDER = re.compile(
     r"\{\s*(?P<name>[\w@#!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # {age + 1}
-    r"|\{\{\s*(?P<filtered>[\w.]{1,40}\s*\|[^{}]{1,80}?)\s*\}\}"  # {{ name | title }}
+    r"|\{\{\s*(?P<computed>(?!\s|[\"'][^\"'{}]*[\"']\s*:)[^{}\n]{1,120}?)\s*\}\}"  # {{ a or "you" }}, no {{"a": 1}}
+    r"|\{\s*(?P<filtered>[^\W\d][\w.]{0,40}(?:\s*\||\[|:[.,<>^0]| (?:if|or)\s)[^{}\n]{1,120}?)\s*\}"  # {a|title} {a[0]}
 )
+_JINJA_STATEMENT = re.compile(rf"\{{%[-+]?\s*{_STATEMENT}")
 _UNCLOSED_PLACEHOLDER = re.compile(
     r"(?P<open>\{\{|\{%)\s*(?P<name>[^\W\d][^{}%\n]{0,80}?)\s*(?:\}(?!\})|%(?!\})|(?=\{)|(?=\n)|\Z)"  # {{ name
 )
@@ -86,7 +93,7 @@ class PlaceholderProblem(NamedTuple):
 
 
 def placeholder_problems(text: str) -> Iterator[PlaceholderProblem]:
-    """Yield the problems of texts in braces that are not closed, or are not variable names; fenced code has none."""
+    """Yield the problems of braces that are not closed or contain no variable name; fenced code has none."""
     spans = [match.span() for match in _PLACEHOLDER.finditer(text)]
     spans += [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
 
@@ -95,10 +102,15 @@ def placeholder_problems(text: str) -> Iterator[PlaceholderProblem]:
             if not any(start <= match.start() < end for start, end in spans):
                 yield match, text.count("\n", 0, match.start())
 
+    for match, lines in itertools.islice(outside(_JINJA_STATEMENT), 1):
+        start = shorten(text[match.start() :].partition("%}")[0] + "%}")
+        message = f"{start} is not run: texts of this format have no statements"
+        fix = "Write each text in an action of its own, with its condition."
+        yield PlaceholderProblem("TEMPLATE_INVALID", message, fix, lines)
     for match, lines in outside(_UNCLOSED_PLACEHOLDER):
         closing = "}}" if match["open"] == "{{" else "%}"
         message = f"`{match['open']}{match['name'][:20]}` is not closed on its line"
         yield PlaceholderProblem("TEMPLATE_INVALID", message, f"Close {match['open']} with {closing}.", lines)
     for match, lines in outside(_ODD_PLACEHOLDER):
-        message = f"{{{match['name'] or match['filtered']}}} is not a variable name"
+        message = f"{{{match['name'] or match['computed'] or match['filtered']}}} is not a variable name"
         yield PlaceholderProblem("PLACEHOLDER_INVALID", message, "", lines)

@@ -278,7 +278,10 @@ class _Translator:
 
     def value_expression(self, value: Value, at: Location) -> Expression:
         """Convert the value of a parameter, a text with placeholders or another value, to an expression."""
-        return Expression(to_text_expression(value) if isinstance(value, str) else literal(value), at)
+        if not isinstance(value, str):
+            return Expression(literal(value), at)
+        self.report_braces(value, at)
+        return Expression(to_text_expression(value), at)
 
     def outputs(self, config: Config) -> tuple[Output, ...]:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
@@ -318,9 +321,12 @@ class _Translator:
     def text(self, written: Template | None) -> Template | None:
         if written is None:
             return None
-        for each in placeholder_problems(written.source):
-            self.reader.add(each.code, each.message, written.at.below(each.lines_below), each.fix)
+        self.report_braces(written.source, written.at)
         return Template(to_template(written.source), written.at)
+
+    def report_braces(self, text: str, at: Location) -> None:
+        for each in placeholder_problems(text):
+            self.reader.add(each.code, each.message, at.below(each.lines_below), each.fix)
 
     def condition(self, written: Template | None) -> Expression | None:
         if written is None or not written.source.strip():

@@ -94,9 +94,13 @@ class StageReader:
     def template(self, tree: Tree) -> Template:
         """Read a text with placeholders."""
         written, at = self.text(tree), content_at(tree)
+        self.report_braces(written, at)
+        return Template(to_template(written, self.refer), at)
+
+    def report_braces(self, written: str, at: Location) -> None:
+        """Report braces in a text that are no placeholders."""
         for each in placeholder_problems(written):
             self.reader.add(each.code, each.message, at.below(each.lines_below), each.fix)
-        return Template(to_template(written, self.refer), at)
 
     def templates(self, tree: Tree) -> tuple[Template, ...]:
         """Read one or several texts with placeholders."""
@@ -159,6 +163,7 @@ class StageReader:
         if isinstance(tree, Scalar) and isinstance(tree.value, str):
             if is_computed(tree.text, self.knows):
                 return self.computed(tree.text, content_at(tree))
+            self.report_braces(tree.text, content_at(tree))
             return Expression(to_text_expression(tree.text, self.refer), content_at(tree))
         return Expression(literal(self.value(tree)), tree.at)
 

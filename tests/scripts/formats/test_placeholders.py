@@ -39,6 +39,7 @@ VALUES = {
         ("{}", "{}"),
         ('{"age": 5}', '{"age": 5}'),
         ("{1st} {a@b}", "{1st} {a@b}"),
+        ("{% if vip %}Hi{% else %}Ho{% endif %}", "{% if vip %}Hi{% else %}Ho{% endif %}"),
         ("{{ }} {# no comment #} {% if %x", "{{ }} {# no comment #} {% if %x"),
         ("{not}{true}{_x}", ""),
         ("two\nlines {name}\n", "two\nlines Leo\n"),
@@ -90,6 +91,14 @@ def test_a_value_is_never_looked_at_again(render, value) -> None:
         ("{{name\n}} and {{ name }", [("`{{name` is not closed on its line", 1)]),
         ("{{name {x}", [("`{{name` is not closed on its line", 0)]),
         ("{%time}", [("`{%time` is not closed on its line", 0)]),
+        ("{name|upper}", [("{name|upper} is not a variable name", 0)]),
+        ("{list[0]} {age:.1f}", [(f"{{{each}}} is not a variable name", 0) for each in ("list[0]", "age:.1f")]),
+        ("{{ name or 'you' }}", [("{name or 'you'} is not a variable name", 0)]),
+        ('{{"a": 1}} {"a": [1]}', []),
+        (
+            "Hi\n{% if vip %}{name}{% else %}you{% endif %}",
+            [("'{% if vip %}' is not run: texts of this format have no statements", 1)],
+        ),
     ],
 )
 def test_braces_without_a_name_or_an_end_are_problems(written, problems) -> None:
