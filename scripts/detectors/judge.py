@@ -166,6 +166,8 @@ def _conditions(course: Trend, values: Sequence[float]) -> list[bool]:
     several = len(values) >= TREND_MIN
     average, width = sum(values) / len(values), max(values) - min(values)
     for found, low, high, enough in (
+        (values[-1] - min(values), course.rise, None, True),
+        (max(values) - values[-1], course.drop, None, True),
         (average, course.average_min, course.average_max, several),
         (width, course.range_min, course.range_max, several),
         (values[-1], course.last_min, course.last_max, True),

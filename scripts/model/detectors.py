@@ -74,6 +74,8 @@ class Trend(Node, frozen=True, kw_only=True):
     of: str
     span: Span | None = None
     change: float | None = None  # minimum, between any two values; with `trend`, from first to last
+    rise: float | None = None  # minimum, from the lowest value to the last
+    drop: float | None = None  # minimum, from the highest value to the last
     trend: Literal["rising", "falling"] | None = None  # steady, over at least three values
     swings: Annotated[int, Meta(ge=1, le=50)] | None = None  # minimum number of alternating moves up and down
     amplitude: float = SIGNIFICANT  # minimum size of each move

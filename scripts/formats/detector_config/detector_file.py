@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, structs
 
 from scripts.detectors.judge import watches
-from scripts.formats.detector_config.parts import WORD_KEY, Collector, id_of, number_of, pass_over, words_in
+from scripts.formats.detector_config.parts import (
+    WORD_KEY,
+    Collector,
+    id_of,
+    number_of,
+    pass_over,
+    severity_scale,
+    words_in,
+)
 from scripts.formats.detector_config.responses import response_of
 from scripts.model.actions import Chat
 from scripts.model.base import Location, Node, Template
@@ -20,6 +28,7 @@ from scripts.yaml.parser import Sequence as SequenceTree
 
 CRISIS = "crisis"
 _PARTS = {"trigger_config", "detection_config", "output_config", "safety_baseline"}
+_NO_SEVERITIES = {"trigger_config", "output_config", "examples"}
 _IDS = ("consciousness_id", "id")
 _NAMES = ("consciousness_name", "name", "title")
 _METADATA = {"name", "version", "author", "description"}
@@ -111,7 +120,8 @@ class _DetectorReader:
         self._body = body
         self._reader = reader
         self._watching = _DetectorSettings()
-        self._collector = Collector(reader)
+        self._scale = severity_scale((value for key, value in body.pairs if key.text not in _NO_SEVERITIES), reader)
+        self._collector = Collector(reader, self._scale)
 
     def detector(self) -> Detector | None:
         body = _held(self._body)
@@ -147,7 +157,7 @@ class _DetectorReader:
         )
         detector = structs.replace(detector, **structs.asdict(self._watching))
         acts = response_of(
-            self._outputs(body.get("output_config")), crisis_action, detector, self._reader, parts.labels
+            self._outputs(body.get("output_config")), crisis_action, detector, self._reader, parts.labels, self._scale
         )
         detector = structs.replace(detector, actions=acts.actions, replace=acts.replace)
         return structs.replace(detector, examples=tuple(self._examples(detector)))

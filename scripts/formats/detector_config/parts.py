@@ -6,7 +6,7 @@ criteria a pattern. Every description is passed to the model as part of what it 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct, structs
 
@@ -68,14 +68,44 @@ def number_of(tree: Tree | None) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def degree_of(tree: Tree | None) -> float | None:
-    """Read a share from 0 to 1: a number (above 1, out of ten or a hundred), or a word such as `high`."""
+def degree_of(tree: Tree | None, scale: int = 1) -> float | None:
+    """Read a share from 0 to 1: a number (a whole one, of `scale`), or a word such as `high`.
+
+    On a scale of 1, a number above 1 is out of ten or a hundred.
+    """
     number = number_of(tree)
     if number is not None:
+        if scale > 1 and number.is_integer():
+            number /= scale
         number = number if number <= 1 else number / 10 if number <= 10 else number / 100
         return min(max(number, 0.0), 1.0)
     word = tree.text.strip().casefold() if isinstance(tree, Scalar) else ""
     return DEGREES.get(word)
+
+
+def _severities(tree: Tree) -> Iterator[tuple[str, Scalar, float]]:
+    """Yield the severities in a tree that are numbers, with their keys."""
+    for item in tree.items if isinstance(tree, SequenceTree) else ():
+        yield from _severities(item)
+    for key, value in tree.pairs if isinstance(tree, MappingTree) else ():
+        number = number_of(value) if key.text in KEYS.severities else None
+        if number is not None and isinstance(value, Scalar):
+            yield key.text, value, number
+        yield from _severities(value)
+
+
+def severity_scale(trees: Iterable[Tree], reader: Reader) -> int:
+    """Return the highest severity of the scale that a file uses: 1, 5, 10 or 100; whole numbers are reported once."""
+    found = [each for tree in trees for each in _severities(tree)]
+    highest = max((number for *_, number in found), default=0.0)
+    scale = next((each for each in (1, 5, 10) if highest <= each), 100)
+    whole = [each for each in found if each[2] >= 1 and "." not in each[1].text]
+    if whole and (scale > 1 or len(whole) == len(found)):
+        key, value, number = whole[0]
+        message = f"`{key}: {value.text}` is read as {min(number / scale, 1):g}, on a scale from 0 to {scale}"
+        fix = "Write a number from 0 to 1, or `low`, `medium`, `high` or `critical`."
+        reader.add("CONSTRAINT_VIOLATION", message, value.at, fix, severity="warning")
+    return scale
 
 
 def pass_over(reader: Reader, key: str, value: Tree) -> None:
@@ -95,8 +125,9 @@ def _holds_action(key: str, tree: Tree) -> bool:
 class Collector:
     """Walks through a configuration and collects its parts."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, scale: int) -> None:
         self.parts = Parts([], [], [], [], [], [])
+        self._scale = scale  # of severities
         self._reader = reader
 
     def take(self, key: str, tree: Tree, path: str = "") -> None:
@@ -184,11 +215,14 @@ class Collector:
                 "" if courses else "; ".join(f"{k.text} {v.text}" for k, v in found.pairs if isinstance(v, Scalar))
             )
             define = " ".join(part for part in (about, described and f"({described})") if part)
-            severity = next((degree_of(held[key]) for key in held if key in KEYS.severities), None)
+            severity = self._severity(held)
             pattern = Pattern(id=id_of(label), define=define, note=note, severity=severity, courses=courses, at=tree.at)
             self.parts.patterns.append(pattern)
             return {criteria}
         return set()
+
+    def _severity(self, held: Mapping[str, Tree]) -> float | None:
+        return next((degree_of(held[key], self._scale) for key in held if key in KEYS.severities), None)
 
     # -- words ----------------------------------------------------------------------------------------------------
 
@@ -202,7 +236,7 @@ class Collector:
             return
         held = held or {}
         score = next((degree_of(held[each]) for each in held if each in KEYS.scores), None)
-        severity = next((degree_of(held[each]) for each in held if each in KEYS.severities), None)
+        severity = self._severity(held)
         self.parts.rules.append(
             Rule(
                 words=words,
@@ -271,8 +305,10 @@ def _criterion(kind: str, value: Tree, measure: Measure | None) -> tuple[str, fl
         return None
     if kind in {"message_span", "span", "window", "message_window", "within_messages", "min_messages"}:
         return ("span", min(max(int(number), 2), 50))
-    if kind in {"change", "total_change", "min_change", "drop", "rise", "delta"}:
-        return "change", abs(number)
+    if kind in {"change", "total_change", "min_change", "delta"}:
+        return ("drop", -number) if number < 0 else ("change", number)
+    if kind in {"drop", "rise"}:
+        return kind, abs(number)
     if kind in {"fluctuation_count", "swing_count", "oscillation_count", "change_count", "swings"}:
         return "swings", min(max(int(number), 1), 50)
     if kind in {"min_amplitude", "amplitude"}:

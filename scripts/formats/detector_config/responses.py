@@ -27,6 +27,8 @@ _DETECTED = {
     "level": "severity", "words": "words", "keywords": "words",
 }  # fmt: skip
 _GRADED = re.compile(r'detected\.severity (?P<sign>==|!=|>=|<=|>|<) "(?P<word>[^"]+)"')
+_SCALED = re.compile(r"(?P<head>detected\.(?P<part>severity|score) (?:==|!=|>=|<=|>|<) )(?P<number>\d+(?:\.\d+)?)")
+_BEYOND = re.compile(r"detected\.severity (?:==|!=|>=|<=|>|<) (?P<word>(?!1(?:\.0+)?\b|0)\d+(?:\.\d+)?)")
 _AMONG = re.compile(r'detected\.severity (?P<no>not )?in \[(?P<words>"[^"]+"(?:, "[^"]+")*)\]')
 _SENT = ("detector", "label", "score", "severity")
 _KEYS = ("state_key", "variable", "variable_name", "key", "name")
@@ -42,14 +44,16 @@ class DetectorResponse(Struct):
 
 
 def response_of(
-    trees: list[Tree], crisis: Scalar | None, detector: Detector, reader: Reader, labels: Collection[str]
+    trees: list[Tree], crisis: Scalar | None, detector: Detector, reader: Reader, labels: Collection[str], scale: int
 ) -> DetectorResponse:
     """Return the actions of a detector; the action for crisis words is first. `labels` name what it looks for.
+
+    `scale` is the highest severity of the file.
 
     If crisis words have an action of their own, the other actions ignore these words: a safety word is not a sign of
     what the detector looks for, unless one of its labels is the same.
     """
-    builder = _Builder(detector, reader, spares_crisis=crisis is not None and CRISIS not in map(id_of, labels))
+    builder = _Builder(detector, reader, scale, spares_crisis=crisis is not None and CRISIS not in map(id_of, labels))
     if crisis is not None:
         builder.crisis(crisis)
     for tree in trees:
@@ -58,11 +62,12 @@ def response_of(
 
 
 class _Builder:
-    def __init__(self, detector: Detector, reader: Reader, *, spares_crisis: bool) -> None:
+    def __init__(self, detector: Detector, reader: Reader, scale: int, *, spares_crisis: bool) -> None:
         self.actions: list[Action] = []
         self.replace: Template | None = None
         self._detector = detector
         self._reader = reader
+        self._scale = scale
         self._spares_crisis = spares_crisis
 
     def _id(self, name: str) -> str:
@@ -195,7 +200,12 @@ class _Builder:
         except (ValueError, ExpressionInvalid) as error:
             self._reader.add("EXPRESSION_INVALID", str(error), tree.at)
             return None
-        return Expression(_in_degrees(source), tree.at)
+        source = _in_degrees(source, self._scale)
+        for unknown in (*_GRADED.finditer(source), *_BEYOND.finditer(source)):
+            message = f"`{unknown['word']}` is no degree of severity"
+            fix = "Write `low`, `medium`, `high` or `critical`, or a number from 0 to 1."
+            self._reader.add("EXPRESSION_INVALID", message, tree.at, fix)
+        return Expression(source, tree.at)
 
     def _knows(self, word: str) -> bool:
         """Whether a word without quotes is a part of the detection, not a text."""
@@ -221,9 +231,17 @@ def _part(name: str) -> str | None:
     return _DETECTED.get(name) or _DETECTED.get(name.rpartition("_")[2])
 
 
-def _in_degrees(source: str) -> str:
-    """Convert comparisons of a severity with words such as `high` to comparisons with numbers."""
-    return _GRADED.sub(_graded, _AMONG.sub(_each, source))
+def _in_degrees(source: str, scale: int) -> str:
+    """Convert comparisons of a severity with words such as `high`, and with numbers of a scale, to ones with shares."""
+    shares = _SCALED.sub(lambda found: found["head"] + _share(found["number"], found["part"], scale), source)
+    return _GRADED.sub(_graded, _AMONG.sub(_each, shares))
+
+
+def _share(number: str, part: str, scale: int) -> str:
+    if part == "severity" and scale == 1:
+        return number
+    degree = degree_of(Scalar(number, True, NOWHERE), scale if part == "severity" else 1)
+    return number if degree is None or degree == float(number) else f"{degree:g}"
 
 
 def _each(found: re.Match[str]) -> str:

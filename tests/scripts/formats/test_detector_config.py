@@ -3,6 +3,7 @@
 import pytest
 
 from scripts.detectors.examples import run_examples
+from scripts.detectors.judge import holds
 from scripts.model.actions import Emit, End, Set
 from scripts.parse.conversion import convert
 from scripts.parse.read_script import Source, is_script, read_script
@@ -356,6 +357,25 @@ def test_keywords_may_be_one_text() -> None:
     assert read_script(Source(text)).script.detectors[0].rules[0].words == ("头痛", "失眠", "tired out")
 
 
+SCALED = """
+consciousness:
+  consciousness_id: a
+  detection_config:
+    signs: [{{type: x, keywords: [b], severity: {}}}, {{type: y, keywords: [c], severity: {}}}]
+  output_config:
+    trigger_actions:
+      - action_type: notify
+        config: {{condition: "{}"}}
+"""
+
+
+def test_a_change_below_zero_is_a_fall() -> None:
+    patterns = read_script(Source(EMOTIONS)).script.detectors[0].patterns
+    drop = next(each for each in patterns if each.id == "sudden_drop")
+    assert holds(drop, {"valence": [0.6, -0.6]}) == 2
+    assert holds(drop, {"valence": [-0.6, 0.6]}) == 0
+
+
 def first_action(action: str):
     text = "consciousness: {consciousness_id: a, detection_config: {keywords: [b]}, output_config: {trigger_actions: ["
     reading = read_script(Source(text + action + "]}}"))
@@ -384,6 +404,42 @@ def test_degrees_in_words_compare_as_numbers(evaluate, condition, holds_at) -> N
         degree for degree in (0.1, 0.3, 0.6, 0.9, 1.0) if evaluate(when.source, detected={"severity": degree}).value
     ]
     assert found == holds_at
+
+
+@pytest.mark.parametrize(
+    ("severities", "condition", "read_as", "when"),
+    [
+        (("1", "5"), "severity >= 4", [0.2, 1.0], "detected.severity >= 0.8"),
+        (
+            ("1", "8"),
+            "severity >= 8 && confidence > 70",
+            [0.1, 0.8],
+            "detected.severity >= 0.8 and detected.score > 0.7",
+        ),
+        (("20", "80"), "severity > 50", [0.2, 0.8], "detected.severity > 0.5"),
+        (("1", "1"), "severity >= 1", [1.0, 1.0], "detected.severity >= 1"),
+    ],
+)
+def test_severities_in_whole_numbers_share_a_scale_that_is_reported(severities, condition, read_as, when) -> None:
+    text = SCALED.format(*severities, condition)
+    reading = read_script(Source(text))
+    (detector,) = reading.script.detectors
+    assert [rule.severity for rule in detector.rules] == read_as
+    assert detector.actions[0].when.source == when
+    (problem,) = reading.problems
+    assert (problem.code, problem.severity, problem.line) == ("CONSTRAINT_VIOLATION", "warning", 5)
+
+
+def test_a_severity_of_one_beside_shares_is_the_highest() -> None:
+    reading = read_script(Source(SCALED.format("0.5", "1", "severity > 0.5")))
+    assert [rule.severity for rule in reading.script.detectors[0].rules] == [0.5, 1.0]
+    assert reading.problems == ()
+
+
+@pytest.mark.parametrize("condition", ["severity == red", "severity in ['red', 'high']", "severity > 3"])
+def test_a_severity_that_no_detection_has_is_an_error(condition) -> None:
+    reading = read_script(Source(SCALED.format("low", "high", condition)))
+    assert [(each.code, each.line) for each in reading.errors] == [("EXPRESSION_INVALID", 9)]
 
 
 def test_placeholders_in_values_and_texts_are_replaced() -> None:
