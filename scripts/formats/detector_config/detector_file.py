@@ -248,6 +248,10 @@ class _DetectorReader:
         action: Scalar | None = None
         for key, value in held.items():
             words = words_in(value) if isinstance(value, SequenceTree) or WORD_KEY.search(key) else []
+            for item in value.items if isinstance(value, SequenceTree) and not is_off else ():
+                if isinstance(item, MappingTree) and not words_in(item):
+                    message = f"an item of `{key}` has no `word` or `phrase`, so nothing in it is watched"
+                    self._reader.add("KEY_IGNORED", message, item.at, "Write each as a text, or as `word:` and a text.")
             if "action" in key and isinstance(value, Scalar):
                 action = value
             elif isinstance(value, MappingTree) and not is_off:

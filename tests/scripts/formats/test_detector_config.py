@@ -344,6 +344,14 @@ def test_the_action_for_crisis_words_may_stand_beside_them(baseline) -> None:
     assert (action.signal.event, action.when.source) == ("call_someone", 'detected.label == "crisis"')
 
 
+def test_crisis_words_under_an_unknown_key_are_reported() -> None:
+    baseline = "{crisis_keywords: [{word: suicide}, {term: want to die}]}"
+    text = f"consciousness: {{consciousness_id: a, detection_config: {{keywords: [b]}}, safety_baseline: {baseline}}}"
+    reading = read_script(Source(text))
+    assert [rule.words for rule in reading.script.detectors[0].rules] == [("suicide",), ("b",)]
+    assert [(each.code, each.severity) for each in reading.problems] == [("KEY_IGNORED", "warning")]
+
+
 def test_crisis_words_that_are_turned_off_are_not_watched() -> None:
     baseline = "{keyword_check: {enabled: false, crisis_keywords: {death: [suicide]}}}"
     text = f"consciousness: {{consciousness_id: a, detection_config: {{keywords: [b]}}, safety_baseline: {baseline}}}"
