@@ -65,7 +65,7 @@ from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigne
 from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.syntax_hints import hidden_character, space_missing
-from scripts.yaml.unknown_keys import is_ignorable
+from scripts.yaml.unknown_keys import SWITCH_FIX, is_ignorable, is_switched_off
 
 S = TypeVar("S", bound=Struct)
 
@@ -530,7 +530,8 @@ class Reader:
             self._replaced(key, replaced[key.text])
             return
         empty = isinstance(value, Scalar) and value.plain and not value.text
-        fix = _character_fix(key.text) or self._elsewhere(key.text, fields)
+        fix = SWITCH_FIX if is_switched_off(key.text, value) else ""
+        fix = fix or _character_fix(key.text) or self._elsewhere(key.text, fields)
         if empty and not fix and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
             fix = _COMMA
         if " " in key.text.strip() and not fix:

@@ -28,7 +28,17 @@ _NOTES = frozenset(
         "version", "tags", "goal", "say_goal", "think_goal", "action_name", "placeholder",
     }
 )  # fmt: skip
+_NO, _YES = frozenset({"false", "no", "off", "0"}), frozenset({"true", "yes", "on", "1"})
+_OFF = {"enabled": _NO, "enable": _NO, "active": _NO, "is_enabled": _NO, "is_active": _NO} | dict.fromkeys(
+    ("disabled", "disable", "inactive", "skip", "skipped", "is_disabled"), _YES
+)
+SWITCH_FIX = "Remove this part of the script, or begin its lines with `#`."
 _CLOSE = 0.75  # minimum similarity of a misspelt key to the correct one
+
+
+def is_switched_off(key: str, value: Tree) -> bool:
+    """Whether a key says that its part of the script should not run: ``enabled: false``, ``disabled: true``."""
+    return isinstance(value, Scalar) and value.text.strip().lower() in _OFF.get(key.lower(), ())
 
 
 def is_note(key: str) -> bool:
@@ -39,8 +49,10 @@ def is_note(key: str) -> bool:
 def is_ignorable(key: str, value: Tree, known: Collection[str]) -> bool:
     """Whether a session behaves the same without this key. `known` are the keys allowed in its place.
 
-    False if the key names an action or a setting, is a misspelling of one, or contains actions.
+    False if the key names an action or a setting, is a misspelling of one, contains actions, or switches a part off.
     """
+    if is_switched_off(key, value):
+        return False
     return not _holds_actions(value) and (key in _NOTES or not intended_key(key, known))
 
 

@@ -18,6 +18,7 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, Tree
 from scripts.yaml.parser import Sequence as SequenceTree
+from scripts.yaml.unknown_keys import SWITCH_FIX, is_switched_off
 
 WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
 DEFINE_CHARS_MAX = 8_000
@@ -147,6 +148,8 @@ class Collector:
             self._list(key, tree, path)
         elif key in KEYS.descriptions and isinstance(tree, Scalar):
             self._say(tree.text)
+        elif is_switched_off(key, tree):
+            self._reader.add("UNKNOWN_KEY", f"`{key}` has no effect here", tree.at, SWITCH_FIX)
         else:
             pass_over(self._reader, key, tree)
 

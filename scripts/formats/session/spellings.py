@@ -110,8 +110,8 @@ def exit_criteria(tree: Mapping) -> Mapping:
 
 def _percent(tree: Scalar) -> Scalar:
     part = tree.value
-    is_part = isinstance(part, float) and 0 < part <= 1
-    return word(str(round(part * 100)), tree) if is_part and isinstance(part, float) else tree
+    is_part = isinstance(part, int | float) and not isinstance(part, bool) and 0 < part <= 1
+    return word(str(round(part * 100)), tree) if is_part and isinstance(part, int | float) else tree
 
 
 def comparison(tree: Mapping) -> Mapping:

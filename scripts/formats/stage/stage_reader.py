@@ -15,7 +15,7 @@ from scripts.formats.stage.names import KnownNames, Names, bare, is_name, node_i
 from scripts.model.base import Expression, Location, Template
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, plain_value
-from scripts.yaml.unknown_keys import intended_key, is_ignorable
+from scripts.yaml.unknown_keys import SWITCH_FIX, intended_key, is_ignorable, is_switched_off
 
 NEVER = "false"
 _TEXT_IN = ("text", "content", "say", "value")
@@ -43,6 +43,7 @@ class StageReader:
         tell = self.slip if is_ignorable(key.text, value, known) else self.refuse
         intended = intended_key(key.text, known)
         fix = f"Did you mean `{intended}`?" if intended not in {"", key.text} else suggest(key.text, list(known))
+        fix = SWITCH_FIX if is_switched_off(key.text, value) else fix
         tell("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at, fix)
 
     @contextmanager

@@ -352,6 +352,19 @@ def test_crisis_words_under_an_unknown_key_are_reported() -> None:
     assert [(each.code, each.severity) for each in reading.problems] == [("KEY_IGNORED", "warning")]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "enabled: false, detection_config: {keywords: [b]}",
+        "detection_config: {signs: [{type: x, keywords: [b], enabled: false}]}",
+        "detection_config: {keywords: [b]}, output_config: {trigger_actions: [{action_type: notify, disabled: true}]}",
+    ],
+)
+def test_a_part_that_is_switched_off_is_an_error(body) -> None:
+    reading = read_script(Source(f"consciousness: {{consciousness_id: a, {body}}}"))
+    assert [each.code for each in reading.errors] == ["UNKNOWN_KEY"]
+
+
 def test_crisis_words_that_are_turned_off_are_not_watched() -> None:
     baseline = "{keyword_check: {enabled: false, crisis_keywords: {death: [suicide]}}}"
     text = f"consciousness: {{consciousness_id: a, detection_config: {{keywords: [b]}}, safety_baseline: {baseline}}}"

@@ -190,18 +190,26 @@ def test_numbers_and_truths_in_quotes_are_what_they_spell(session_action: FirstA
     assert read.acknowledge is None
 
 
-def test_understanding_may_be_written_as_a_part_of_one_and_comparisons_in_words(session_action: FirstAction) -> None:
+@pytest.mark.parametrize(("written", "percent"), [("0.8", 80), ("1.0", 100), ("1", 100), ("2", 2)])
+def test_understanding_may_be_written_as_a_part_of_one(session_action: FirstAction, written, percent) -> None:
+    read = session_action(f"""
+                - action_type: ai_ask
+                  action_id: a
+                  config: {{content: Who?, exit_criteria: {{understanding_threshold: {written}}}}}
+    """)
+    assert [each.understanding for each in read.exits] == [percent]
+
+
+def test_comparisons_of_exits_may_be_words(session_action: FirstAction) -> None:
     read = session_action("""
                 - action_type: ai_ask
                   action_id: a
                   config:
                     content: Who?
                     exit_criteria:
-                      understanding_threshold: 0.8
                       custom_conditions: [{variable: n, operator: gte, value: 3}]
     """)
     (found,) = read.exits
-    assert found.understanding == 80
     assert found.when.source == "n is defined and n >= 3"
 
 
@@ -292,6 +300,8 @@ ONE = "session: {{session_id: s, phases: [{{phase_id: p, topics: [{{topic_id: t,
         ("{action_type: aks, action_id: a, config: {content: b}}", "ENUM_VALUE_INVALID"),
         ("{type: aks, id: a, content: b}", "ENUM_VALUE_INVALID"),
         ("{action_type: ai_say, action_id: a, config: {contents: b}}", "UNKNOWN_KEY"),
+        ("{action_type: ai_say, action_id: a, enabled: false, config: {content: b}}", "UNKNOWN_KEY"),
+        ("{action_type: ai_say, action_id: a, config: {content: b, disabled: true}}", "UNKNOWN_KEY"),
         ("{action_type: ai_ask, action_id: a, config: {content: b, exti: c}}", "UNKNOWN_KEY"),
         ("{action_type: ai_say, action_id: a, config: {content: b, after: [{say: c}]}}", "UNKNOWN_KEY"),
         ("{action_type: ai_say, action_id: a, config: {content: b, output: [c]}}", "KEY_IGNORED"),
