@@ -22,7 +22,7 @@ from scripts.formats.stage.keywords import (
     WHILE,
     with_verb,
 )
-from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.stage.stage_reader import NEVER, Item, StageReader, mappings
 from scripts.formats.words import VERBS
 from scripts.model.actions import (
     LOOP_TURNS_MAX,
@@ -121,13 +121,21 @@ def _repeat(notation: StageReader, item: Item) -> list[Action]:
     is_while = any(key in WHILE for key in item.keys())  # noqa: SIM118
     tree = item.take(*(WHILE if is_while else UNTIL))
     most = item.take("max", "max_rounds", "max_times", "times", "limit")
-    if isinstance(tree, Mapping) and tree.get("until") is not None:
+    if isinstance(tree, Mapping) and (tree.get("until") is not None or tree.get("max") is not None):
         inner = Item(notation, tree)
         tree, most = inner.take("until"), most or inner.take("max")
         inner.finish()
     counted = isinstance(tree, Scalar) and isinstance(tree.value, int) and not isinstance(tree.value, bool)
     most = tree if counted else most
     condition = None if counted else notation.condition(tree)
+    if condition is None and most is None:
+        word = "while" if is_while else "until"
+        notation.refuse(
+            "REQUIRED_FIELD_MISSING",
+            "the loop has no condition and no `max`",
+            item.at,
+            f"Write `loop_{word}: CONDITION`.",
+        )
     common = _common(notation, item)
     passes = notation.number(most, 1, LOOP_TURNS_MAX) or 100
     body = _body(notation, item)
@@ -142,7 +150,10 @@ def _repeat(notation: StageReader, item: Item) -> list[Action]:
 
 
 def _if(notation: StageReader, item: Item) -> list[Action]:
-    condition = notation.condition(item.take("if")) or Expression("true", item.at)
+    condition = notation.condition(item.take("if"))
+    if condition is None:
+        notation.refuse("REQUIRED_FIELD_MISSING", "`if` has no condition", item.at, "Write `if: CONDITION`.")
+        condition = Expression(NEVER, item.at)
     common = _common(notation, item, when=("when", "condition"))
     other = item.take(*ELSE)
     nested = [tree for key in ELSE_IF if key in item and (tree := item.take(key)) is not None]

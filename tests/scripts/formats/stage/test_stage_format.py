@@ -442,6 +442,9 @@ def test_a_rule_says_when_it_comes_up_in_any_way(script: ReadValid) -> None:
         ("- user_option: city\n  choices: [{key: A, text: a, when: '{age} > 3'}, {B: b}]", "UNKNOWN_KEY"),
         ("- if: '{age} > 3'\n  do: [{say: a}]\n  elif: '{age} > 2'", "TYPE_MISMATCH"),
         ("- foreach:\n  do: [{say: a}]", "REQUIRED_FIELD_MISSING"),
+        ("- loop_until:\n  do: [{say: a}]", "REQUIRED_FIELD_MISSING"),
+        ("- while: ''\n  do: [{say: a}]", "REQUIRED_FIELD_MISSING"),
+        ("- if:\n  do: [{say: a}]", "REQUIRED_FIELD_MISSING"),
     ],
 )
 @pytest.mark.parametrize("mode", ["compat", "strict"])
