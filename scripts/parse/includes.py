@@ -139,7 +139,7 @@ class _IncludeReader:
 
     def _side_file(self, name: str, problems: Problems) -> IncludeFile:
         tree = read_repaired(self._files[name], problems, lenient=self._lenient)
-        named = PurePosixPath(name).name if self._in_stages and isinstance(tree, SequenceTree) else ""
+        named = PurePosixPath(name).name
         if isinstance(tree, SequenceTree) and named in BESIDE_STAGES:  # the file name determines the type of its list
             key = Scalar(named.removesuffix(".yaml"), True, tree.at)
             tree = MappingTree(((key, tree),), tree.at)

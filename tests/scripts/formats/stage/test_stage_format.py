@@ -536,6 +536,7 @@ def test_a_skill_is_called_with_values_in_brackets(goal) -> None:
 def test_a_side_file_may_be_the_bare_list_that_its_name_says(goal) -> None:
     reading = goal("- say: '{nick}'", **{"global.yaml": "- {var: nick, value: you}\n- var: mood\n"})
     assert [each.var for each in reading.script.globals] == ["nick", "mood"]
+    assert "use: [global.yaml]" in convert(reading.script, reading).text
 
 
 def test_a_formula_in_a_side_file_may_name_the_other_fields_without_braces(goal) -> None:
