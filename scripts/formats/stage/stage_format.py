@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from scripts.expressions.values import shorten
 from scripts.formats.stage.keywords import BLOCKS, DO, FOREACH, KINDS
 from scripts.formats.stage.names import Names, names_of
 from scripts.formats.stage.outputs import declarations
@@ -25,7 +26,10 @@ _SECTIONS = ("skills", "roles", "forms", "rules")
 _STAGES = ("stages", "phases", "stage", "phase")
 _STEPS = ("steps", "goals", "topics")
 _AIMS = ("target", "aim", "purpose", "define", "desc", "description")
-_LOCALES: dict[str, Locale] = {"zh-cn": "zh", "en-us": "en"}  # the spellings of the format's authors for the two
+_LOCALES: dict[str, Locale] = {  # the spellings of the format's authors for the two
+    **dict.fromkeys(("zh-cn", "chinese", "中文", "汉语"), "zh"),
+    **dict.fromkeys(("en-us", "english", "英文", "英语"), "en"),
+}
 _GOAL_KEYS = ("goal", "topic")
 _SCENE = frozenset({"scene", "ai", "human"})
 
@@ -48,14 +52,6 @@ def read(tree: Mapping, reader: Reader, outside: Names) -> Script | None:
     draft = _Translator(StageReader(Reader(Problems(reader.problems.file), lenient=True), outside)).script(tree)
     names = names_of(draft).with_others(outside) if draft is not None else outside
     return _Translator(StageReader(reader, names)).script(tree)
-
-
-def _locale(written: str) -> Locale | None:
-    """Return the language tag, also if it is written with underscores; None if it is not a tag."""
-    tag = written.strip().replace("_", "-")
-    if not LOCALE.match(tag):
-        return None
-    return _LOCALES.get(tag.casefold(), tag if "-" in tag else tag.casefold())
 
 
 class _Translator:
@@ -95,8 +91,8 @@ class _Translator:
             version=session.word("version") or document.word("version"),
             description=session.word("define", "desc", "description", "goal") or document.word("desc", "description"),
             author=session.word("author") or document.word("author"),
-            locale=_locale(session.word("locale", "language") or document.word("locale", "language")),
-            default_scope=self.scope(session),
+            locale=self.locale(session.take("locale", "language") or document.take("locale", "language")),
+            default_scope=self.scope(session.take("default_scope") or document.take("default_scope")),
             template_scheme=session.word("template_scheme"),
             use=(*self.used(document), *self.used(session)),
             declare=(*declared, *self.of_document(document, {each.var for each in declared})),
@@ -112,8 +108,22 @@ class _Translator:
             marks={**session.marks, "script": session.marks.get("session", session.at)},
         )
 
-    def scope(self, session: Item) -> DefaultScope:
-        return "topic" if session.word("default_scope") == "topic" else "session"
+    def scope(self, tree: Tree | None) -> DefaultScope:
+        written = self.notation.word(tree).lower()
+        if tree is not None and written not in {"", "topic", "session"}:
+            message = f"expected topic or session, found {shorten(written)}"
+            self.notation.refuse("ENUM_VALUE_INVALID", message, tree.at)
+        return "topic" if written == "topic" else "session"
+
+    def locale(self, tree: Tree | None) -> Locale | None:
+        """Return the language tag, also if it is written with underscores or as a word; None if it is not a tag."""
+        tag = self.notation.word(tree).replace("_", "-")
+        if (known := _LOCALES.get(tag.casefold())) is not None:
+            return known
+        if tree is not None and tag and not LOCALE.match(tag):
+            self.notation.slip("LOCALE_INVALID", f"{shorten(tag)} is not a language tag; the script has none", tree.at)
+            return None
+        return (tag if "-" in tag else tag.casefold()) or None
 
     def used(self, item: Item) -> tuple[str, ...]:
         tree = item.take("use", "include", "import")

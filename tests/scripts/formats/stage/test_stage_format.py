@@ -563,13 +563,40 @@ def test_what_a_skill_takes_hides_nothing_that_its_author_wrote(goal) -> None:
 
 @pytest.mark.parametrize(
     ("written", "locale"),
-    [("de", "de"), ("pt_BR", "pt-BR"), ("ES", "es"), ("zh_CN", "zh"), ("en-US", "en"), ("zh", "zh"), ("Deutsch", None)],
+    [
+        ("de", "de"),
+        ("pt_BR", "pt-BR"),
+        ("ES", "es"),
+        ("zh_CN", "zh"),
+        ("en-US", "en"),
+        ("zh", "zh"),
+        ("中文", "zh"),
+        ("Deutsch", None),
+    ],
 )
 def test_the_language_of_a_stage_script_is_any_tag(read: ReadScript, written, locale) -> None:
     text = f"sessions:\n- session: talk\n  language: {written}\n  stages:\n  - stage: main\n    steps:\n"
     reading = read(text + "    - goal: first\n      actions:\n      - ai_say: Hi.\n", "compat")
     assert reading.script is not None
     assert reading.script.locale == locale
+    assert [code for code, _ in codes(reading)] == (["LOCALE_INVALID"] if locale is None else [])
+
+
+@pytest.mark.parametrize(("written", "scope"), [("topic", "topic"), ("Session", "session"), ("", "session")])
+def test_the_default_scope_may_stand_in_the_session_or_beside_it(read: ReadScript, written, scope) -> None:
+    stages = "stages: [{stage: main, steps: [{goal: first, actions: [{say: Hi.}]}]}]"
+    for text in (
+        f"sessions: [{{session: talk, default_scope: {written}, {stages}}}]\n",
+        f"default_scope: {written}\nsessions: [{{session: talk, {stages}}}]\n",
+    ):
+        assert read(text, "compat").script.default_scope == scope
+
+
+def test_an_unknown_default_scope_is_an_error(read: ReadScript) -> None:
+    reading = read(
+        HEAD.replace("talk", "talk\n  default_scope: stage") + "    - {goal: a, actions: [{say: b}]}\n", "compat"
+    )
+    assert codes(reading, "error") == [("ENUM_VALUE_INVALID", 3)]
 
 
 def test_all_keys_of_a_choice_may_stand_below_its_verb(native) -> None:
