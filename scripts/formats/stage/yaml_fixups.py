@@ -19,6 +19,8 @@ _INDENT = re.compile(r"^[ ]*[\t\u00a0\u3000][ \t\u00a0\u3000]*")
 _BLOCK = re.compile(
     r"^(?P<indent> *)(?P<dashes>(?:- +)*)(?:[^\s#'\"][^:#]*:|-)?\s*[|>][-+\d]*(?P<glued>#.*)?(?:\s+#.*)?\s*$"
 )
+_QUOTED = re.compile(r"^(?P<indent> *)(?P<dashes>(?:- +)*)(?:[^\s#'\"][^:#]*:\s+)?(?P<quote>['\"])(?P<text>.*)$")
+_CLOSING = {"'": re.compile(r"(?:[^']|'')*'(?!')"), '"': re.compile(r'(?:[^"\\]|\\.)*"')}
 _PAIR = re.compile(r"^(?P<head> *(?:- +)*(?:[\w.\-]+ *[:：](?=[\s'\"“{\[]|$) *|(?<=- )))(?P<value>\S.*)$")
 _WIDE = re.compile(r"^(?P<head> *(?:- *)*[A-Za-z_]+) *：[ \u3000]*")
 _DASH = re.compile(r"^(?P<head> *)-(?=[A-Za-z_]+ *[:：])")
@@ -102,7 +104,8 @@ def _fixed(text: str) -> tuple[str, list[Fixup]]:
 
 
 def _lines(lines: list[str], slips: list[Fixup]) -> Iterator[str]:
-    block = -1  # indentation of the line that a block belongs to
+    block = -1  # indentation of the line that a block, or a quoted text of several lines, belongs to
+    quote = ""  # of the text
     for number, line in enumerate(lines, 1):
         line, tabs = _with_spaces(line)
         indent = len(line) - len(line.lstrip(" "))
@@ -112,13 +115,17 @@ def _lines(lines: list[str], slips: list[Fixup]) -> Iterator[str]:
                 if not tabs or not line.strip()
                 else _noted(slips, number, line, "it is indented with tabs or wide spaces")
             )
+            if quote and _CLOSING[quote].match(line):
+                block, quote = -1, ""
             continue
-        block = -1
+        block, quote = -1, ""
         fixed, why = _fixed_line(line)
         why = why or ("this line is indented with tabs or wide spaces" if tabs and line.strip() else "")
         yield _noted(slips, number, fixed, why) if why else fixed
         found = _BLOCK.match(fixed)
-        if found is not None:
+        if found is None and (found := _QUOTED.match(fixed)) is not None:
+            quote = "" if _CLOSING[found["quote"]].match(found["text"]) else found["quote"]
+        if found is not None and (quote or found.re is _BLOCK):
             block = len(found["indent"]) + len(found["dashes"])
 
 

@@ -645,6 +645,14 @@ def test_records_that_are_declared_have_fields_in_a_loop(read: ReadScript) -> No
     assert loop.do[0].texts[0].source == "{{ item.called }} has {{ item.pets|length }} pets"
 
 
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize("other", ["- say: a", "- say：a"])
+def test_a_quoted_text_of_several_lines_is_not_repaired(goal, native, quote, other) -> None:
+    written = f"- say: {quote}First\n    ok：go on\n    -do: it{quote}\n{other}"
+    assert native(written) == [{"say": "First ok：go on -do: it"}, {"say": "a"}]
+    assert len([each for each in goal(written).problems if each.code == "SYNTAX_ERROR"]) == other.count("：")
+
+
 def test_a_line_that_is_repaired_is_shown_as_it_should_be_written(goal) -> None:
     (problem,) = [each for each in goal("- say: {city}, hello").problems if each.code == "SYNTAX_ERROR"]
     assert problem.fix == "Write `- say: '{city}, hello'`."
