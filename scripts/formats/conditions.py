@@ -35,6 +35,8 @@ _TOKEN = re.compile(
     rf"|(?P<long>{_LONG_WORDS})|(?P<short>[且或非是](?!\w))"
     rf"|(?P<sign>{_SIGNS})|(?P<word>[^\W\d](?:(?!{_COMPARING})\w)*)"  # 年龄大于20
 )
+_OPERAND = rf"(?:\$?\{{\{{?\s*{NAME}\s*\}}?\}}|\d+(?:\.\d+)?)"
+_AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}\s?[-/]\s?\$?\{{[^{{}}]*\}}")
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
 _JOINING = frozenset(
     {
@@ -113,6 +115,11 @@ def is_computed(text: str, known: Callable[[str], bool]) -> bool:
         return not glued and not _is_prose(tokens)
     is_sum = signs and re.fullmatch(r"[\d\s.+*/()]+", text) is not None and len(tokens) > 2
     return is_sum and re.fullmatch(r"\d+([./]\d+)+", text) is None  # a date or version: 2026/1/31, 1.2.3
+
+
+def is_ambiguous(text: str) -> bool:
+    """Whether a text with a placeholder may be a calculation or a plain text: `{score}/10`, `{left}-1`, `{a} / {b}`."""
+    return _AMBIGUOUS.fullmatch(text.strip()) is not None and "{" in text and " - " not in text
 
 
 def _is_prose(tokens: list[_Token]) -> bool:

@@ -8,7 +8,7 @@ from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
-from scripts.formats.conditions import is_computed, to_condition
+from scripts.formats.conditions import is_ambiguous, is_computed, to_condition
 from scripts.formats.placeholders import placeholder_problems, to_template, to_text_expression
 from scripts.formats.stage.keywords import UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, Names, bare, is_name, node_id, refer, variable_name
@@ -162,7 +162,11 @@ class StageReader:
         if isinstance(tree, Mapping) and (placeholder := braced(tree)) is not None:
             return Expression(to_text_expression(placeholder, self.refer), tree.at)
         if isinstance(tree, Scalar) and isinstance(tree.value, str):
-            if is_computed(tree.text, self.knows):
+            calculates = is_computed(tree.text, self.knows)
+            if is_ambiguous(tree.text):
+                message = f"{shorten(tree.text)} is read as a {'calculation' if calculates else 'text'}"
+                self.reader.add("VALUE_AMBIGUOUS", message, content_at(tree))
+            if calculates:
                 return self.computed(tree.text, content_at(tree))
             self.report_braces(tree.text, content_at(tree))
             return Expression(to_text_expression(tree.text, self.refer), content_at(tree))

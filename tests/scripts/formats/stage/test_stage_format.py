@@ -461,6 +461,24 @@ def test_a_number_with_a_plus_sign_adds_nothing_and_is_reported(goal, action) ->
     assert '"{age} + 1"' in next(each.fix for each in reading.problems if each.code == "SIGN_IGNORED")
 
 
+@pytest.mark.parametrize(
+    ("value", "read_as"),
+    [
+        ("{age}/10", "'{age}/10' is read as a calculation"),
+        ("{age}-1", "'{age}-1' is read as a text"),
+        ("{age} / {city}", "'{age} / {city}' is read as a text"),
+        ("{age} - 1", None),
+        ("age / 10", None),
+        ("'{age}/10'", None),
+        ("{age}/{city}/10", None),
+    ],
+)
+def test_a_value_that_may_be_a_text_or_a_calculation_is_reported(goal, value, read_as) -> None:
+    reading = goal(f'- set: city\n  value: "{value}"')
+    found = [each.message for each in reading.problems if each.code == "VALUE_AMBIGUOUS"]
+    assert found == ([read_as] if read_as else [])
+
+
 @pytest.mark.parametrize("key", ["sung: true", "note: warm", "sound: bell.mp3", "meta: {author: Ann}"])
 def test_a_note_is_a_warning_and_in_strict_mode_an_error(goal, key) -> None:
     reading = goal(f"- say: b\n  {key}")
