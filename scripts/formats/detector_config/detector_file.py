@@ -201,11 +201,13 @@ class _DetectorReader:
         self._watching.look_back = max(self._watching.look_back, self._watching.min_messages)
 
     def _timing(self, key: str, value: Tree, word: str) -> None:
-        if _BOTH.search(word):
+        users = re.search(r"user|client", word) is not None
+        assistants = re.search(r"(^|_)(ai|assistant|bot)(_|$)", word) is not None
+        if "both" in word or (_BOTH.search(word) and users == assistants):
             self._watching.on = "both"
-        elif _ASSISTANT.search(word):
+        elif _ASSISTANT.search(word) or (assistants and not users):
             self._watching.on = "assistant"
-        elif "user" not in word:
+        elif not users:
             message = f"`{key}`: the detector watches every message of the user"
             self._reader.add("KEY_IGNORED", message, value.at)
 

@@ -22,9 +22,11 @@ from scripts.yaml.unknown_keys import SWITCH_FIX, is_switched_off
 
 WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
 DEFINE_CHARS_MAX = 8_000
+DEGREE_FIX = "Write a number from 0 to 1, or `low`, `medium`, `high` or `critical`."
 SURE, LIKELY = 1.0, 0.8
 WORD_KEY = re.compile(r"word|phrase")
 _ACTIONS = re.compile(r"(^|_)actions?$")
+_EXCEPTIONS = re.compile(r"exclu|ignor|except|whitelist|allow|排除|忽略")
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 
 
@@ -81,7 +83,8 @@ def degree_of(tree: Tree | None, scale: int = 1) -> float | None:
         number = number if number <= 1 else number / 10 if number <= 10 else number / 100
         return min(max(number, 0.0), 1.0)
     word = tree.text.strip().casefold() if isinstance(tree, Scalar) else ""
-    return DEGREES.get(word)
+    percent = re.fullmatch(r"(\d{1,3}(?:\.\d+)?)\s*[%％]", word)
+    return min(float(percent[1]) / 100, 1.0) if percent is not None else DEGREES.get(word)
 
 
 def _severities(tree: Tree) -> Iterator[tuple[str, Scalar, float]]:
@@ -104,8 +107,7 @@ def severity_scale(trees: Iterable[Tree], reader: Reader) -> int:
     if whole and (scale > 1 or len(whole) == len(found)):
         key, value, number = whole[0]
         message = f"`{key}: {value.text}` is read as {min(number / scale, 1):g}, on a scale from 0 to {scale}"
-        fix = "Write a number from 0 to 1, or `low`, `medium`, `high` or `critical`."
-        reader.add("CONSTRAINT_VIOLATION", message, value.at, fix, severity="warning")
+        reader.add("CONSTRAINT_VIOLATION", message, value.at, DEGREE_FIX, severity="warning")
     return scale
 
 
@@ -121,6 +123,12 @@ def _holds_action(key: str, tree: Tree) -> bool:
     if any(item.get("action_type") is not None for item in mappings):
         return True
     return _ACTIONS.search(key) is not None and any(item.get("type") is not None for item in mappings)
+
+
+def _holds_words(tree: Tree) -> bool:
+    """Whether a part has a list of words under each of its keys, such as `high` and `low`."""
+    pairs = tree.pairs if isinstance(tree, MappingTree) else ()
+    return bool(pairs) and all(isinstance(value, SequenceTree) and texts_in(value) for _, value in pairs)
 
 
 class Collector:
@@ -142,6 +150,14 @@ class Collector:
             self.parts.threshold = least
         elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
             self._rule(key, tree, path.rpartition(".")[2] or key, f"{path}.{key}", None)
+        elif key in KEYS.sure_words | KEYS.likely_words and _holds_words(tree):
+            for group, words in tree.pairs if isinstance(tree, MappingTree) else ():
+                if _EXCEPTIONS.search(group.text):
+                    message = f"a detector has no exceptions; the words of `{group.text}` have no effect"
+                    self._reader.add("KEY_IGNORED", message, words.at)
+                    continue
+                degree = {"severity": group} if group.text.casefold() in DEGREES else None
+                self._rule(key, words, group.text, f"{path}.{key}.{group.text}", degree)
         elif isinstance(tree, MappingTree):
             self._entry(key, tree, path)
         elif isinstance(tree, SequenceTree) and tree.items:
@@ -225,7 +241,12 @@ class Collector:
         return set()
 
     def _severity(self, held: Mapping[str, Tree]) -> float | None:
-        return next((degree_of(held[key], self._scale) for key in held if key in KEYS.severities), None)
+        written = next((held[key] for key in held if key in KEYS.severities), None)
+        degree = degree_of(written, self._scale)
+        if isinstance(written, Scalar) and written.value is not None and degree is None:
+            message = f"`{written.text}` is no degree of severity"
+            self._reader.add("ENUM_VALUE_INVALID", message, written.at, DEGREE_FIX, severity="warning")
+        return degree
 
     # -- words ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from scripts.expressions.members import DETECTED
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import literal
 from scripts.formats.conditions import to_condition
-from scripts.formats.detector_config.parts import degree_of, id_of, pass_over
+from scripts.formats.detector_config.parts import DEGREE_FIX, degree_of, id_of, pass_over
 from scripts.formats.placeholders import placeholder_problems, reference, to_template, to_text_expression
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
@@ -155,14 +155,19 @@ class _Builder:
         found = next((held.pop(key) for key in _TEXTS if isinstance(held.get(key), Scalar)), None)
         if not isinstance(found, Scalar):
             return None
-        for each in placeholder_problems(found.text):
-            self._reader.add(each.code, each.message, found.content_at.below(each.lines_below), each.fix)
+        self._report_braces(found.text, found.content_at)
         return Template(to_template(found.text, _in_text), found.content_at)
 
     def _value(self, tree: Tree) -> Expression:
         """Return a value as an expression, a text with its placeholders replaced."""
         value = plain_value(tree)
+        if isinstance(value, str):
+            self._report_braces(value, tree.at)
         return Expression(to_text_expression(value, _in_text) if isinstance(value, str) else literal(value), tree.at)
+
+    def _report_braces(self, text: str, at: Location) -> None:
+        for each in placeholder_problems(text):
+            self._reader.add(each.code, each.message, at.below(each.lines_below), each.fix)
 
     def _tell(self, kind: Scalar, held: dict[str, Tree]) -> None:
         """Convert any other response to an event for the application, with all its data."""
@@ -206,8 +211,7 @@ class _Builder:
         source = _in_degrees(source, self._scale)
         for unknown in (*_GRADED.finditer(source), *_BEYOND.finditer(source)):
             message = f"`{unknown['word']}` is no degree of severity"
-            fix = "Write `low`, `medium`, `high` or `critical`, or a number from 0 to 1."
-            self._reader.add("EXPRESSION_INVALID", message, tree.at, fix)
+            self._reader.add("EXPRESSION_INVALID", message, tree.at, DEGREE_FIX)
         return Expression(source, tree.at)
 
     def _knows(self, word: str) -> bool:

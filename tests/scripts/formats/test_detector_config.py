@@ -451,6 +451,47 @@ def test_severities_in_whole_numbers_share_a_scale_that_is_reported(severities, 
     assert (problem.code, problem.severity, problem.line) == ("CONSTRAINT_VIOLATION", "warning", 5)
 
 
+@pytest.mark.parametrize(
+    ("timing", "on"),
+    [
+        ("after_each_user_message", "user"),
+        ("every_user_message", "user"),
+        ("after_every_ai_response", "assistant"),
+        ("each_user_and_assistant_message", "both"),
+        ("after_every_message", "both"),
+        ("after_ai_reply", "assistant"),
+    ],
+)
+def test_the_timing_names_whose_messages_are_watched(timing, on) -> None:
+    parts = f"trigger_config: {{trigger_timing: {timing}}}, detection_config: {{keywords: [b]}}"
+    reading = read_script(Source(f"consciousness: {{consciousness_id: a, {parts}}}"))
+    assert reading.script.detectors[0].on == on
+
+
+def test_words_may_be_grouped_by_their_severity() -> None:
+    detection = "{keywords: {high: [die, kill], low: [sad], other: [hm]}, min_confidence: 60%}"
+    reading = read_script(Source(f"consciousness: {{consciousness_id: a, detection_config: {detection}}}"))
+    (detector,) = reading.script.detectors
+    assert detector.threshold == 0.6
+    assert [(each.words, each.label, each.severity) for each in detector.rules] == [
+        (("die", "kill"), "high", 0.9),
+        (("sad",), "low", 0.3),
+        (("hm",), "other", None),
+    ]
+
+
+def test_a_group_of_words_to_leave_out_is_reported() -> None:
+    detection = "{keywords: {include: [die], exclude: [diet]}}"
+    reading = read_script(Source(f"consciousness: {{consciousness_id: a, detection_config: {detection}}}"))
+    assert [each.words for each in reading.script.detectors[0].rules] == [("die",)]
+    assert [(each.code, each.severity) for each in reading.problems] == [("KEY_IGNORED", "warning")]
+
+
+def test_an_unknown_degree_of_severity_is_reported() -> None:
+    reading = read_script(Source(SCALED.format("red", "low", "severity > 0.5")))
+    assert [(each.code, each.severity) for each in reading.problems] == [("ENUM_VALUE_INVALID", "warning")]
+
+
 def test_a_severity_of_one_beside_shares_is_the_highest() -> None:
     reading = read_script(Source(SCALED.format("0.5", "1", "severity > 0.5")))
     assert [rule.severity for rule in reading.script.detectors[0].rules] == [0.5, 1.0]
