@@ -19,6 +19,7 @@ _SETTINGS = frozenset(
         "get", "input", "returns", "target_variable", "output_variables", "value", "default", "choices", "options",
         "pattern", "min", "max", "required", "validate", "invalid", "on_fail", "max_rounds", "require_acknowledgment",
         "computed", "content", "content_template", "question_template", "prompt_template", "fields", "columns",
+        "unless", "skip_if", "skip_when", "run_if", "show_if", "only_when", "depends_on",
         "keywords", "priority", "tone", "role", "ai_role", "declare", "type", "use",
     }
 )  # fmt: skip

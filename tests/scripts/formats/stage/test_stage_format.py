@@ -425,6 +425,8 @@ def test_a_rule_says_when_it_comes_up_in_any_way(script: ReadValid) -> None:
         ("- say: a\n  exit: b", "UNKNOWN_KEY"),
         ("- say: a\n  afterwards: [{say: b}]", "UNKNOWN_KEY"),
         ("- say: a\n  timing: 3", "UNKNOWN_KEY"),
+        ("- say: a\n  unless: '{age} > 3'", "UNKNOWN_KEY"),
+        ("- say: a\n  skip_if: '{age} > 3'", "UNKNOWN_KEY"),
         ("- say: a\n  timing_to: spent", "UNKNOWN_KEY"),
         ("- ai_ask: a\n  check_time: 3", "UNKNOWN_KEY"),
         ("- ai_ask: a\n  max_rounds: lots", "TYPE_MISMATCH"),
