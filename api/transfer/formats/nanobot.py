@@ -4,7 +4,7 @@ This is the format of nanobot's sessions, old (no key in the first line, or no s
 messages. A line that cannot be read is skipped and reported; all others are imported in order.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -28,6 +28,8 @@ FORMAT: Final = "nanobot"
 METADATA: Final = "metadata"
 """The `_type` of the line about the session."""
 _SUMMARY = "_last_summary"
+REPLAYED_MIN: Final = 8
+"""How many of the last messages models still see if all were summarised before the import."""
 
 
 def read_lines(content: bytes, file_name: str, report: ImportReport) -> ImportedConversation:
@@ -103,6 +105,8 @@ def _conversation(lines: _Lines, file_name: str, report: ImportReport) -> Import
             report.remark(f"{name} cannot be read and is taken from the messages")
     offset = _offset(head.get("last_consolidated"), max(places, default=0), report)
     after = sum(place <= offset for place in places)
+    if after == len(messages):
+        after = _replay_start(messages)
     own = head.get("cuebook")
     own = own if isinstance(own, dict) else {}
     if own.get("masked"):
@@ -118,7 +122,7 @@ def _conversation(lines: _Lines, file_name: str, report: ImportReport) -> Import
         created_at=times["created_at"] or next((each.at for each in messages if each.at is not None), None),
         updated_at=times["updated_at"],
         metadata=usable,
-        memory=_memory(after, usable.get(_SUMMARY)),
+        memory=_memory(after, usable.get(_SUMMARY)) if offset else None,
     )
 
 
@@ -142,10 +146,16 @@ def _offset(value: object, count: int, report: ImportReport) -> int:
     return value
 
 
-def _memory(after: int, summary: object) -> ContextMemory | None:
+def _replay_start(messages: Sequence[ImportedMessage]) -> int:
+    """Return the index of the last messages, extended to the message of the user that they answer."""
+    begin = max(len(messages) - REPLAYED_MIN, 0)
+    while begin and messages[begin].role != "user":
+        begin -= 1
+    return begin
+
+
+def _memory(after: int, summary: object) -> ContextMemory:
     text = summary.get("text") if isinstance(summary, dict) else summary
-    if not after:
-        return None
     if not isinstance(text, str) or not 0 < len(text) <= TEXT_CHARS_MAX:
         return ContextMemory(after=after)
     return ContextMemory(after=after, summary=text, summary_to=after)

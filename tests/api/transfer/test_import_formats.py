@@ -161,6 +161,20 @@ async def test_a_summary_is_stored_with_the_messages_it_covers(api: ApiClient) -
     assert (memory.after, memory.summary, memory.summary_to) == (2, "They spoke of one thing.", 2)
 
 
+async def test_models_see_the_last_messages_although_all_were_summarised(api: ApiClient) -> None:
+    pairs = [{"role": role, "content": f"{role[0]}{number}"} for number in range(10) for role in ("user", "assistant")]
+    results = [{"role": "tool", "content": f"t{number}", "tool_call_id": "c1"} for number in range(10)]
+    long = [pairs[0], NEW[4], *results, pairs[1]]
+    for messages, first, count in ((pairs, "u6", 8), ([*pairs[2:], *long], "u0", len(long)), (pairs[:4], "u0", 4)):
+        for metadata in ({}, {"_last_summary": "They spoke."}):
+            head = NEW[0] | {"metadata": metadata, "last_consolidated": len(messages)}
+            found = await import_document(api, as_lines([head, *messages]), copy=True)
+            seen = await api.read(f"/api/sessions/{found['sessionId']}/history", view="context")
+            own = [each for each in seen if each["role"] != "system"]
+            assert (own[0]["content"], len(own), found["remarks"]) == (first, count, [])
+            assert (await memory_of(api, found)).summary == metadata.get("_last_summary", "")
+
+
 async def test_damaged_lines_are_reported_and_skipped(api: ApiClient) -> None:
     lines = as_lines(OLD).splitlines()
     lines[2] = lines[2][: len(lines[2]) // 2]
