@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 
+import structlog
+
 from api.tools.python_tool import Tool
 from runtime.state.tool_ports import ToolCallFailed
 from scripts.expressions.values import Value
+
+log = structlog.get_logger()
 
 GROUP = "cuebook.tools"
 
@@ -31,7 +35,11 @@ def load_tool(name: str) -> Tool:
     found = next(iter(entry_points(group=GROUP, name=name)), None)
     if found is None:
         raise ToolCallFailed("unavailable", f"no installed package has an entry point {name} in the group {GROUP}")
-    loaded = found.load()
+    try:
+        loaded = found.load()
+    except Exception as error:  # an import runs the package's own code
+        log.warning("a tool cannot be imported", tool=name, error=str(error))
+        raise ToolCallFailed("unavailable", f"the entry point {name} cannot be imported") from error
     if not isinstance(loaded, Tool):
         raise ToolCallFailed("unavailable", f"the entry point {name} is not a cuebook.Tool")
     return loaded

@@ -57,6 +57,7 @@ async def test_function_is_called_with_the_parameters(app: OpenApp, tmp_path: Pa
         ("", ORDER, "{order: =number}", "unavailable: the server's settings have no `[tool_providers.lookup]`"),
         ("nothing", ORDER, "{order: =number}", "unavailable: no installed package has an entry point nothing"),
         ("shop_order", ORDER, "{order: =number}", "unavailable: the entry point shop_order is not a cuebook.Tool"),
+        ("shop_missing", ORDER, "{order: =number}", "unavailable: the entry point shop_missing cannot be imported"),
         ("shop_wait", ORDER, "{order: =number}", "arguments: the function does not take these parameters"),
         ("shop_wait", "{seconds: {type: number}}", "{seconds: 1}", "timeout: the tool did not answer in time"),
         ("shop_forever", "{}", "{}", "timeout: the tool did not answer in time"),
