@@ -24,7 +24,11 @@ class InProcess(httpx.AsyncBaseTransport):
         """Return the response; its body is read as the application sends it."""
         exchange = _Exchange(await request.aread())
         exchange.begin(self._app, _scope(request))
-        status, headers = await exchange.started()
+        try:
+            status, headers = await exchange.started()
+        except BaseException:  # also if the caller gives up: there is no response yet that it could close
+            await exchange.aclose()
+            raise
         return httpx.Response(status, headers=headers, stream=exchange)
 
 
@@ -83,6 +87,8 @@ class _Exchange(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         """Stop reading; the application continues, as it does behind a server."""
         self._left.set()
+        while not self._messages.empty():  # the application may wait for room
+            self._messages.get_nowait()
 
     async def _next(self) -> _Message:
         """Return the next message of the application. Raises httpx.TransportError if it ended without one."""

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -251,3 +252,33 @@ async def test_an_embedded_runtime_keeps_its_sessions_and_holds_its_folder(tmp_p
                 pass
     async with open_runtime(tmp_path, scripts=CONVERSATIONS) as cuebook:
         assert (await cuebook.sessions.send(session.session_id, "Ana")).turn == 1
+
+
+async def test_an_application_ends_although_its_response_is_not_read_to_its_end() -> None:
+    ended = asyncio.Event()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(1_000):
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        await send({"type": "http.response.body"})
+        ended.set()
+
+    async with httpx.AsyncClient(transport=InProcess(application), base_url="http://cuebook") as client:
+        async with client.stream("GET", "/") as answer:
+            await anext(answer.aiter_raw())
+        await asyncio.wait_for(ended.wait(), 10)
+
+
+async def test_an_application_hears_that_a_request_was_given_up_before_its_response() -> None:
+    ended = asyncio.Event()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        ended.set()
+
+    async with httpx.AsyncClient(transport=InProcess(application), base_url="http://cuebook") as client:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(client.get("/"), 0.05)
+        await asyncio.wait_for(ended.wait(), 10)
