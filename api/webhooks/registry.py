@@ -180,8 +180,8 @@ class WebhookRegistry:
             return msgspec.structs.replace(webhook, updated_at=now, **fields, **reason)
 
         async with self._changing:
-            wanted = apply(self.find(tenant, webhook_id))
-            self._check(wanted.url, wanted.events)
+            self.find(tenant, webhook_id)
+            self._check(fields.get("url"), fields.get("events", []))
             return await self._change(tenant, webhook_id, apply)
 
     async def rotate(self, tenant: str, webhook_id: str) -> WebhookRow:
@@ -239,8 +239,10 @@ class WebhookRegistry:
         self.news.set()
         return count
 
-    def _check(self, url: str, events: list[str]) -> None:
-        problems = [("url", self._rules.problem_of(url)), *(("events", problem_of(event)) for event in events)]
+    def _check(self, url: str | None, events: list[str]) -> None:
+        problems = [("events", problem_of(event)) for event in events]
+        if url is not None:
+            problems.insert(0, ("url", self._rules.problem_of(url)))
         errors = [ErrorDetail(message=problem, field=field) for field, problem in problems if problem]
         if errors:
             raise ApiError("REQUEST_INVALID", errors[0].message, details=errors)

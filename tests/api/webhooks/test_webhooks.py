@@ -564,6 +564,8 @@ async def test_once_there_are_keys_this_machine_is_a_target_only_where_it_is_lis
         assert "webhook_private_targets" in refused.json()["error"]["message"]
         changed = await api.patch(at(webhook), json={"url": receiver.url}, headers=admin)
         assert changed.status_code == 400
+        paused = await api.patch(at(webhook), json={"status": "paused"}, headers=admin)
+        assert (paused.status_code, paused.json()["status"]) == (200, "paused")
         # one made before does not lead there any more, nor does a connection that was open
         assert (await api.post(at(webhook, "test"), headers=admin)).json()["error"] == "refused"
     async with app(tmp_path) as api:
