@@ -306,7 +306,10 @@ class SessionCache:
             self._remember(cached)
 
     async def put_with_replay(self, cached: CachedSession) -> None:
-        """Cache a session whose conversation changed in the past; its last messages are read again."""
+        """Cache a session whose conversation changed in the past; its last messages are read again.
+
+        If they cannot be read, the session is dropped: the turn is committed already, and the next request loads it.
+        """
         session = cached.session
         try:
             history = await recent_messages(
@@ -314,7 +317,7 @@ class SessionCache:
             )
         except StoreError:
             self.evict(session)
-            raise
+            return
         cached.history = history
         self.put(cached)
 

@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from api.sessions import session_cache
+from store.interface.errors import ReadTimedOut
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import NewStreamClient, OpenApp
 
@@ -366,3 +368,21 @@ async def test_no_request_changes_a_session_that_is_at_another_turn(api: ApiClie
             answer = await api.request(method, route, headers={"If-Match": '"1"'}, **content)
             assert answer.is_success, answer.text
     assert (await api.get(path)).status_code == 404
+
+
+async def test_a_rewind_is_answered_although_the_messages_before_it_cannot_be_read(
+    server: OpenApp, tmp_path: Path, stream_client: NewStreamClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise ReadTimedOut("the read took too long")
+
+    async with server(tmp_path) as api:
+        session = await begun(api, "Ana", "7")
+        heard = stream_client()
+        async with api.open_stream(f"/api/sessions/{session['sessionId']}/events") as stream:
+            with monkeypatch.context() as patched:
+                patched.setattr(session_cache, "recent_messages", fail)
+                rewound = await do(api, session, "rewind", {"turn": 1})
+            async with asyncio.timeout(10):
+                await heard.receive(stream, lambda it: "intervention" in it.kinds)
+        assert (rewound["turn"], (await api.send_texts(session, "8"))["turn"]) == (3, 4)
