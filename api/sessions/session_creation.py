@@ -11,7 +11,7 @@ from api.schemas.sessions import NewMessage, NewSession
 from api.sessions import row_mapping
 from api.sessions.chat import Chat
 from api.sessions.live_turns import PendingTurn, Place
-from api.sessions.session_cache import CachedSession, require_not_redacted
+from api.sessions.session_cache import CachedSession, key_exists, require_not_redacted
 from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner, context_settings_of, same_request, values_of
 from runtime.engine.engine import TurnFailed
 from runtime.state.inputs import Start
@@ -21,6 +21,7 @@ from runtime.state.state import State, decode
 from scripts.expressions.time_values import zone_of
 from scripts.expressions.values import Value
 from scripts.model.script import Locale
+from store.interface.errors import KeyTaken
 from store.interface.rows import SessionRow
 
 
@@ -105,8 +106,17 @@ class SessionCreation:
         cached = CachedSession(session, program, state, (), self._runner.contexts.messages_max(program.script, state))
         if key is not None:
             cached.attempts = RecordedCalls(await self._store.turns.unsettled_calls(tenant, session_id))
+        await self._require_free(tenant, new.key)
         async with self.chat.exclusive_id(tenant, session_id):
             return await self._begin(cached, key, pending)
+
+    async def _require_free(self, tenant: str, key: str | None) -> None:
+        """Raise ApiError SESSION_KEY_EXISTS if a session has this key. The commit checks it again, but only after the
+        first turn has called models and tools.
+        """
+        other = None if key is None else await self._store.sessions.by_key(tenant, key)
+        if key is not None and other is not None:
+            raise key_exists(KeyTaken("key", key, other.session_id))
 
     def _first_state(self, session: SessionRow, program: Program, locale: Locale, new: NewSession) -> State:
         variables = self.check_variables(program, locale, new.initial_variables)

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from runtime.models.cassette_file import ScriptedReply
+from runtime.models.offline_model import OfflineModel
 from runtime.models.recorded_models import ScriptedModel
+from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 
@@ -42,6 +44,20 @@ phases:
 
 KINDS = ["message", "variable", "action_left", "action_entered", "variable", "action_left", "action_entered"]
 KINDS += ["message", "action_left", "action_entered", "message", "wait"]
+GREETING = """
+script: greeting
+phases: [{phase: p, topics: [{topic: t, actions: [{ai_say: Say hello., id: hello}, {ask: Name?, id: ask}]}]}]
+"""
+
+
+class Counting(OfflineModel):
+    """The offline model, which counts its calls."""
+
+    calls = 0
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        self.calls += 1
+        return await super().complete(request, hear)
 
 
 def said(answer: Any) -> list[str]:
@@ -62,6 +78,16 @@ async def test_a_key_belongs_to_one_session(api: ApiClient) -> None:
     assert answer.status_code == 409
     assert answer.json()["error"]["code"] == "SESSION_KEY_EXISTS"
     assert len((await api.read("/api/sessions"))["data"]) == 1
+
+
+async def test_a_key_that_exists_is_refused_before_models_are_called(app: OpenApp, tmp_path: Path) -> None:
+    model = Counting()
+    async with app(tmp_path, model) as api:
+        await api.publish_script(GREETING)
+        await api.create_session("greeting", key="k")
+        assert model.calls == 1
+        answer = await api.post("/api/sessions", json={"userId": "ben", "scriptId": "greeting", "key": "k"})
+        assert (answer.json()["error"]["code"], model.calls) == ("SESSION_KEY_EXISTS", 1)
 
 
 async def test_the_same_seed_draws_the_same(api: ApiClient) -> None:
