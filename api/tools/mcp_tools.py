@@ -40,12 +40,14 @@ class McpTools:
         connection = self._connections.get(server)
         if connection is None:
             raise ToolCallFailed("unavailable", f"the server's settings have no `[mcp_servers.{server}]`")
-        client = await connection.client()
+        opened = connection.open()
+        # shielded: a call that is given up must not end the start for the others
+        client = await asyncio.shield(opened)
         meta: Any = {KEY_META: key}  # the protocol allows any field, the type of the SDK lists its own
         try:
             answer = await client.call_tool(tool, dict(arguments), meta=meta)
         except Exception as error:
-            raise await _failure(error, connection) from error
+            raise await _failure(error, connection, opened) from error
         return self._result(answer)
 
     def _result(self, answer: Any) -> object:
@@ -68,14 +70,14 @@ class McpTools:
             await connection.close()
 
 
-async def _failure(error: Exception, connection: "_Connection") -> ToolCallFailed:
+async def _failure(error: Exception, connection: "_Connection", opened: "asyncio.Future[Client]") -> ToolCallFailed:
     """Return the failure that an error of the SDK means. Its text is the server's and is not shown."""
     from mcp import MCPError
 
     if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
         return ToolCallFailed("error", f"the MCP server refused the call (code {error.code})")
     log.warning("an MCP server cannot be called", server=connection.name, error=type(error).__name__)
-    await connection.close()
+    await connection.close(opened)
     return ToolCallFailed("unreachable", "the MCP server cannot be reached")
 
 
@@ -94,16 +96,17 @@ class _Connection:
         """Return whether the connection has ended by itself."""
         return self._holder is not None and self._holder.done()
 
-    async def client(self) -> "Client":
-        """Return the open client; calls that arrive while it opens wait for it. Raises ToolCallFailed."""
+    def open(self) -> "asyncio.Future[Client]":
+        """Return the client, which is ready once the connection is open; a failure to open it is a ToolCallFailed."""
         if self._ready is None or self.is_broken:
             self._ready, self._stop = asyncio.get_running_loop().create_future(), asyncio.Event()
             self._holder = asyncio.create_task(self._hold(self._ready, self._stop))
-        # shielded: a call that is given up must not end the start for the others
-        return await asyncio.shield(self._ready)
+        return self._ready
 
-    async def close(self) -> None:
-        """Close the connection."""
+    async def close(self, opened: "asyncio.Future[Client] | None" = None) -> None:
+        """Close the connection, or only the one that `opened` is if another may have replaced it since."""
+        if opened is not None and opened is not self._ready:
+            return
         holder, self._holder, self._ready = self._holder, None, None
         if holder is None:
             return
@@ -124,6 +127,7 @@ class _Connection:
             _refuse(ready, ToolCallFailed("unavailable", message))
         except Exception as error:  # noqa: BLE001  (whatever the SDK, its transports and the process raise)
             log.warning("the connection to an MCP server ended", server=self.name, error=type(error).__name__)
+        finally:  # also if the start is cancelled: calls wait for it
             _refuse(ready, ToolCallFailed("unreachable", "the MCP server cannot be started or reached"))
 
 

@@ -1,12 +1,16 @@
 """Tools of an MCP server, which a server of ours starts as a command."""
 
+import asyncio
 import sys
 from pathlib import Path
 
 import pytest
 
 from api.settings import McpServer, ToolProvider
+from api.tools import mcp_tools
+from api.tools.mcp_tools import McpTools
 from runtime.models.hosted.settings import Secret
+from runtime.state.tool_ports import ToolCallFailed
 from tests.api.tools.test_python_tools import ORDER, SCRIPT
 from tests.support.fixture_types import OpenApp
 from tests.support.paths import PROCESSES
@@ -55,3 +59,28 @@ async def test_command_that_does_not_exist_is_unreachable(app: OpenApp, tmp_path
         await api.publish_script(SCRIPT.replace("PARAMS", ORDER).replace("GIVEN", "{order: =number}"))
         turn = await api.send_texts(await api.create_session("shop"), "17")
         assert turn["messages"][0]["content"] == "unreachable: the MCP server cannot be started or reached"
+
+
+@pytest.mark.gate
+async def test_late_failure_of_a_call_leaves_the_new_connection_open(tmp_path: Path):
+    command = [sys.executable, str(PROCESSES / "mcp_server.py"), str(tmp_path / "calls")]
+    tools = McpTools({"shop": McpServer(command=command)}, 10_000)
+    connection = tools._connections["shop"]
+    before = connection.open()
+    await before
+    await connection.close(before)
+    await tools.call("shop", "lookup_order", {"order": "17"}, "k")
+    after = connection.open()
+    await connection.close(before)
+    assert connection.open() is after
+    await tools.close()
+
+
+async def test_call_that_waits_for_a_start_fails_when_the_server_closes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mcp_tools, "STOP_S", 0.1)
+    tools = McpTools({"shop": McpServer(command=[sys.executable, "-c", "import time; time.sleep(600)"])}, 10_000)
+    call = asyncio.create_task(tools.call("shop", "lookup_order", {}, "k"))
+    await asyncio.sleep(0.5)
+    await tools.close()
+    with pytest.raises(ToolCallFailed, match="cannot be started"):
+        await asyncio.wait_for(call, 10)
