@@ -41,6 +41,8 @@ async def test_a_search_in_a_script_finds_the_same_however_many_sessions_it_has(
     for script, expected in (("moved", 2), ("intake", 0)):
         what = SearchFilter(words=("question",), script=script)
         assert len((await one.turns.search(conversation.tenant, what)).rows) == expected
+
+
 def test_statements_with_numbers_of_their_own_do_not_fill_the_memory() -> None:
     for number in range(2 * STATEMENTS_MAX):
         assert number_parameters(f"SELECT $value + {number}, $value").names == ("value",)
