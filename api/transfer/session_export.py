@@ -21,6 +21,7 @@ from api.transfer.formats.nanobot import METADATA
 from api.transfer.formats.yaml_text import yaml_text
 from api.transfer.session_reader import SessionReader, masked, open_source
 from runtime.context.messages import PARTS
+from runtime.state.state import ContextMemory
 from store.interface.rows import MessageRow
 
 _OWN = frozenset({"role", "content", "timestamp", "cuebook", "_type"})
@@ -91,8 +92,10 @@ async def line_pieces(source: SessionReader) -> AsyncIterator[bytes]:
 
 
 async def _consolidated(source: SessionReader) -> int:
-    """Return how many messages precede the window of the context."""
-    after = source.state.context.after if source.state.context is not None else 0
+    """Return how many messages precede the window of the context, or were summarised elsewhere."""
+    context = source.state.context or ContextMemory()
+    is_elsewhere = context.after > 0 or not context.summary
+    after = max(context.after, context.summary_to if is_elsewhere else 0)
     count = 0
     async for rows in source.messages():
         count += sum(row.seq <= after for row in rows)

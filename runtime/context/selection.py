@@ -142,6 +142,6 @@ def shown(chosen: SelectedStrategy | None, messages: Sequence[Message], memory: 
         view = View(newest(messages, HISTORY_MAX))
     else:
         view = chosen.strategy.view(newest(messages, chosen.strategy.messages_max), memory)
-    if memory.summary and not view.summary and memory.summary_to <= memory.after:
-        return msgspec.structs.replace(view, summary=memory.summary)  # of compressed messages, whatever the strategy
+    if memory.summary and not view.summary and memory.after:
+        return msgspec.structs.replace(view, summary=memory.summary)  # of messages left out, whatever the strategy
     return view

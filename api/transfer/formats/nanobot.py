@@ -104,9 +104,7 @@ def _conversation(lines: _Lines, file_name: str, report: ImportReport) -> Import
         if times[name] is None and head.get(name) is not None:
             report.remark(f"{name} cannot be read and is taken from the messages")
     offset = _offset(head.get("last_consolidated"), max(places, default=0), report)
-    after = sum(place <= offset for place in places)
-    if after == len(messages):
-        after = _replay_start(messages)
+    summarised = sum(place <= offset for place in places)
     own = head.get("cuebook")
     own = own if isinstance(own, dict) else {}
     if own.get("masked"):
@@ -122,7 +120,7 @@ def _conversation(lines: _Lines, file_name: str, report: ImportReport) -> Import
         created_at=times["created_at"] or next((each.at for each in messages if each.at is not None), None),
         updated_at=times["updated_at"],
         metadata=usable,
-        memory=_memory(after, usable.get(_SUMMARY)) if offset else None,
+        memory=_memory(messages, summarised, usable.get(_SUMMARY)) if offset else None,
     )
 
 
@@ -154,8 +152,9 @@ def _replay_start(messages: Sequence[ImportedMessage]) -> int:
     return begin
 
 
-def _memory(after: int, summary: object) -> ContextMemory:
+def _memory(messages: Sequence[ImportedMessage], summarised: int, summary: object) -> ContextMemory:
+    after = _replay_start(messages) if summarised == len(messages) else summarised
     text = summary.get("text") if isinstance(summary, dict) else summary
     if not isinstance(text, str) or not 0 < len(text) <= TEXT_CHARS_MAX:
-        return ContextMemory(after=after)
-    return ContextMemory(after=after, summary=text, summary_to=after)
+        text = ""
+    return ContextMemory(after=after, summary=text, summary_to=summarised)

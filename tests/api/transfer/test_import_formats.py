@@ -173,6 +173,11 @@ async def test_models_see_the_last_messages_although_all_were_summarised(api: Ap
             own = [each for each in seen if each["role"] != "system"]
             assert (own[0]["content"], len(own), found["remarks"]) == (first, count, [])
             assert (await memory_of(api, found)).summary == metadata.get("_last_summary", "")
+            hides = count < len(messages)  # the others are seen as a whole, and need no summary
+            assert (len(own) < len(seen)) == (hides and bool(metadata))
+            exported = await api.get(f"/api/sessions/{found['sessionId']}/export", params={"format": "jsonl"})
+            offset = json.loads(exported.text.splitlines()[0])["last_consolidated"]
+            assert offset == (len(messages) if hides or not metadata else offset)
 
 
 async def test_damaged_lines_are_reported_and_skipped(api: ApiClient) -> None:
