@@ -277,9 +277,15 @@ class Sessions:
             failures=[],
         )
 
+    async def by_key(self, tenant: str, key: str) -> SessionRow | None:
+        return await self._by(tenant, "key", key)
+
     async def by_creation_key(self, tenant: str, idempotency_key: str) -> SessionRow | None:
+        return await self._by(tenant, "idempotency_key", idempotency_key)
+
+    async def _by(self, tenant: str, field: str, value: str) -> SessionRow | None:
         await self._store.reading()
-        session_id = self._store.tables.keys().get((tenant, "idempotency_key", idempotency_key))
+        session_id = self._store.tables.keys().get((tenant, field, value))
         await self._store.sync()
         return None if session_id is None else self._store.tables.sessions[tenant, session_id]
 
