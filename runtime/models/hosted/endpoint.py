@@ -274,6 +274,8 @@ async def _streamed(
         raise failure_of(error) from None
     except ValueError:  # an event that is not JSON
         raise AttemptFailure("protocol") from None
+    finally:
+        growing.report(at_last=True)  # also if the attempt fails: the usage is estimated from its text
     if not finish:
         raise AttemptFailure("cut" if growing.text()[0] else "protocol")
     return _said(growing, finish, model, usage)
