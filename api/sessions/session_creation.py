@@ -114,8 +114,10 @@ class SessionCreation:
         """Raise ApiError SESSION_KEY_EXISTS if a session has this key. The commit checks it again, but only after the
         first turn has called models and tools.
         """
-        other = None if key is None else await self._store.sessions.by_key(tenant, key)
-        if key is not None and other is not None:
+        if key is None:
+            return
+        other = await self._store.sessions.by_key(tenant, key)
+        if other is not None:
             raise key_exists(KeyTaken("key", key, other.session_id))
 
     def _first_state(self, session: SessionRow, program: Program, locale: Locale, new: NewSession) -> State:

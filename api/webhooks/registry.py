@@ -240,9 +240,8 @@ class WebhookRegistry:
         return count
 
     def _check(self, url: str | None, events: list[str]) -> None:
-        problems = [("events", problem_of(event)) for event in events]
-        if url is not None:
-            problems.insert(0, ("url", self._rules.problem_of(url)))
+        problems = [] if url is None else [("url", self._rules.problem_of(url))]
+        problems += [("events", problem_of(event)) for event in events]
         errors = [ErrorDetail(message=problem, field=field) for field, problem in problems if problem]
         if errors:
             raise ApiError("REQUEST_INVALID", errors[0].message, details=errors)

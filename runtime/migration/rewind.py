@@ -17,7 +17,8 @@ def back_to(now: State, before: State) -> State:
     The user's global variables are not restored, because other sessions may have used them. Neither are the arms of
     experiments. A person who has taken the session over keeps it, and the choice of a model stays.
     """
-    return msgspec.structs.replace(copy_of(before), **{name: getattr(copy_of(now), name) for name in _RETAINED})
+    current = copy_of(now)
+    return msgspec.structs.replace(copy_of(before), **{name: getattr(current, name) for name in _RETAINED})
 
 
 def rewound(now: State, before: State) -> State:

@@ -28,8 +28,11 @@ def note_message(run: TurnContext) -> None:
     """Count reminders and expiry from the user's message: of the current question, and of one that an interrupt
     suspended, unless it has expired meanwhile.
     """
-    due = (each for each in pending_timers(run.program, run.state, run.default_zone) if each.due <= run.now())
-    count_from_now(run, expired={each.depth for each in due if each.depth < len(run.state.frames)})
+    expired: set[int] = set()
+    if any(frame.held is not None for frame in run.state.frames):
+        due = (each for each in pending_timers(run.program, run.state, run.default_zone) if each.due <= run.now())
+        expired = {each.depth for each in due if each.depth < len(run.state.frames)}
+    count_from_now(run, expired)
 
 
 def count_from_now(run: TurnContext, expired: Collection[int] = ()) -> None:

@@ -212,7 +212,7 @@ class _Parser:
 
     def with_hyphen(self, part: _Part) -> _Part:
         """Return a text without quotes such as `very-good`, of which the part before the hyphen was read."""
-        before, *after = self._tokens[self._next - 2 : self._next + 1 : 2]
+        before, after = self._tokens[self._next - 2], self._tokens[self._next : self._next + 1]
         if before.kind != "word" or not after or after[0].kind not in {"word", "number"}:
             raise ValueError(f"the text that begins with {part.source} needs quotes")
         self._next += 1

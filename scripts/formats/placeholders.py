@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from scripts.expressions.expressions import is_syntax
 from scripts.expressions.values import shorten
+from scripts.model.base import Location
+from scripts.yaml.decoder import Reader
 
 NAME = r"[^\W\d][\w.\-（）()·]*(?:[ ][\w.\-（）()·]+)*"
 _STATEMENT = (
@@ -90,6 +92,12 @@ class PlaceholderProblem(NamedTuple):
     message: str
     fix: str
     lines_below: int
+
+
+def report_placeholders(reader: Reader, text: str, at: Location) -> None:
+    """Record the problems of placeholders in a text that begins at a location."""
+    for each in placeholder_problems(text):
+        reader.add(each.code, each.message, at.below(each.lines_below), each.fix)
 
 
 def placeholder_problems(text: str) -> Iterator[PlaceholderProblem]:

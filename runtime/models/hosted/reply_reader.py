@@ -4,6 +4,7 @@ placeholders of values, which weak models repeat.
 While a reply grows, its text is streamed as soon as all fields that decide about the text are complete.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -94,8 +95,9 @@ def object_in(raw: str, schema: Schema) -> Object | None:
     text = visible(raw)
     properties: Mapping[str, Schema] = schema["properties"]
     inner = (name.casefold() for each in properties.values() for name in each.get("properties", ()))
-    for names in (frozenset(properties), frozenset(inner)):
-        for candidate in _candidates(text) if names else ():
+    both = itertools.tee(_candidates(text))  # each is parsed, and repaired, once
+    for names, candidates in zip((frozenset(properties), frozenset(inner)), both, strict=True):
+        for candidate in candidates if names else ():
             found = next(_with_any(candidate, names, NESTED_MAX), None)
             if found is not None:
                 return found

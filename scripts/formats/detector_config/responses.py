@@ -11,7 +11,7 @@ from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import literal
 from scripts.formats.conditions import to_condition
 from scripts.formats.detector_config.parts import DEGREE_FIX, degree_of, id_of, pass_over
-from scripts.formats.placeholders import placeholder_problems, reference, to_template, to_text_expression
+from scripts.formats.placeholders import reference, report_placeholders, to_template, to_text_expression
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector
@@ -155,19 +155,16 @@ class _Builder:
         found = next((held.pop(key) for key in _TEXTS if isinstance(held.get(key), Scalar)), None)
         if not isinstance(found, Scalar):
             return None
-        self._report_braces(found.text, found.content_at)
+        report_placeholders(self._reader, found.text, found.content_at)
         return Template(to_template(found.text, _in_text), found.content_at)
 
     def _value(self, tree: Tree) -> Expression:
         """Return a value as an expression, a text with its placeholders replaced."""
         value = plain_value(tree)
-        if isinstance(value, str):
-            self._report_braces(value, tree.at)
-        return Expression(to_text_expression(value, _in_text) if isinstance(value, str) else literal(value), tree.at)
-
-    def _report_braces(self, text: str, at: Location) -> None:
-        for each in placeholder_problems(text):
-            self._reader.add(each.code, each.message, at.below(each.lines_below), each.fix)
+        if not isinstance(value, str):
+            return Expression(literal(value), tree.at)
+        report_placeholders(self._reader, value, tree.at)
+        return Expression(to_text_expression(value, _in_text), tree.at)
 
     def _tell(self, kind: Scalar, held: dict[str, Tree]) -> None:
         """Convert any other response to an event for the application, with all its data."""

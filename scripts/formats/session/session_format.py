@@ -8,7 +8,7 @@ import msgspec
 
 from scripts.expressions.values import Value, literal
 from scripts.formats.conditions import to_condition
-from scripts.formats.placeholders import placeholder_problems, to_template, to_text_expression
+from scripts.formats.placeholders import report_placeholders, to_template, to_text_expression
 from scripts.formats.session import spellings
 from scripts.formats.session.spellings import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
 from scripts.model.actions import (
@@ -280,7 +280,7 @@ class _Translator:
         """Convert the value of a parameter, a text with placeholders or another value, to an expression."""
         if not isinstance(value, str):
             return Expression(literal(value), at)
-        self.report_braces(value, at)
+        report_placeholders(self.reader, value, at)
         return Expression(to_text_expression(value), at)
 
     def outputs(self, config: Config) -> tuple[Output, ...]:
@@ -321,12 +321,8 @@ class _Translator:
     def text(self, written: Template | None) -> Template | None:
         if written is None:
             return None
-        self.report_braces(written.source, written.at)
+        report_placeholders(self.reader, written.source, written.at)
         return Template(to_template(written.source), written.at)
-
-    def report_braces(self, text: str, at: Location) -> None:
-        for each in placeholder_problems(text):
-            self.reader.add(each.code, each.message, at.below(each.lines_below), each.fix)
 
     def condition(self, written: Template | None) -> Expression | None:
         if written is None or not written.source.strip():

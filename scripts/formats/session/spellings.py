@@ -110,8 +110,9 @@ def exit_criteria(tree: Mapping) -> Mapping:
 
 def _percent(tree: Scalar) -> Scalar:
     part = tree.value
-    is_part = isinstance(part, int | float) and not isinstance(part, bool) and 0 < part <= 1
-    return word(str(round(part * 100)), tree) if is_part and isinstance(part, int | float) else tree
+    if not isinstance(part, int | float) or isinstance(part, bool) or not 0 < part <= 1:
+        return tree
+    return word(str(round(part * 100)), tree)
 
 
 def comparison(tree: Mapping) -> Mapping:

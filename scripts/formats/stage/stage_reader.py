@@ -9,7 +9,7 @@ from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
 from scripts.formats.conditions import is_ambiguous, is_computed, to_condition
-from scripts.formats.placeholders import placeholder_problems, to_template, to_text_expression
+from scripts.formats.placeholders import report_placeholders, to_template, to_text_expression
 from scripts.formats.stage.keywords import UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, Names, bare, is_name, node_id, refer, variable_name
 from scripts.model.base import Expression, Location, Template
@@ -95,13 +95,8 @@ class StageReader:
     def template(self, tree: Tree) -> Template:
         """Read a text with placeholders."""
         written, at = self.text(tree), content_at(tree)
-        self.report_braces(written, at)
+        report_placeholders(self.reader, written, at)
         return Template(to_template(written, self.refer), at)
-
-    def report_braces(self, written: str, at: Location) -> None:
-        """Report braces in a text that are no placeholders."""
-        for each in placeholder_problems(written):
-            self.reader.add(each.code, each.message, at.below(each.lines_below), each.fix)
 
     def templates(self, tree: Tree) -> tuple[Template, ...]:
         """Read one or several texts with placeholders."""
@@ -168,7 +163,7 @@ class StageReader:
                 self.reader.add("VALUE_AMBIGUOUS", message, content_at(tree))
             if calculates:
                 return self.computed(tree.text, content_at(tree))
-            self.report_braces(tree.text, content_at(tree))
+            report_placeholders(self.reader, tree.text, content_at(tree))
             return Expression(to_text_expression(tree.text, self.refer), content_at(tree))
         return Expression(literal(self.value(tree)), tree.at)
 
