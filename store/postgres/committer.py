@@ -31,6 +31,7 @@ from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import BAD_ROW, PREVENTED, RETRY_S, PostgresEngine
 from store.postgres.heads import HeadRow, LatestTurn
+from store.postgres.turn_texts import decode_turns, texts_of
 from store.sql.calls import settle
 from store.sql.deletion import delete_rows_of
 
@@ -296,6 +297,7 @@ class _Attempt:
             delete_rows_of(self._connection, table, sessions)
         for table, documents in group.all_documents().items():
             self._connection.insert_documents(table, documents)
+        self._connection.insert("turn_texts", texts_of(decode_turns(group.documents.get("turns", ()))))
         _advance_heads(self._connection, group.turns, heads, group.heads)
         _write_variables(self._connection, global_writes(entry.turn for entry in group.turns))
         if group.settlements:

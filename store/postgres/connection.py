@@ -18,7 +18,8 @@ from store.interface.admission import SessionId
 from store.interface.encoding import encode
 from store.interface.rows import UserVariableRow
 from store.postgres.heads import LATEST_TURNS, HeadRow, LatestTurn
-from store.sql.connection import Parameters, Scalar, decode, rows_select
+from store.postgres.turn_texts import TURNS_OF_SESSION, SpokenTurn, texts_of
+from store.sql.connection import Parameters, Scalar, decode, of_session, rows_select
 
 PsycopgConnection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Tables: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -40,7 +41,7 @@ def names_of(sessions: Sequence[SessionId]) -> dict[str, list[str]]:
 class PostgresConnection:
     """A connection of the pool, used by one thread at a time."""
 
-    derived_tables: Sequence[str] = ("session_heads", "turn_claims")
+    derived_tables: Sequence[str] = ("session_heads", "turn_claims", "turn_texts")
     derived_of_users: Sequence[str] = ("memory_versions",)
 
     def __init__(self, connection: PsycopgConnection, tables: Tables) -> None:
@@ -150,9 +151,12 @@ class PostgresConnection:
         )
 
     def derive(self, tenant: str, session_ids: Sequence[str]) -> None:
-        """Insert the heads of new sessions, from their latest turns."""
+        """Insert the heads of new sessions, from their latest turns, and the texts of all their turns."""
         latest = self.fetch(LatestTurn, LATEST_TURNS, {"tenant": tenant, "sessions": list(session_ids)})
         self.insert("session_heads", [turn.head() for turn in latest])
+        for session_id in session_ids:
+            turns = self.fetch(SpokenTurn, TURNS_OF_SESSION, of_session(tenant, session_id))
+            self.insert("turn_texts", texts_of(turns))
 
 
 GROUP_ROWS_MAX = 1_000

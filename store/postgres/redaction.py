@@ -50,6 +50,7 @@ def redact_sessions(connection: PostgresConnection, tenant: str, session_ids: li
 
     def rewrite(parameters: Parameters) -> None:
         _redact_turns(connection, parameters)
+        connection.change(f"DELETE FROM turn_texts WHERE {OF_SESSIONS}", parameters)  # noqa: S608
         connection.change(f"UPDATE settled_calls {_CALL}, prompt = NULL WHERE {OF_SESSIONS}", parameters)
         connection.change(f"UPDATE call_journal {_CALL} WHERE {OF_SESSIONS}", parameters)
 

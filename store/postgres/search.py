@@ -1,7 +1,7 @@
 """Full-text search: find the messages that contain all words, the most recent first.
 
-There is no index of words. The JSON of the newest turns is compared with each word, then that of more of them, until
-there are enough turns; the messages of these turns are decoded and matched exactly.
+There is no index of words. What is said in the newest turns is compared with each word, then that of more of them,
+until there are enough turns; the messages of these turns are decoded and matched exactly.
 """
 
 import re
@@ -13,8 +13,9 @@ from store.interface.list_rows import FoundMessage, Hit, SearchFilter
 from store.interface.pages import Page
 from store.interface.rows import Role
 from store.postgres.connection import PostgresConnection
+from store.postgres.turn_texts import without_case
 from store.sql.connection import Scalar, as_uuid
-from store.sql.message_search import Candidate, Position, escaped, search_in_pages
+from store.sql.message_search import Candidate, Position, search_in_pages
 from store.sql.sessions import LAST_MOVES
 
 WINDOWS = (4_000, 32_000, None)
@@ -23,11 +24,10 @@ many of them have a word, and would read all for a word that is in every second 
 FEW = 1_000
 """The turns of up to so many sessions of a script are read by their ids. Those of more are recognised among the newest
 turns: PostgreSQL takes every script for a rare one, so it must not see that it could join (`IS TRUE`)."""
-_LIKE_SIGNS, _ESCAPE = re.compile(r"[%_\\]"), r"\\\g<0>"
 
 
 class _Found(Struct, frozen=True):
-    """A turn whose JSON contains all words."""
+    """A turn in which all words are said, perhaps in several messages."""
 
     session_id: str
     user_id: str
@@ -56,8 +56,8 @@ def _candidates(
     parameters: dict[str, Scalar] = {"tenant": tenant, "batch": batch}
     conditions, words = ["t.tenant = $tenant"], []
     for number, word in enumerate(what.words):
-        words.append(f't.messages::text COLLATE "und-x-icu" ILIKE $like_{number}')
-        parameters[f"like_{number}"] = f"%{_LIKE_SIGNS.sub(_ESCAPE, escaped(word))}%"
+        words.append(f"position($word_{number} IN t.content) > 0")
+        parameters[f"word_{number}"] = without_case(word)
     for name, condition in _CONDITIONS.items():
         value = getattr(what, name)
         if value is not None:
@@ -104,7 +104,7 @@ _OF_SCRIPT = f"""SELECT s.session_id FROM session_starts AS s LEFT JOIN ({LAST_M
     WHERE s.tenant = $tenant
         AND $script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))"""  # noqa: S608
 _CONDITIONS = {
-    "user_id": "t.user_id = $user_id",
+    "user_id": "t.session_id IN (SELECT session_id FROM session_starts WHERE tenant = $tenant AND user_id = $user_id)",
     "session_id": "t.session_id = $session_id::UUID",
     "script": f"t.session_id IN ({_OF_SCRIPT})",
     "after": "t.finished_at >= $after::TIMESTAMPTZ",
@@ -112,16 +112,18 @@ _CONDITIONS = {
 }
 _ORDER = "ORDER BY t.finished_at DESC, t.session_id DESC, t.turn DESC"
 _SELECT = f"""
-WITH candidates AS MATERIALIZED (
-    SELECT t.session_id, t.user_id, t.turn, t.finished_at, t.messages, t.message_count
-    FROM (SELECT * FROM turns AS t WHERE {{conditions}} {{newest}}) AS t
-    WHERE {{words}} {_ORDER} LIMIT $batch
+WITH found AS MATERIALIZED (
+    SELECT t.session_id, t.turn, t.finished_at
+    FROM (SELECT * FROM turn_texts AS t WHERE {{conditions}} {{newest}}) AS t WHERE {{words}}
+), candidates AS MATERIALIZED (
+    SELECT t.session_id, t.turn, t.finished_at FROM found AS t {_ORDER} LIMIT $batch
 )
-SELECT c.session_id, c.user_id, s.key, c.turn, c.finished_at, c.messages,
+SELECT c.session_id, t.user_id, s.key, c.turn, c.finished_at, t.messages,
     coalesce(nullif(trim(s.metadata ->> 'title'), ''), nullif(script.name, ''), s.script_id) AS title,
     NOT EXISTS (SELECT 1 FROM json_array_elements(h.gaps) AS gap
-        WHERE c.message_count BETWEEN (gap ->> 0)::INTEGER AND (gap ->> 1)::INTEGER) AS is_outside
+        WHERE t.message_count BETWEEN (gap ->> 0)::INTEGER AND (gap ->> 1)::INTEGER) AS is_outside
 FROM candidates AS c
+JOIN turns AS t ON t.tenant = $tenant AND t.session_id = c.session_id AND t.turn = c.turn
 JOIN session_heads AS h ON h.tenant = $tenant AND h.session_id = c.session_id
 JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = c.session_id
 LEFT JOIN LATERAL (

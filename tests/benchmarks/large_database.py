@@ -187,6 +187,7 @@ def copy_to_postgres(folder: Path, url: str) -> None:
         for table in TABLES:
             _copy_table(source, target, table, engine.tables[table], Path(name, "rows.csv"))
         target.execute(_HEADS)
+        target.execute(_TEXTS)
         target.execute("VACUUM ANALYZE")
 
 
@@ -196,6 +197,12 @@ SELECT DISTINCT ON (t.tenant, t.session_id) t.tenant, t.session_id, t.turn, t.me
     t.execution_status, greatest(t.finished_at, s.created_at), t.state ->> 'outcome', coalesce(t.state -> 'gaps', '[]')
 FROM turns AS t JOIN session_starts AS s ON s.tenant = t.tenant AND s.session_id = t.session_id
 ORDER BY t.tenant, t.session_id, t.turn DESC"""
+
+
+_TEXTS = """
+INSERT INTO turn_texts
+SELECT t.tenant, t.session_id, t.turn, t.finished_at, lower(string_agg(m ->> 'content', E'\n'))
+FROM turns AS t, json_array_elements(t.messages) AS m GROUP BY t.tenant, t.session_id, t.turn"""
 
 
 def _copy_table(

@@ -33,8 +33,18 @@ COMMENT ON COLUMN turns.commit_number IS 'Number of the group that committed it,
 COMMENT ON COLUMN turns.changed_in IS 'The transaction that wrote the row; analytics reads what is newer';
 CREATE INDEX turns_by_key ON turns (tenant, session_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX turns_by_user ON turns (tenant, user_id);
-CREATE INDEX turns_by_time ON turns (tenant, finished_at DESC, session_id DESC, turn DESC);
 CREATE INDEX turns_by_change ON turns (changed_in);
+
+CREATE TABLE turn_texts (
+    tenant TEXT COLLATE "C" NOT NULL,
+    session_id UUID NOT NULL,
+    turn INTEGER NOT NULL,
+    finished_at TIMESTAMPTZ NOT NULL,
+    content TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant, session_id, turn)
+);
+COMMENT ON TABLE turn_texts IS 'What is said in each turn, without case: a search reads a tenth of the bytes of turns';
+CREATE INDEX turn_texts_by_time ON turn_texts (tenant, finished_at DESC, session_id DESC, turn DESC);
 
 CREATE TABLE session_starts (
     tenant TEXT COLLATE "C" NOT NULL,

@@ -189,8 +189,8 @@ async def test_every_table_is_copied(tmp_path: Path, postgres_url: str) -> None:
         rows = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
         tables = {name for (name,) in rows.fetchall()}
     derived = {
-        "migrations", "session_heads", "turn_claims", "memory_versions", "changed_sessions", "servers", "leaders",
-        "key_digests", "erased_users", "job_runs",
+        "migrations", "session_heads", "turn_claims", "turn_texts", "memory_versions", "changed_sessions", "servers",
+        "leaders", "key_digests", "erased_users", "job_runs",
     }  # fmt: skip
     assert set(TABLES) == tables - derived, "add the table to TABLES of store/copying.py"
     assert copying.VARIABLES in TABLES
