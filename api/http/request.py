@@ -1,6 +1,7 @@
 """What routes read from a request: its services and sender, and the parameters and headers that several share."""
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -22,6 +23,13 @@ from api.sessions.turn_runner import Preconditions
 JSON: Final = "application/json"
 TAKES: Final = "takes"
 """The key of `opt` under which a handler names the content types it accepts."""
+
+
+@dataclass(frozen=True)
+class TimeParameter(QueryParameter):
+    """A query parameter that is a time with its offset."""
+
+    tz: bool = True
 
 
 KEY_CHARS_MAX = 255

@@ -53,8 +53,8 @@ class Links:
     async def create(self, tenant: str, new: NewLink) -> LinkRow:
         """Create a link. Raises ApiError LINK_EXISTS, LINKS_FULL, and if no session could begin with it."""
         now = self._clock()
-        if new.expires_at is not None and (new.expires_at.tzinfo is None or new.expires_at <= now):
-            raise invalid_field("expiresAt", "a time in the future with its offset, such as a `Z`, is needed")
+        if new.expires_at is not None and new.expires_at <= now:
+            raise invalid_field("expiresAt", "it is not in the future")
         script = await self._catalog.version_to_begin(tenant, new.script_id, new.version)
         program = await self._catalog.valid_program(tenant, script.digest)
         self._creation.check_variables(program, new.locale or program.locale, new.initial_variables)

@@ -4,7 +4,6 @@ import csv
 import io
 import random
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
 from functools import partial
 
 from api.auth.principal import Principal
@@ -183,8 +182,8 @@ class Reviews:
             script_version=chosen.script_version,
             user_id=chosen.user_id,
             status=chosen.status,
-            created_after=_aware("createdAfter", chosen.created_after),
-            created_before=_aware("createdBefore", chosen.created_before),
+            created_after=chosen.created_after,
+            created_before=chosen.created_before,
         )
         page = await self._store.sessions.page(tenant, which, order="created", limit=TARGETS_MAX)
         return [row.session_id for row in page.rows]
@@ -220,12 +219,6 @@ def review_view(row: ReviewRow) -> ReviewView:
 def rating_view(row: RatingRow) -> RatingView:
     """Return a rating as the API shows it."""
     return RatingView.of(row, answers=answers_of(row))
-
-
-def _aware(name: str, moment: datetime | None) -> datetime | None:
-    if moment is not None and moment.tzinfo is None:
-        raise invalid_field(f"sessions.{name}", "a time with its offset, such as a `Z`, is needed")
-    return moment
 
 
 def _question(new: Question) -> QuestionRow:

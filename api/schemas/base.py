@@ -1,5 +1,6 @@
 """Base types of requests and responses: camelCase names and bounds."""
 
+from datetime import datetime
 from typing import Annotated, Any, Self, TypeAlias
 
 from msgspec import Meta, Struct
@@ -11,6 +12,8 @@ from scripts.yaml.parser import FILE_CHARS_MAX
 
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX, pattern=ID_PATTERN)]
 Content: TypeAlias = Annotated[str, Meta(max_length=TEXT_CHARS_MAX)]
+Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
+"""A time with its offset."""
 ScriptText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=FILE_CHARS_MAX)]
 
 

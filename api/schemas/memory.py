@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, field
 
 from api.ids import ID_PATTERN
-from api.schemas.base import Body, Id, View
+from api.schemas.base import Body, Id, Moment, View
 from runtime.state.recall_types import Trust
 
 UNITS_MAX = 1_000
@@ -39,8 +39,8 @@ class NewUnitBody(Body, frozen=True, kw_only=True):
 
     content: Words
     source: Annotated[str, Meta(max_length=200, pattern=ID_PATTERN)] = "user"
-    creation_time: datetime | None = None
-    end_time: datetime | None = None
+    creation_time: Moment | None = None
+    end_time: Moment | None = None
     metadata: dict[str, Any] = {}
     never_delete: bool = False
     trust: Trust = "conversation"
@@ -93,7 +93,7 @@ class NewMemorySearch(Body, frozen=True, kw_only=True):
     exclude_context: bool = False
     add_to_short_term: bool = True
     decay: DecayBody | None = None
-    as_of: datetime | None = None
+    as_of: Moment | None = None
     external: Annotated[list[str], Meta(max_length=EXTERNAL_MAX)] = []
     external_only: bool = False
     ranks: Annotated[list[Rank], Meta(min_length=1, max_length=3)] = field(default_factory=lambda: [0])

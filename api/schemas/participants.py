@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import UNSET, Meta, UnsetType
 
 from api.ids import ID_PATTERN
-from api.schemas.base import Body, Id, View
+from api.schemas.base import Body, Id, Moment, View
 from api.schemas.sessions import WaitView
 from runtime.state.state import ExecutionStatus, Status
 from scripts.model.script import Locale
@@ -34,7 +34,7 @@ class NewLink(Body, frozen=True, kw_only=True):
     """Whether a participant can come back on the same device."""
     sessions_max: Annotated[int, Meta(ge=1, le=100_000)] = 1_000
     """The greatest number of participants, each with one session."""
-    expires_at: datetime | None = None
+    expires_at: Moment | None = None
     """When the link admits no more participants; sessions that have begun go on."""
     access_days: AccessDays = 90
     """How many days a participant has access to the session."""

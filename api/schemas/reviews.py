@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from api.schemas.base import Body, Id, View
+from api.schemas.base import Body, Id, Moment, View
 from runtime.state.state import Status
 from store.interface.review_rows import QuestionKind, ReviewUnit
 
@@ -39,8 +39,8 @@ class SessionChoice(Body, frozen=True, kw_only=True):
     script_version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
     user_id: Id | None = None
     status: Status | None = None
-    created_after: datetime | None = None
-    created_before: datetime | None = None
+    created_after: Moment | None = None
+    created_before: Moment | None = None
 
 
 class NewReview(Body, frozen=True, kw_only=True):

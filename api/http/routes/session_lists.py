@@ -13,7 +13,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
 from api.errors import ApiError, invalid_field
-from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, number_of
+from api.http.request import ApiRequest, Cursor, Limit, SessionId, TimeParameter, UserId, number_of
 from api.schemas.base import Id
 from api.schemas.lifecycle import KeyedSession, KeyedView, SnapshotEntry, SnapshotList, SnapshotView
 from api.schemas.session_lists import HitList, SessionEntry, SessionList, SessionStatsView
@@ -69,16 +69,16 @@ async def list_sessions(
         ),
     ] = None,
     created_after: Annotated[
-        datetime | None, QueryParameter(name="createdAfter", description="Created at or after this time.")
+        datetime | None, TimeParameter(name="createdAfter", description="Created at or after this time.")
     ] = None,
     created_before: Annotated[
-        datetime | None, QueryParameter(name="createdBefore", description="Created before this time.")
+        datetime | None, TimeParameter(name="createdBefore", description="Created before this time.")
     ] = None,
     active_after: Annotated[
-        datetime | None, QueryParameter(name="activeAfter", description="Last changed at or after this time.")
+        datetime | None, TimeParameter(name="activeAfter", description="Last changed at or after this time.")
     ] = None,
     active_before: Annotated[
-        datetime | None, QueryParameter(name="activeBefore", description="Last changed before this time.")
+        datetime | None, TimeParameter(name="activeBefore", description="Last changed before this time.")
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -136,8 +136,8 @@ async def search_sessions(
     session_id: Annotated[str | None, QueryParameter(name="sessionId", description="In this session.")] = None,
     role: Annotated[Role | None, QueryParameter(description="The role of the message.")] = None,
     script_id: OfScript = None,
-    after: Annotated[datetime | None, QueryParameter(description="Recorded at or after this time.")] = None,
-    before: Annotated[datetime | None, QueryParameter(description="Recorded before this time.")] = None,
+    after: Annotated[datetime | None, TimeParameter(description="Recorded at or after this time.")] = None,
+    before: Annotated[datetime | None, TimeParameter(description="Recorded before this time.")] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> HitList:

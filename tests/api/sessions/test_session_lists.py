@@ -43,7 +43,7 @@ async def test_a_list_by_activity_with_titles_and_words(api: ApiClient) -> None:
         ({"metadata": ["shop:north", "n:1"]}, ["ana"]), ({"metadata": ["shop:north", "n:2"]}, []),
         ({"metadata": "time:10:30"}, ["ben"]), ({"createdAfter": "2020-01-01T00:00:00Z"}, ["ben", "ana"]),
         ({"createdBefore": "2020-01-01T00:00:00Z"}, []), ({"activeAfter": "2999-01-01T00:00:00+01:00"}, []),
-        ({"activeBefore": "2999-01-01T00:00:00"}, ["ben", "ana"]),
+        ({"activeBefore": "2999-01-01T00:00:00Z"}, ["ben", "ana"]),
     ],
 )  # fmt: skip
 async def test_filters_of_the_list(api: ApiClient, query: dict[str, Any], found: list[str]) -> None:
