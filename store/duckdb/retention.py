@@ -12,6 +12,7 @@ from msgspec import Struct
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.insert import as_list
 from store.duckdb.redaction import redact_sessions
+from store.duckdb.session_heads import TABLE
 from store.interface.encoding import encode
 from store.interface.retention_rows import DUE_MAX, Due, DueByPolicy, Policy, RetentionAction, RetentionResult
 from store.sql.connection import Scalar
@@ -40,11 +41,13 @@ def counts(connection: DuckDBConnection, policies: Sequence[Policy], now: dateti
     SELECT number, count(*) AS sessions, sum(turns)::BIGINT AS turns, coalesce(sum(messages), 0)::BIGINT AS messages,
         coalesce(sum(bytes), 0)::BIGINT AS bytes, min(active_at) AS oldest
     FROM due LEFT JOIN sizes USING (tenant, session_id) GROUP BY number ORDER BY number"""  # noqa: S608
+    connection.heads.refresh(connection.cursor)
     return connection.fetch(DueByPolicy, select, {"rules": _rules(policies, now)})
 
 
 def count_due(connection: DuckDBConnection, policies: Sequence[Policy], now: datetime) -> int:
     """Count the due sessions of all tenants."""
+    connection.heads.refresh(connection.cursor)
     ((number,),) = connection.rows(f"WITH {_due()} SELECT count(*) FROM due", {"rules": _rules(policies, now)})  # noqa: S608
     return int(number)
 
@@ -54,10 +57,12 @@ def due(
 ) -> list[Due]:
     """Return at most DUE_MAX due sessions of all tenants, those that have been inactive the longest first.
 
-    With `of`, a tenant and session ids, only those among these sessions.
+    With `of`, a tenant and session ids, only those among these sessions, also within a transaction.
     """
     parameters: dict[str, Scalar | list[str]] = {"rules": _rules(policies, now)}
-    if of is not None:
+    if of is None:
+        connection.heads.refresh(connection.cursor)
+    else:
         parameters |= {"tenant": of[0], "sessions": of[1]}
     select = f"""
     WITH {_due(named=of is not None)}
@@ -89,8 +94,15 @@ _RULES = """SELECT unnest(from_json_strict($rules::JSON, '[{"number": "INTEGER",
     "before": "TIMESTAMPTZ", "script": "VARCHAR", "tenant": "VARCHAR", "status": "VARCHAR"}]'), max_depth := 2)"""
 
 
+_HEADS = f"SELECT tenant, session_id, turn + 1 AS turns, active_at, status FROM {TABLE}"  # noqa: S608
+_LATEST = f"""SELECT tenant, session_id, count(*) AS turns, max(finished_at) AS active_at,
+            arg_max(status, turn) AS status
+        FROM turns WHERE {OF_SESSIONS} GROUP BY tenant, session_id"""  # noqa: S608
+
+
 def _due(*, named: bool = False) -> str:
-    """Return common table expressions; `due` has the due sessions. The latest turn of every session is read.
+    """Return common table expressions; `due` has the due sessions, by the heads of sessions or, if they are `named`, by
+    their turns.
 
     A session that will continue by itself is not due.
 
@@ -99,14 +111,13 @@ def _due(*, named: bool = False) -> str:
     of = f"WHERE {OF_SESSIONS}" if named else ""
     return f"""
     rules AS ({_RULES}), latest AS (
-        SELECT tenant, session_id, count(*) AS turns, max(finished_at) AS finished_at, arg_max(status, turn) AS status
-        FROM turns {of} GROUP BY tenant, session_id
+        {_LATEST if named else _HEADS}
     ), moves AS (
         SELECT tenant, session_id, arg_max(script_id, turn) AS script_id FROM session_migrations {of}
         GROUP BY tenant, session_id
     ), standing AS (
         SELECT s.tenant, s.session_id, s.user_id, s.redacted_at, coalesce(m.script_id, s.script_id) AS script_id,
-            latest.turns, latest.status, greatest(latest.finished_at, s.created_at) AS active_at
+            latest.turns, latest.status, greatest(latest.active_at, s.created_at) AS active_at
         FROM session_starts AS s JOIN latest USING (tenant, session_id) LEFT JOIN moves AS m USING (tenant, session_id)
         UNION ALL BY NAME
         SELECT tenant, session_id, any_value(user_id) AS user_id, any_value(script_id) AS script_id, 0 AS turns,
