@@ -117,7 +117,7 @@ class Services:
         # while requests are served, the verifier pauses so that turns keep their speed
         self.verifier = SessionVerifier(store, clock, settings, contexts, gently=serves)
         self._create_analytics()
-        self.session_importer = SessionImporter(self.chat, self.turn_runner, self.catalog, self.analytics.files)
+        self.session_importer = SessionImporter(self.chat, self.turn_runner, self.catalog)
         self.other_servers = self._others()
         self._watch()
 

@@ -9,7 +9,6 @@ from uuid import uuid5
 import msgspec
 from msgspec import Struct
 
-from api.analytics.files import AnalyticsFiles
 from api.catalog.catalog import NAMESPACE, Catalog
 from api.errors import ApiError, ErrorDetail, invalid_field
 from api.ids import has_control
@@ -66,14 +65,13 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 class SessionImporter:
     """Imports sessions of all tenants."""
 
-    def __init__(self, chat: Chat, runner: TurnRunner, catalog: Catalog, analytics: AnalyticsFiles) -> None:
+    def __init__(self, chat: Chat, runner: TurnRunner, catalog: Catalog) -> None:
         self._chat = chat
         self._store = runner.store
         self._clock = runner.clock
         self._ids = runner.ids
         self._memory_system = runner.memory_system
         self._catalog = catalog
-        self._analytics = analytics
         self._queue_s = runner.settings.queue_s
         self._locale = runner.settings.locale
         self._free = asyncio.Semaphore(IMPORTS_MAX)
@@ -107,8 +105,6 @@ class SessionImporter:
             raise ApiError("DOCUMENT_INVALID", str(error), details=_details(report)) from error
         if not options.dry_run:
             await self._write(whole, replaces=replaces)
-            if replaces:  # a refresh compares the latest turns, which can be the same although earlier ones differ
-                await self._analytics.drop(tenant)
         return ImportResult(
             format=FORMAT if isinstance(document, SessionDocumentFile) else document.format,
             session=whole.session,

@@ -64,7 +64,9 @@ class Known(msgspec.Struct, frozen=True):
     """The content of an analytics file before a refresh."""
 
     sessions: Path | None = None
-    """Parquet: `session_id`, `turn` and `finished_at` of its latest turn, `start_hash`, `is_redacted`; or null."""
+    """Parquet: `session_id`, `turn`, `finished_at` and `import_number` of its latest turn, `start_hash`, `is_redacted`;
+    or null.
+    """
     digests: list[str] = []
     """Digests of the scripts that it has an outline of."""
     rest_mark: str = ""
@@ -73,15 +75,16 @@ class Known(msgspec.Struct, frozen=True):
     """Digest of its memory units."""
 
 
-_NOTHING = """(SELECT NULL::UUID AS session_id, 0 AS turn, NULL::TIMESTAMPTZ AS finished_at, 0::UBIGINT AS start_hash,
-    false AS is_redacted LIMIT 0)"""
-# Comparing the latest turn is enough, since turns are only appended and only retention changes them.
+_NOTHING = """(SELECT NULL::UUID AS session_id, 0 AS turn, NULL::TIMESTAMPTZ AS finished_at, 0::BIGINT AS import_number,
+    0::UBIGINT AS start_hash, false AS is_redacted LIMIT 0)"""
+# Comparing the latest turn is enough, since turns are only appended, and only retention and imports change them.
+_IMPORT_NUMBER = "least(t.commit_number, 0)"
 _COMPARE = """
 CREATE OR REPLACE TEMP TABLE delta_gone AS
     SELECT k.session_id FROM delta_known AS k
     WHERE NOT EXISTS (
         FROM turns AS t WHERE t.tenant = $tenant AND t.session_id = k.session_id AND t.turn = k.turn
-        AND t.finished_at = k.finished_at
+        AND t.finished_at = k.finished_at AND {import_number} = k.import_number
     ) OR EXISTS (
         FROM session_starts AS s WHERE s.tenant = $tenant AND s.session_id = k.session_id
         AND (s.redacted_at IS NOT NULL) != k.is_redacted
@@ -112,8 +115,8 @@ UNION SELECT digest FROM session_migrations WHERE tenant = $tenant
 UNION SELECT digest FROM scripts WHERE tenant = $tenant ORDER BY digest
 """
 _UNITS = "SELECT * EXCLUDE (tenant) FROM memory_unit_rows WHERE tenant = $tenant"
-_TURNS = """
-SELECT t.session_id, t.user_id, t.turn, t.started_at, t.finished_at, t.status, t.execution_status, t.phase_id,
+_TURNS = f"""
+SELECT t.session_id, t.user_id, t.turn, t.started_at, t.finished_at, {_IMPORT_NUMBER} AS import_number, t.status, t.execution_status, t.phase_id,
     t.topic_id, t.action_id, t.action_type, t.wait_kind, t.messages::VARCHAR AS messages,
     t.variables::VARCHAR AS variables, t.events::VARCHAR AS events,
     CASE WHEN contains(t.events::VARCHAR, '"rewind"') OR contains(t.events::VARCHAR, '"clear"')
@@ -173,7 +176,7 @@ def write_delta(
 def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int) -> Delta:
     parameters = {"tenant": tenant}
     _read_known(cursor, known)
-    for statement in _COMPARE.format(turns_max=turns_max).split(";"):
+    for statement in _COMPARE.format(turns_max=turns_max, import_number=_IMPORT_NUMBER).split(";"):
         cursor.execute(statement, parameters if "$tenant" in statement else {})
     for name, rows in _FILES.items():
         _copy(cursor, rows, folder / f"{name}.parquet", parameters)

@@ -32,15 +32,17 @@ _FILES = (
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
 """SQL types of the fields of outlines."""
 _KNOWN = """
-SELECT s.session_id, t.turn, t.finished_at, coalesce(d.start_hash, k.start_hash) AS start_hash, s.is_redacted
+SELECT s.session_id, t.turn, t.finished_at, coalesce(n.import_number, k.import_number) AS import_number,
+    coalesce(d.start_hash, k.start_hash) AS start_hash, s.is_redacted
 FROM internal.starts AS s JOIN (
     SELECT session_id, max(turn) AS turn, arg_max(finished_at, turn) AS finished_at
     FROM turns GROUP BY session_id HAVING count(*) = max(turn) + 1
 ) AS t USING (session_id)
-LEFT JOIN delta_starts AS d USING (session_id) LEFT JOIN {known} AS k USING (session_id)
+LEFT JOIN delta_starts AS d USING (session_id) LEFT JOIN delta_turns AS n USING (session_id, turn)
+LEFT JOIN {known} AS k USING (session_id)
 """
 # `start_hash` is not in the analytics file, because a reader of a snapshot could use it to confirm a guess of a key.
-_NOT_KNOWN = "(SELECT NULL::UUID AS session_id, NULL::UBIGINT AS start_hash LIMIT 0)"
+_NOT_KNOWN = "(SELECT NULL::UUID AS session_id, NULL::UBIGINT AS start_hash, NULL::BIGINT AS import_number LIMIT 0)"
 
 
 class Masking(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """The rules for whether a turn may be committed, which are the same for every database."""
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -67,7 +68,9 @@ class StoredTurn(TurnRow, frozen=True):
     message_count: int
     event_count: int
     commit_number: int | None
-    """The number of its commit; None if it was imported, and in databases whose commits have no numbers."""
+    """The number of its commit. Turns of one import have a number of their own below zero, by which analytics notices
+    that they replaced others. None for forks, and in databases whose commits have no numbers.
+    """
 
 
 def stored(turn: TurnRow, head: Head, commit_number: int | None = None) -> StoredTurn:
@@ -152,10 +155,10 @@ def require_importable(whole: SessionDocument) -> None:
 
 def imported_turns(turns: Sequence[TurnRow]) -> Iterator[StoredTurn]:
     """Yield the turns of an imported session as they are stored. Raises RowRefused for a gap in the numbers."""
-    head = NO_HEAD
+    head, number = NO_HEAD, -1 - secrets.randbits(62)
     for turn in turns:
         if turn.turn != head.turn + 1:
             raise RowRefused(f"turn {turn.turn} should be number {head.turn + 1}")
         require_numbers(turn, head)
         head = head.after(turn)
-        yield stored(turn, head)
+        yield stored(turn, head, number)

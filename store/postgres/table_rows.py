@@ -10,7 +10,7 @@ from store.sql.connection import Parameters
 
 READ_ROWS = 1_000
 _OF_WRITES = "commit_number"
-"""The column of turns by which a writer finds its own rows, which nothing that reads CSV needs."""
+"""The column of turns by which a writer finds its own rows; nothing that reads CSV needs more than those of imports."""
 
 
 def read_documents(connection: PostgresConnection, table: str, offset: int) -> Iterator[list[bytes]]:
@@ -29,7 +29,7 @@ def read_documents(connection: PostgresConnection, table: str, offset: int) -> I
 
 def csv_columns(connection: PostgresConnection, table: str) -> list[str]:
     """Return the names of the columns that CSV has, in their order."""
-    return [name for name in _copied(connection, table) if name != _OF_WRITES]
+    return list(_copied(connection, table))
 
 
 def read_csv(
@@ -59,4 +59,6 @@ def _copied(connection: PostgresConnection, table: str) -> dict[str, str]:
 def _as_csv(name: str, kind: str) -> str:
     if kind == "bytea":
         return f"encode({name}, 'hex')"
+    if name == _OF_WRITES:
+        return f"least({name}, 0)"
     return f'to_json("{name}")' if kind.endswith("[]") else f'"{name}"'

@@ -141,18 +141,22 @@ async def test_replacing_leaves_nothing_of_what_was_there(api: ApiClient) -> Non
 
 
 @pytest.mark.gate
-async def test_the_tables_of_analysts_follow_a_message_that_was_edited(api: ApiClient) -> None:
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_the_tables_of_analysts_follow_a_message_that_was_edited(api: ApiClient, is_deleted: bool) -> None:
     async def said() -> list[str]:
         sql = "SELECT content FROM messages WHERE role = 'user'"
-        answer = await api.post("/api/analytics/query", json={"sql": sql, "masked": False})
+        answer = await api.post("/api/analytics/query", json={"sql": sql, "masked": False, "maxAgeS": 0})
         return [row["content"] for row in answer.json()["rows"]]
 
     session = await api.create_session("visit")
     await api.send_texts(session, "555 0199", "34")
     content = await exported(api, session)
     assert await said() == ["555 0199", "34"]
-    await import_document(api, content.replace(b"555 0199", b"removed"), replace=True)
-    assert await said() == ["removed", "34"]
+    for text in (b"removed", b"edited again"):
+        if is_deleted:
+            await api.delete(f"/api/sessions/{session['sessionId']}")
+        await import_document(api, content.replace(b"555 0199", text), replace=not is_deleted)
+        assert await said() == [text.decode(), "34"]
 
 
 async def test_the_session_with_the_same_key_keeps_its_id_when_it_is_replaced(api: ApiClient) -> None:
