@@ -116,14 +116,14 @@ UNION SELECT digest FROM scripts WHERE tenant = $tenant ORDER BY digest
 """
 _UNITS = "SELECT * EXCLUDE (tenant) FROM memory_unit_rows WHERE tenant = $tenant"
 _TURNS = f"""
-SELECT t.session_id, t.user_id, t.turn, t.started_at, t.finished_at, {_IMPORT_NUMBER} AS import_number, t.status, t.execution_status, t.phase_id,
-    t.topic_id, t.action_id, t.action_type, t.wait_kind, t.messages::VARCHAR AS messages,
-    t.variables::VARCHAR AS variables, t.events::VARCHAR AS events,
+SELECT t.session_id, t.user_id, t.turn, t.started_at, t.finished_at, {_IMPORT_NUMBER} AS import_number, t.status,
+    t.execution_status, t.phase_id, t.topic_id, t.action_id, t.action_type, t.wait_kind,
+    t.messages::VARCHAR AS messages, t.variables::VARCHAR AS variables, t.events::VARCHAR AS events,
     CASE WHEN contains(t.events::VARCHAR, '"rewind"') OR contains(t.events::VARCHAR, '"clear"')
         THEN coalesce((t.state -> '$.gaps')::VARCHAR, '[]') END AS gaps
 FROM turns AS t WHERE t.rowid BETWEEN (SELECT min(row) FROM delta_taken) AND (SELECT max(row) FROM delta_taken)
 AND t.rowid IN (SELECT row FROM delta_taken)
-"""
+"""  # noqa: S608
 _CALLS = "SELECT * EXCLUDE (tenant) FROM llm_calls WHERE tenant = $tenant AND purpose != 'tool'"
 _OF_TENANT = "SELECT * EXCLUDE (tenant) FROM {table} WHERE tenant = $tenant"
 _FILES = {
