@@ -26,9 +26,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         self.requests = self._counter("http_requests", "Requests by route and status", "method", "route", "status")
         self.errors = self._counter("errors", "Failed requests", "code")
-        self.turns = self._counter(
-            "turns", "Turns by outcome, before their commit", "outcome"
-        )  # done, refused or an error code
+        self.turns = self._counter("turns", "Turns by outcome", "outcome")  # done: committed; refused; or an error code
         self.turn_seconds = Histogram(
             "cuebook_turn_seconds",
             "Duration of a turn without its commit",

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from api.catalog.catalog import Catalog
-from api.errors import ApiError
+from api.errors import ApiError, translate
 from api.logs.turn_fields import log_turn, note_turn
 from api.schemas.sessions import NewMessage
 from api.sessions import row_mapping
@@ -241,7 +241,15 @@ class Chat:
             fingerprint=fingerprint,
             execution_status=execution_status,
         )
-        deliveries = await self._save(cached, turn, row, migration)
+        turns = self._runner.metrics.turns
+        try:
+            deliveries = await self._save(cached, turn, row, migration)
+        except Exception as error:
+            turns.labels(translate(error).code).inc()
+            note_turn(error, session, row.turn)
+            raise
+        if turn.state.begun:  # else it is counted already: the first turn failed
+            turns.labels("done").inc()
         has_same_past = turn.state.gaps == cached.state.gaps
         cached.apply_turn(row, turn)
         if row.turn == 0:
@@ -288,14 +296,11 @@ class Chat:
                 self._timers(cached, turn, migration),
                 row_mapping.hand_over_rows(session, cached.state, turn.state),
             )
-        except Exception as error:
-            note_turn(error, session, row.turn)
-            if isinstance(error, TurnConflict):
-                self._cache.evict(session)
-                raise self._conflict(cached) from error
-            if isinstance(error, KeyTaken):
-                raise key_exists(error) from error
-            raise
+        except TurnConflict as error:
+            self._cache.evict(session)
+            raise self._conflict(cached) from error
+        except KeyTaken as error:
+            raise key_exists(error) from error
         return deliveries
 
     def _timers(self, cached: CachedSession, turn: Turn, migration: MigrationRow | None) -> tuple[TimerRow, ...] | None:

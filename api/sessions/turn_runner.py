@@ -150,9 +150,9 @@ class TurnRunner(Struct, frozen=True):
         has_budgets = bool(self.spending.bounds)
         meter = await self.spending.meter(session.tenant, session.user_id, started) if has_budgets else None
         calls = CallLog(self.store, session, state.turn + 1, cached.attempts, self.clock, self.ids)
-        outcome, began = "refused", time.perf_counter()
+        began = time.perf_counter()
         try:
-            turn = await run_turn(
+            return await run_turn(
                 cached.program,
                 state,
                 turn_input,
@@ -171,16 +171,12 @@ class TurnRunner(Struct, frozen=True):
                 default_zone=self.settings.timezone,
                 memory=SessionMemory(self.memory_system.memories, session.tenant, session.user_id, session.session_id),
             )
-            outcome = "done"
         except Exception as error:
-            if isinstance(error, TurnFailed):
-                outcome = code_of(error.kind)
+            self.metrics.turns.labels(code_of(error.kind) if isinstance(error, TurnFailed) else "refused").inc()
             note_turn(error, session, state.turn + 1)
             raise
         finally:
-            self.metrics.turns.labels(outcome).inc()
             self.metrics.turn_seconds.observe(time.perf_counter() - began)
-        return turn
 
     def _journal(self, calls: CallLog) -> CallJournal:
         attempts = calls.attempts

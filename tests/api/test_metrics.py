@@ -1,5 +1,6 @@
 """What a server counts of itself."""
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -70,6 +71,15 @@ async def test_turns_that_fail_are_counted_by_their_code(app: OpenApp, tmp_path:
         code = answer.json()["error"]["code"]
         assert await counted(api, "turns_total") == {f'{{outcome="{code}"}}': 1}
         assert await counted(api, "errors_total") == {f'{{code="{code}"}}': 1}
+
+
+@pytest.mark.database_file
+async def test_turns_that_are_not_committed_are_counted_as_failures(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path) as api:
+        session = await api.create_session("visit")
+        await asyncio.to_thread(lambda: [each.unlink() for each in tmp_path.glob("cuebook.duckdb*")])
+        assert (await api.send_message(session, {"content": "Ana"})).status_code == 503
+        assert await counted(api, "turns_total") == {'{outcome="done"}': 1, '{outcome="DATABASE_FILE_LOST"}': 1}
 
 
 async def test_a_refusal_is_counted_by_its_route(api: ApiClient) -> None:
