@@ -42,6 +42,7 @@ class Metrics:
         self.webhook_attempts = self._counter(
             "webhook_attempts", "Attempts to deliver to webhooks, by the status of the delivery after them", "status"
         )
+        self.timer_attempts = self._counter("timer_attempts", "Attempts to fire timers, by their outcome", "outcome")
         self.reminders = self._counter("reminders", "Reminders to browsers", "outcome")
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:

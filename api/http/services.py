@@ -106,7 +106,7 @@ class Services:
         self.drafts, self.reviews = Drafts(store.scripts, clock), Reviews(store, clock, ids)
         self.interventions = Interventions(self.chat, self.turn_runner)
         self.session_timers = SessionTimers(self.chat, self.turn_runner)
-        self.scheduler = Scheduler(store, self.chat, self.session_timers, settings, clock)
+        self.scheduler = Scheduler(store, self.chat, self.session_timers, settings, self.metrics, clock)
         self.forks = Forks(self.chat, self.turn_runner)
         self.labels = Labels(self.creation, self.turn_runner)
         self.migrator = SessionMigrator(self.chat, self.turn_runner, self.catalog)

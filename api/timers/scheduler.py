@@ -15,6 +15,7 @@ import structlog
 
 from api.background import cancel_all, start_background
 from api.errors import ApiError
+from api.metrics import Metrics
 from api.sessions.chat import Chat
 from api.sessions.turn_runner import Preconditions
 from api.settings import Settings
@@ -46,10 +47,13 @@ log = structlog.get_logger()
 class Scheduler:
     """Fires at most `timer_concurrency` timers at the same time, those of one session one after the other."""
 
-    def __init__(self, store: Store, chat: Chat, timers: SessionTimers, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, chat: Chat, timers: SessionTimers, settings: Settings, metrics: Metrics, clock: Clock
+    ) -> None:
         self._store = store
         self._timers = timers
         self._settings = settings
+        self._metrics = metrics
         self._clock = clock
         self._changed = chat.timers_changed
         self._due: deque[TimerRow] = deque()  # read, but not begun
@@ -133,6 +137,8 @@ class Scheduler:
                 await self._correct(timer)
             else:
                 await self._note_failure(timer, error)
+        else:
+            self._metrics.timer_attempts.labels("fired").inc()
 
     async def _correct(self, timer: TimerRow) -> None:
         """Store the timers as the state has them: the row does not belong to it, or the session is gone."""
@@ -146,6 +152,7 @@ class Scheduler:
     async def _note_failure(self, timer: TimerRow, error: ApiError) -> None:
         attempts = timer.attempts + 1
         is_final = attempts >= ATTEMPTS_MAX
+        self._metrics.timer_attempts.labels("failed" if is_final else "delayed").inc()
         delay = timedelta(seconds=min(DELAY_S * DELAY_GROWTH ** (attempts - 1), DELAY_MAX_S))
         fields = {"session": timer.session_id, "timer": timer.timer_id, "attempts": attempts, "code": error.code}
         log.warning("timer_failed" if is_final else "a timer will be tried again", **fields)

@@ -106,6 +106,21 @@ async def test_a_session_continues_by_itself_when_its_moment_has_come(sleeping: 
     assert [each["kind"] for each in (await sleeping.read("/api/timers"))["data"]] == ["remind"]
 
 
+async def test_attempts_to_fire_timers_are_counted(app: OpenApp, tmp_path: Path, calendar: Calendar) -> None:
+    model = Failing()
+    model.go.set()
+    async with app(tmp_path, model, clock=calendar) as api:
+        await api.publish_script(SOON, strict=False)
+        await api.publish_script(SOON.replace("soon", "asks").replace("ask: Are", "ai_ask: Are"), strict=False)
+        for script in ("soon", "asks"):
+            await api.create_session(script)
+        async with asyncio.timeout(30):
+            for outcome in ("fired", "delayed"):
+                line = f'cuebook_timer_attempts_total{{outcome="{outcome}"}} 1.0'
+                while line not in (await api.get("/metrics")).text:  # noqa: ASYNC110  (the server takes the turn)
+                    await asyncio.sleep(0.02)
+
+
 async def test_who_follows_a_session_gets_what_it_says_by_itself(
     server: OpenApp, tmp_path: Path, stream_client: NewStreamClient
 ) -> None:
