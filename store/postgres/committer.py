@@ -29,7 +29,7 @@ from store.interface.settlement import Settlement, settled_calls
 from store.interface.turn_group import Entry, TurnGroup
 from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
-from store.postgres.engine import BAD_ROW, PREVENTED, RETRY_S, PostgresEngine
+from store.postgres.engine import BAD_ROW, CLASHES_MAX, PAUSE_S, PREVENTED, RETRY_S, PostgresEngine
 from store.postgres.heads import HeadRow, LatestTurn
 from store.postgres.turn_texts import decode_turns, texts_of
 from store.sql.calls import settle
@@ -37,12 +37,11 @@ from store.sql.deletion import delete_rows_of
 
 _RACES = (*PREVENTED, psycopg.errors.UniqueViolation)
 """Errors of a transaction that lost to one of another server; nothing of it is written, and it is checked again."""
-_PAUSE_S = 0.02
 _NUMBERS = 2**63
 
 
-class _SessionLocked(StoreBusy):
-    """Another transaction has locked the session of a turn."""
+class SessionLocked(StoreBusy):
+    """Another transaction has locked the session of a turn or a call; nothing of it is written."""
 
 
 class GroupCommitter:
@@ -54,9 +53,9 @@ class GroupCommitter:
     def commit(self, group: list[Entry]) -> Sequence[StoreError | None]:
         """Commit the valid entries; return for each entry None, or the error if it was refused.
 
-        If another server commits turns of the same sessions or the same keys meanwhile, the group is checked again.
-        Entries of sessions that another transaction has locked are tried again, and delay no others. If the connection
-        is lost, it is checked what was committed. Raises nothing.
+        If another server commits turns of the same sessions or the same keys meanwhile, the group is checked again. An
+        entry of a session that another transaction has locked is refused with SessionLocked, so that it delays no
+        others. If the connection is lost, it is checked what was committed. Raises nothing.
         """
         number = random.randrange(_NUMBERS)  # noqa: S311  (no secret; recognises the group after a lost connection)
         return self._commit(group, number, time.monotonic() + RETRY_S, is_unknown=False)
@@ -65,33 +64,34 @@ class GroupCommitter:
         self, group: list[Entry], number: int, until: float, *, is_unknown: bool
     ) -> Sequence[StoreError | None]:
         """Commit the valid entries; `is_unknown` says whether some may be committed with this number."""
-        outcomes: list[StoreError | None] = [_SessionLocked("another server has locked the session") for _ in group]
-        while waiting := [place for place, outcome in enumerate(outcomes) if isinstance(outcome, _SessionLocked)]:
+        outcomes: list[StoreError | None] = [SessionLocked("another server has locked the session") for _ in group]
+        clashes = 0
+        while waiting := [place for place, outcome in enumerate(outcomes) if isinstance(outcome, SessionLocked)]:
             entries = [group[place] for place in waiting]
             found: Sequence[StoreError | None] = [outcomes[place] for place in waiting]
+            failed: StoreError | None = None
+            is_known = False
             try:
                 found = self._try(entries, number, is_unknown=is_unknown)
-                self._engine.failure = None
+                self._engine.failure, is_known = None, not is_unknown
             except _RACES as error:
-                found = self._failed(error, found, until)
+                failed = StoreBusy("other transactions prevented the commit")
+                clashes += isinstance(error, psycopg.errors.UniqueViolation)
+                if clashes == CLASHES_MAX:
+                    found, is_known = self._one_by_one(entries, number, until, error, is_unknown=is_unknown), True
             except (*BAD_ROW, msgspec.DecodeError) as error:
-                found = self._one_by_one(entries, number, until, error, is_unknown=is_unknown)
+                found, is_known = self._one_by_one(entries, number, until, error, is_unknown=is_unknown), True
             except psycopg.Error as error:
-                found, is_unknown = self._failed(error, found, until), True
+                failed, is_unknown = self._engine.failed(error), True
+            is_late = time.monotonic() > until
+            if failed is not None and is_late and not is_known:
+                found = [failed] * len(entries)
             for place, outcome in zip(waiting, found, strict=True):
                 outcomes[place] = outcome
-            if any(isinstance(outcome, _SessionLocked) for outcome in found):
-                if time.monotonic() > until:
-                    break
-                time.sleep(_PAUSE_S * random.random())  # noqa: S311
+            if is_known or is_late:
+                break
+            time.sleep(PAUSE_S * random.random())  # noqa: S311
         return outcomes
-
-    def _failed(
-        self, error: psycopg.Error, found: Sequence[StoreError | None], until: float
-    ) -> Sequence[StoreError | None]:
-        """Return the outcomes of a failed attempt: those of before, to be tried again, or the error when it is late."""
-        failed = self._engine.failed(error)
-        return [failed] * len(found) if time.monotonic() > until else found
 
     def _one_by_one(
         self, group: list[Entry], number: int, until: float, error: Exception, *, is_unknown: bool
@@ -140,7 +140,7 @@ class _Attempt:
         outcomes: list[StoreError | None] = []
         for entry in self._group:
             if _session_of(entry) in locked:
-                outcomes.append(_SessionLocked("another server has locked the session"))
+                outcomes.append(SessionLocked("another server has locked the session"))
                 continue
             if isinstance(entry, ProposedTurn) and (entry.session_id, entry.turn.turn) in committed:
                 outcomes.append(None)

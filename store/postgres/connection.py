@@ -179,7 +179,11 @@ _HEAD = {
 
 def _storable(value: Scalar | Sequence[Scalar]) -> Scalar | Sequence[Scalar]:
     """Return a parameter; U+0000, which no text in PostgreSQL has, becomes U+FFFD, as it is stored."""
-    return value.replace("\x00", "\ufffd") if isinstance(value, str) and "\x00" in value else value
+    if isinstance(value, str):
+        return value.replace("\x00", "\ufffd")
+    if isinstance(value, list | tuple):
+        return [each.replace("\x00", "\ufffd") if isinstance(each, str) else each for each in value]
+    return value
 
 
 class _Numbered(NamedTuple):

@@ -36,9 +36,10 @@ WAITING_MAX = 1_024
 CONNECT_TIMEOUT_S = 5.0
 RETRY_S = 10.0
 """For so long, a transaction that another one prevented, or whose connection was lost, is tried again."""
-_RETRY_PAUSE_S = 0.02
+PAUSE_S = 0.02
+"""The longest pause before that."""
 CLASHES_MAX = 5
-"""How often a write may add a row that is there, before it is refused."""
+"""How often a write or a group of turns may add a row that is there, before it is refused."""
 WRITE_TIMEOUT_S = 60
 """Seconds for a statement of a write: erasures and imports may change many rows."""
 LOCK_TIMEOUT_S = 5.0
@@ -198,11 +199,11 @@ class PostgresEngine:
                 clashes += 1
                 if clashes == CLASHES_MAX:
                     raise RowRefused(f"the database refused the row: {describe_error(error)}") from error
-                time.sleep(_RETRY_PAUSE_S * random.random())  # noqa: S311
+                time.sleep(PAUSE_S * random.random())  # noqa: S311
             except PREVENTED as error:
                 if time.monotonic() > until:
                     raise StoreBusy("other transactions prevented the write") from error
-                time.sleep(_RETRY_PAUSE_S * random.random())  # noqa: S311
+                time.sleep(PAUSE_S * random.random())  # noqa: S311
             except BAD_ROW as error:
                 raise RowRefused(f"the database refused the row: {describe_error(error)}") from error
             except StoreError:

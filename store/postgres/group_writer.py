@@ -1,6 +1,7 @@
 """The thread that commits turns: it commits all that wait as one group, and resolves their futures."""
 
 import asyncio
+import random
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,8 +13,8 @@ from store.interface.errors import StoreError, StoreUnavailable
 from store.interface.rows import CallRow
 from store.interface.turn_group import Entry
 from store.postgres import claims
-from store.postgres.committer import GroupCommitter
-from store.postgres.engine import PostgresEngine
+from store.postgres.committer import GroupCommitter, SessionLocked
+from store.postgres.engine import PAUSE_S, RETRY_S, PostgresEngine
 from store.sql.answers import answer
 from store.sql.writing_thread import WritingThread
 
@@ -23,6 +24,8 @@ log = structlog.get_logger()
 class _Job(NamedTuple):
     entry: Entry
     done: asyncio.Future[None]
+    until: float
+    """For so long, it waits for another transaction that has locked its session; monotonic clock."""
 
 
 class GroupWriter(WritingThread[_Job]):
@@ -32,6 +35,7 @@ class GroupWriter(WritingThread[_Job]):
         super().__init__("cuebook-committer")
         self._engine = engine
         self._committer = GroupCommitter(engine)
+        self._locked: list[_Job] = []  # of sessions that another transaction has locked; committed with the next ones
         self._calling: dict[str, SessionId] = {}  # the calls in progress, by id
         self._prolonged_at = time.monotonic()
         self._thread.start()
@@ -44,15 +48,16 @@ class GroupWriter(WritingThread[_Job]):
         """
         self._engine.require_writable()
         done = asyncio.get_running_loop().create_future()
-        self._submit(_Job(entry, done))
+        self._submit(_Job(entry, done, time.monotonic() + RETRY_S))
         await done
 
     def _drain(self) -> None:
-        is_last = False
-        while not is_last:
-            jobs, is_last = self._next_jobs(claims.PROLONG_S)
-            if jobs:
-                self._commit(jobs)
+        is_closed = False
+        while self._locked or not is_closed:
+            jobs, is_last = self._next_jobs(PAUSE_S * random.random() if self._locked else claims.PROLONG_S)  # noqa: S311
+            is_closed = is_closed or is_last
+            if self._locked or jobs:
+                self._commit([*self._locked, *jobs])
             self._prolong_claims()
 
     def _commit(self, jobs: list[_Job]) -> None:
@@ -66,11 +71,17 @@ class GroupWriter(WritingThread[_Job]):
             raise
         finally:
             self._working_since = None
-        self._note_calls(jobs, outcomes)
-        answer((job.done, outcome) for job, outcome in zip(jobs, outcomes, strict=True))
-
-    def _note_calls(self, jobs: list[_Job], outcomes: Sequence[StoreError | None]) -> None:
+        self._locked, results, now = [], [], time.monotonic()
         for job, outcome in zip(jobs, outcomes, strict=True):
+            if isinstance(outcome, SessionLocked) and now < job.until:
+                self._locked.append(job)
+            else:
+                results.append((job, outcome))
+        self._note_calls(results)
+        answer((job.done, outcome) for job, outcome in results)
+
+    def _note_calls(self, results: Sequence[tuple[_Job, StoreError | None]]) -> None:
+        for job, outcome in results:
             if isinstance(job.entry, CallRow):
                 if job.entry.ended_at is not None:
                     self._calling.pop(job.entry.call_id, None)

@@ -16,6 +16,7 @@ from store.interface.rows import NO_TURN
 from store.open_store import open_store
 from store.postgres.committer import GroupCommitter
 from store.postgres.due import DELIVERY_LEASE_S, TIMER_LEASE_S
+from store.postgres.engine import RETRY_S
 from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats
@@ -138,6 +139,36 @@ async def test_a_committed_turn_is_not_refused_with_a_bad_row_of_its_group(
         monkeypatch.setattr(GroupCommitter, "_try", lose)
         outcomes = await asyncio.to_thread(GroupCommitter(one._engine).commit, group)
     assert [type(outcome) for outcome in outcomes] == [type(None), RowRefused]
+
+
+async def test_a_session_that_another_transaction_has_locked_delays_no_other(
+    stores: tuple[Store, Store], conversation: Conversation, postgres_url: str
+) -> None:
+    one, other = stores[0], Conversation()
+    for talk in (conversation, other):
+        await talk.create(one)
+    with psycopg.connect(postgres_url) as locking:
+        locking.execute("SELECT 1 FROM session_heads WHERE session_id = %s FOR UPDATE", [conversation.session_id])
+        waiting = asyncio.create_task(conversation.say(one))
+        await asyncio.sleep(0.2)
+        async with asyncio.timeout(RETRY_S / 2):
+            await other.say(one)
+        assert not waiting.done()
+    await waiting
+
+
+async def test_a_row_that_is_there_already_refuses_only_its_own_turn(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, other = stores[0], Conversation()
+    for talk in (conversation, other):
+        await talk.create(one)
+    twice = (other.delivery(),) * 2
+    async with asyncio.timeout(RETRY_S / 2):
+        said = [conversation.say(one), other.say(one, deliveries=twice)]
+        outcomes = await asyncio.gather(*said, return_exceptions=True)
+    assert [isinstance(outcome, RowRefused) for outcome in outcomes] == [False, True]
+    assert one.ready() is None
 
 
 @pytest.mark.gate
