@@ -47,7 +47,11 @@ IDLE_TIMEOUT_S = 20.0
 """A server that is stopped in the midst of a transaction, such as by SIGSTOP, loses it and its locks after so long."""
 
 T = TypeVar("T")
-PREVENTED = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+PREVENTED = (
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,  # after LOCK_TIMEOUT_S
+)
 """Errors of a transaction that another one prevented; nothing of it is written."""
 BAD_ROW = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
 """Errors that the rows cause."""

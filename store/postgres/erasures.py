@@ -14,9 +14,16 @@ from store.postgres.connection import PostgresConnection
 STORED_S = 3_600
 """For so long a user is remembered; turns and changes of memories take less."""
 
+LOCK_TIMEOUT_S = 0.2
+"""For so long an erasure waits for what others are creating, before it lets more of it begin."""
+
 
 def note(connection: PostgresConnection, tenant: str, user_id: str, erased_at: datetime) -> None:
-    """Note that a user is about to be erased. Within a transaction that does nothing else."""
+    """Note that a user is about to be erased. Within a transaction that does nothing else, and is tried again if others
+    prevent it.
+    """
+    # while it waits, all new sessions wait behind it
+    connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
     connection.execute("LOCK TABLE erased_users IN EXCLUSIVE MODE")
     connection.change(
         """INSERT INTO erased_users (tenant, user_digest, erased_at, memory_version)

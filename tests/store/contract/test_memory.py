@@ -49,7 +49,7 @@ async def test_a_memory_comes_back_as_it_was_written_and_to_its_owner_only(store
     read = await store.memory.vectors(*CLINIC, "hashed:1")
     assert (read.sequences, read.vectors) == ([1, 2], [b"abcd", b""])
     assert await store.memory.embedders(*CLINIC) == {"hashed:1": 2}
-    assert await store.memory.existing_ids(*CLINIC, ["unit-3", "unit-4"]) == {"unit-3"}
+    assert await store.memory.existing_ids(*CLINIC, ["unit-3", "unit-4", "unit\0"]) == {"unit-3"}
     for stranger in (("clinic", "ben"), ("other", "ana")):
         assert await store.memory.owner(*stranger) is None
         assert await store.memory.groups(*stranger) == []

@@ -9,11 +9,12 @@ import psycopg
 import pytest
 from msgspec.structs import replace
 
-from store.interface.errors import MemoryMoved, TurnConflict, UserErased
+from store.interface.errors import MemoryMoved, StoreBusy, TurnConflict, UserErased
 from store.interface.memory_rows import MemoryChange
 from store.interface.rows import NO_TURN
-from store.postgres import erasures
+from store.postgres import engine, erasures
 from store.postgres.connection import PostgresConnection
+from store.postgres.engine import LOCK_TIMEOUT_S
 from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats
@@ -61,6 +62,23 @@ async def test_an_erasure_waits_for_what_another_server_is_creating(
         await asyncio.sleep(0.3)
     await erasing
     assert rows_with(one, "ana") == []
+
+
+async def test_an_erasure_that_waits_delays_no_other_sessions_and_says_why_it_fails(
+    stores: tuple[Store, Store], postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "RETRY_S", 2.0)
+    one, two = stores
+    with psycopg.connect(postgres_url) as importing:
+        importing.execute("LOCK TABLE erased_users IN ROW SHARE MODE")
+        erasing = asyncio.create_task(erase(one))
+        await asyncio.sleep(0.3)
+        async with asyncio.timeout(LOCK_TIMEOUT_S / 2):
+            await Conversation(user_id="ben").create(two)
+        with pytest.raises(StoreBusy, match="other transactions prevented the write"):
+            await erasing
+    assert one.ready() is None
+    await erase(one)
 
 
 async def test_a_session_that_is_created_when_an_erasure_begins_waits_for_it(
