@@ -123,8 +123,8 @@ class _Attempt:
         self._turns = [entry for entry in group if isinstance(entry, ProposedTurn)]
         self._claiming = [call for call in self._calls() if call.outcome == "in_doubt"]  # begun, or interrupted
         self._sessions = {turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)}
-        self._sessions.update((call.tenant, call.session_id) for call in self._claiming)
-        """Those whose heads must not change meanwhile."""
+        self._sessions.update(map(_session_of, self._calls()))
+        """Those whose heads must not change meanwhile: another server could settle calls without one that ends now."""
 
     def run(self, *, is_unknown: bool) -> Sequence[StoreError | None]:
         """Commit what can be committed; raises what psycopg raises."""
@@ -171,7 +171,7 @@ class _Attempt:
         """Return the sessions that exist and whose heads another transaction has locked."""
         absent = sorted(self._sessions - heads.keys())
         is_new = all(turn.session is not None for turn in self._turns if turn.session_id in absent)
-        if is_new and all(call.turn == 0 for call in self._claiming if _session_of(call) in absent):
+        if is_new and all(call.turn == 0 for call in self._calls() if _session_of(call) in absent):
             return set()
         rows = self._connection.rows(
             f"SELECT tenant, session_id::TEXT FROM session_heads WHERE {OF_SESSION_IDS}",  # noqa: S608

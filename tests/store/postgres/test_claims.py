@@ -1,6 +1,8 @@
 """A turn that calls a model is run by one server, until it is committed, has failed, or the claim expires."""
 
 import asyncio
+import time
+from collections.abc import Iterable
 from datetime import timedelta
 
 import psycopg
@@ -8,8 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from store.interface.errors import TurnClaimed, TurnConflict
+from store.interface.rows import CallRow, SettledCallRow
+from store.interface.settlement import Settlement, settled_calls
 from store.postgres import claims
 from store.postgres_store import PostgresStore
+from store.sql import calls as calls_sql
 from store.store import Store
 from store.verification.rules import RULES
 from tests.support.store_rows import MOMENT, Conversation, answered, failure_of
@@ -180,6 +185,31 @@ async def test_a_call_that_ends_after_its_turn_was_settled_is_part_of_that_turn_
     assert await two.verification.broken(call_twice) == []
     with two._mirror.refreshed(units=False) as mirror:
         assert mirror.rows("SELECT sum(cost) FROM settled_calls") == [(0.75,)]
+
+
+async def test_a_call_that_ends_while_its_turn_is_settled_is_stored_with_its_cost(
+    stores: tuple[Store, Store], conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    late = conversation.call("a")
+    await one.turns.note_call(late)
+    expire_claims(one)
+    await conversation.ask(two, "b")
+    loop, ending = asyncio.get_running_loop(), []
+
+    def settle_slowly(journal: Iterable[CallRow], settlements: Iterable[Settlement]) -> list[SettledCallRow]:
+        end = one.turns.note_call(replace(late, **answered() | {"cost": 0.5}))
+        ending.append(asyncio.run_coroutine_threadsafe(end, loop))
+        time.sleep(0.3)
+        return list(settled_calls(journal, settlements))
+
+    with monkeypatch.context() as settling:
+        settling.setattr(calls_sql, "settled_calls", settle_slowly)
+        await conversation.say(two, calls_used=("b",))
+    await asyncio.wrap_future(ending[0])
+    rows = (await two.turns.calls("clinic", conversation.session_id)).rows
+    assert sorted((row.call_id, row.outcome, row.cost) for row in rows) == [("a", "done", 0.5), ("b", "done", 0.25)]
 
 
 async def test_a_call_that_ends_after_an_erasure_leaves_nothing(
