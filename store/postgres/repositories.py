@@ -1,6 +1,6 @@
 """The repositories of the store over PostgreSQL. `store.sql.repositories` has what is the same over every one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -88,6 +88,14 @@ def _change(connection: PostgresConnection, change: MemoryChange) -> int:
     return new_memory_version(connection, change.tenant, change.user_id)
 
 
+def _begun_after(erased_at: datetime | None, changes: Iterable[MemoryChange]) -> Iterator[MemoryChange]:
+    """Yield the changes. Raises MemoryMoved if they add a memory that was begun before its user was erased."""
+    for change in changes:
+        if change.owner is not None and erased_at is not None and change.owner.created_at < erased_at:
+            raise MemoryMoved("the user was erased after the import began")
+        yield change
+
+
 class PostgresMemories(MemoryRepository):
     """Read and write memories."""
 
@@ -107,8 +115,9 @@ class PostgresMemories(MemoryRepository):
                 raise MemoryMoved("another server changed the memory meanwhile")
             is_begun = True
             erasures.wait_for(connection)
+            erased_at = erasures.erased_at(connection, [(tenant, user_id)]).get((tenant, user_id))
             new_memory_version(connection, tenant, user_id)
-            imports.import_units(connection, tenant, user_id, expected, changes)
+            imports.import_units(connection, tenant, user_id, expected, _begun_after(erased_at, changes))
 
         await self._engine.write(once)
 

@@ -143,3 +143,18 @@ async def test_a_memory_that_is_imported_when_an_erasure_begins_does_not_outlive
     await two.memory.import_units("clinic", "ana", await two.memory.stamp("clinic", "ana"), changes())
     await asyncio.wrap_future(erasing[0])
     assert rows_with(one, "ana") == []
+
+
+async def test_a_memory_whose_import_began_before_an_erasure_is_not_written_after(
+    stores: tuple[Store, Store],
+) -> None:
+    one, two = stores
+    stamp = await two.memory.stamp("clinic", "ana")
+    change = memory_of("clinic", "ana", Conversation().session_id, "word", 1)
+    await erase(one)
+    with pytest.raises(MemoryMoved):
+        await two.memory.import_units("clinic", "ana", stamp, [change])
+    assert rows_with(one, "ana") == []
+    assert change.owner is not None
+    later = replace(change, owner=replace(change.owner, created_at=LATER))
+    await two.memory.import_units("clinic", "ana", stamp, [later])
