@@ -78,7 +78,18 @@ from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
 from runtime.turn.tool_calls import ToolCalls
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted, TurnRecalls
 from scripts.expressions.values import Value
-from scripts.model.actions import Action, Expiry, Goto, ModelStep, OwnAction, Question, Reminder, action_type, arms
+from scripts.model.actions import (
+    Action,
+    Expiry,
+    Form,
+    Goto,
+    ModelStep,
+    OwnAction,
+    Question,
+    Reminder,
+    action_type,
+    arms,
+)
 from scripts.model.actions import End as ScriptEnd
 from scripts.model.script import After, Interrupt, Scope
 
@@ -418,7 +429,9 @@ class _Engine:
             self._follow(action, reaction.finish)
             return
         if reaction.withheld and wait is not None:
-            self._follow(action, Waits(wait))
+            if isinstance(turn_input, Filled) and isinstance(action, Form):
+                form.retain(self.run, action, turn_input.values)
+            self._follow(action, Waits(form.drawn(self.run, action, wait)))
             return
         if wait is not None and program.has_auto_variables and isinstance(turn_input, Reply):
             await auto_capture.capture(self.run, action, content)
@@ -478,6 +491,8 @@ class _Engine:
             is_valid = is_answer and not isinstance(action, ModelStep | OwnAction)
             if interrupt.on.detector not in reaction.seen:
                 is_valid = ask.has_typed_values(self.run, action, said)
+            if interrupt.then.policy == "restart_topic":  # which puts the question again
+                is_valid = False
             answered = await self._taken(answer) if is_valid and not wait.begins else None
             self._interrupt(action, wait, interrupt, reaction, answered)
             return True

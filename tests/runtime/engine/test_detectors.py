@@ -4,7 +4,7 @@ import pytest
 
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import ActionLeft, Detected, Emitted, Interrupted, Waiting
-from runtime.state.inputs import Chosen
+from runtime.state.inputs import Chosen, Filled
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from runtime.state.state import decode
 from tests.support.runtime_session import NewSession, StartSession
@@ -79,6 +79,29 @@ async def test_replace_keeps_the_question_and_its_rounds(drive: StartSession) ->
     assert session.state.progress.round == 1
     await session.reply("28")
     assert session.said == ["Where do you live?"]
+
+
+FORM = """
+cuebook: 1
+script: t
+detectors: [{detector: crisis, rules: [{words: [despair]}], replace: Call 112.}]
+forms:
+- form: week
+  text: Your week?
+  fields: [{field: mood, required: true}, {field: hours, type: number, max: 24}]
+actions:
+- {form: week, id: fill}
+- {say: "{{ mood }}", id: told, acknowledge: true}
+"""
+
+
+async def test_replace_keeps_the_valid_values_of_a_form(drive: StartSession) -> None:
+    session = await drive(FORM, saved=True)
+    await session.turn(Filled({"mood": "despair", "hours": 70}))
+    assert session.said == ["Call 112."]
+    assert [each.value for each in session.state.wait.form.fields] == ["despair", None]
+    await session.turn(Filled({"hours": 7}))
+    assert (session.said, session.values["hours"]) == (["despair"], 7)
 
 
 async def test_end_ends_the_session_at_once(drive: StartSession) -> None:

@@ -368,6 +368,14 @@ async def test_a_form_and_a_choice_that_a_detector_interrupts_are_answers_too(dr
     assert session.values["feeling"] == "bad"
 
 
+async def test_a_choice_is_no_answer_if_the_topic_then_starts_again(drive: StartSession) -> None:
+    session = await drive(BUTTONS.replace("THEN", "restart_topic").replace("text: In", "once: true, text: In"))
+    await session.turn(Filled({"mood": "well"}))
+    await session.choose("bad")
+    await session.reply("yes", "mood: well")
+    assert [each.key for each in session.state.wait.choices] == ["good", "bad"]
+
+
 async def test_an_invalid_form_that_a_detector_interrupts_is_shown_again(drive: StartSession) -> None:
     session = await drive(BUTTONS.replace("THEN", "resume"), saved=True)
     await session.turn(Filled({"mood": "despair", "hours": 70}))
