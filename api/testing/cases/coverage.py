@@ -27,7 +27,6 @@ from scripts.model.actions import (
     If,
     PolicyKey,
     arms,
-    choice_arm,
     policies,
     rounds_of,
     walk,
@@ -197,7 +196,7 @@ class _Tracker:
         self._wait: Wait | None = None
         self._locale = program.locale
         self._fork: Action | None = None
-        self._picked: str | None = None  # the choice that a reply to a `choose` selects
+        self._chosen: tuple[Choose, str] | None = None  # the `choose` that got a reply, and the choice that it selects
         self._left: Item | None = None  # the branch taken if the question just left leaves its topic
         self._given_up = ""  # the question that a policy ended, before it is left
         self._failed_before = _failed_before(program.script)
@@ -276,6 +275,9 @@ class _Tracker:
                 self._given_up = body.action_id
             case events.Interrupted():
                 yield Item("branch", _node_name((INTERRUPTS, body.interrupt)), CAME_UP)
+            case events.VariableChanged() if self._chosen is not None and body.action_id == self._chosen[0].id:
+                if body.name == self._chosen[0].variable and body.source == "user":
+                    yield Item("branch", self._name(body.action_id), self._chosen[1])
             case events.Detected():
                 yield Item("branch", _node_name((DETECTORS, body.detector)), ACTED)
             case _:
@@ -292,12 +294,13 @@ class _Tracker:
     def _note_choice(self, message: events.Message) -> None:
         """Store the choice that a reply to a `choose` selects, by the rules of the action."""
         action = self._program.action(*self._home, message.action_id)
+        self._chosen = None
         if not isinstance(action, Choose) or self._wait is None:
             return
         pressed = message.metadata.get("choice")
         offered: tuple[Choice, ...] = self._wait.choices
-        self._picked = str(pressed) if pressed is not None else match_choice(message.content, offered, self._locale)
-        self._fork = action
+        picked = str(pressed) if pressed is not None else match_choice(message.content, offered, self._locale)
+        self._chosen = (action, picked) if picked is not None else None
 
     def _way(self, action_id: str, *, left: bool) -> Iterator[Item]:
         """Yield the branch of the last fork, as the first event after it shows."""
@@ -308,10 +311,6 @@ class _Tracker:
         inner = {arm: actions[0].id for arm, actions in arms(fork).items() if actions}
         if isinstance(fork, Experiment):
             yield from (Item("branch", name, arm) for arm in fork.arms if arm == self._met.get(fork.plan))
-        elif isinstance(fork, Choose):
-            follows = inner.get(choice_arm(self._picked or ""), fork.id)
-            if self._picked is not None and follows == action_id and left == (follows == fork.id):
-                yield Item("branch", name, self._picked)
         elif left and action_id == fork.id:
             yield from (Item("branch", name, arm) for arm in ("then", "else") if arm not in inner)
         else:

@@ -398,6 +398,27 @@ def test_an_interrupt_is_a_branch_with_actions_of_its_own(
     assert names == missed
 
 
+DESPAIR = """\
+cuebook: 1
+script: despair
+detectors: [{detector: crisis, rules: [{words: [despair]}]}]
+interrupts: [{interrupt: help, on: {detector: crisis}, do: [{choose: Call?, into: call, id: call, choices: [a, b]}]}]
+actions:
+  - choose: How are you?
+    into: mood
+    id: mood
+    choices: [{well: Well}, {key: bad, text: In despair, do: [{say: I am sorry., id: sorry}]}]
+"""
+
+
+def test_a_choice_that_a_detector_interrupts_is_reached(cuebook: RunCommand, write: WriteFile) -> None:
+    write("despair.yaml", DESPAIR)
+    write("despair.case.yaml", "script: despair.yaml\ncases:\n" + case("a", "{choose: bad}", "{choose: a}"))
+    (coverage,) = json.loads(cuebook("test", "despair.case.yaml", "--coverage", "json").stdout)
+    missing = {(each["name"], each["arm"]) for each in coverage["missing"]}
+    assert missing == {("main/main/mood", "well"), ("interrupt:help/call", "b")}
+
+
 SIGHS = """\
 script: sighs
 detectors: [{detector: sighs, rules: [{words: [sigh]}], do: [{say: Oh., id: oh}]}]
