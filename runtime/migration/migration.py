@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from runtime.migration.rewind import account_of
-from runtime.migration.variables import Cells, MigrationBlocked, differences
+from runtime.migration.variables import Cells, MigrationBlocked, differences, new_path
 from runtime.state.events import Body, Migrated
-from runtime.state.program import PlaceLost, Program, answering_id
+from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import INTERRUPTS, Frame, Progress, State, Wait, copy_of
 from runtime.timers.timers import pending_timers
@@ -172,13 +172,6 @@ class _Move:
             self._renamed = True
             self._why.append(f"{written(was).removeprefix(':')} is {written(now).removeprefix(':')} now")
 
-    def _path(self, path: Path) -> Path | None:
-        """Return a path in the new version; a topic that answers during a `wait` is renamed as the topic is."""
-        if path[0] != INTERRUPTS or not path[1].startswith(":"):
-            return self._renames.path(path)
-        topic = self._renames.path((*path[1].removeprefix(":").split("/"), *path[2:]))
-        return (INTERRUPTS, answering_id((topic[0], topic[1])), *topic[2:]) if topic is not None else None
-
     def _frames(self, old_home: Path, home: Path) -> None:
         """Map the frames, from the outermost to the innermost. Raises _Misfit, MigrationBlocked."""
         around = ""
@@ -224,7 +217,7 @@ class _Move:
     def _action(self, old_home: Path, home: Path, action: str) -> Action:
         """Return an action of the old version, as the new version has it. Raises _Misfit."""
         was = (*old_home, action)
-        now = self._path(was)
+        now = new_path(self._renames, was)
         if now is None or now[:2] != home:
             raise _Misfit(f"the action {written(was)} is not in {written(home)} any more")
         try:
@@ -241,7 +234,7 @@ class _Move:
     def _called(self, frame: Frame, block: Action | None) -> Path:
         """Return the skill or interrupt of a frame, as the new version has it. Raises _Misfit."""
         was: Path = (INTERRUPTS, frame.interrupt) if frame.interrupt else ("", frame.skill)
-        path = self._path(was)
+        path = new_path(self._renames, was)
         if frame.interrupt:
             if path is None or path[1] not in self._new.interrupts:
                 raise _Misfit(f"the interrupt {frame.interrupt} is gone")
@@ -345,7 +338,7 @@ class _Move:
 
     def _by_place(self, counted: Mapping[str, _T]) -> dict[str, _T]:
         """Return what is stored by phase, topic or action (`phase/topic`) under the new ids."""
-        paths = ((self._renames.path(tuple(place.split("/"))), each) for place, each in counted.items())
+        paths = ((new_path(self._renames, _path_of(place)), each) for place, each in counted.items())
         return {"/".join(path): each for path, each in paths if path is not None}
 
     def _visits(self) -> dict[str, int]:
@@ -360,6 +353,15 @@ class _Move:
             for last_name in sorted(named.get(name, {name})):
                 found[last_name] = max(found.get(last_name, 0), count)
         return found
+
+
+def _path_of(place: str) -> Path:
+    parts = place.split("/")
+    if parts[0] == INTERRUPTS and parts[1].startswith(
+        ":"
+    ):  # the id of a topic that answers during a `wait` has a slash
+        return INTERRUPTS, "/".join(parts[1:3]), *parts[3:]
+    return tuple(parts)
 
 
 class _AcceptedAnswer(Struct, frozen=True):

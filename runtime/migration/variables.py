@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from runtime.state.events import VariableChanged
-from runtime.state.program import Program
+from runtime.state.program import Program, answering_id
 from runtime.state.scopes import Scopes, WriteRefused
-from runtime.state.state import Cell, Source, State
+from runtime.state.state import INTERRUPTS, Cell, Source, State
 from scripts.expressions.values import ValueRefused, coerce, infer_type, shorten
 from scripts.model.script import Path, Scope
 from scripts.model.variable_names import names_in
@@ -24,6 +24,14 @@ Layers: TypeAlias = dict[Scope, dict[str, Cell]]
 
 class MigrationBlocked(Exception):
     """The reason why a session cannot migrate; the message is for the operator."""
+
+
+def new_path(renames: Renames, path: Path) -> Path | None:
+    """Return a path in the new version; a topic that answers during a `wait` is renamed as the topic is."""
+    if path[0] != INTERRUPTS or not path[1].startswith(":"):
+        return renames.path(path)
+    topic = renames.path((*path[1].removeprefix(":").split("/"), *path[2:]))
+    return (INTERRUPTS, answering_id((topic[0], topic[1])), *topic[2:]) if topic is not None else None
 
 
 class Cells:
@@ -114,7 +122,7 @@ class Cells:
         """Return the cell with the new id of the action that wrote it, if that still exists."""
         if cell.by is None or not self._old.has_action(cell.by):
             return cell
-        path = self._renames.path(cell.by)
+        path = new_path(self._renames, cell.by)
         there = path is not None and len(path) == 3 and self._new.has_action((path[0], path[1], path[2]))
         by = (path[0], path[1], path[2]) if path is not None and there else None
         return cell if by == cell.by else msgspec.structs.replace(cell, by=by)

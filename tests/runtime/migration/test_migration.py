@@ -352,6 +352,31 @@ async def test_a_wait_goes_on_although_the_topic_that_answers_is_renamed(drive: 
     assert session.timers == [("wait", "2026-03-07 12:00")]
 
 
+TEA = """
+cuebook: 1
+script: tea
+phases:
+  - phase: p
+    topics:
+      - {topic: rest, actions: [{wait: 3 days, on_message: answers, id: pause}]}
+      - topic: answers
+        actions:
+          - {ask: Your name?, into: name, id: name}
+          - {choose: Drink?, into: drink, choices: [{key: tea, text: Tea, once: true}, milk], id: drink}
+          - {ask: "{{ name }}?", into: name, id: again}
+repairs: [correct]
+"""
+
+
+async def test_answers_to_a_topic_that_answers_during_a_wait_follow_its_renames(drive: StartSession, moved) -> None:
+    session = await (await drive(TEA)).reply("Hello?", "Ana", "tea")
+    await moved(session, TEA.replace("answers", "replies") + "migrations: {topics: {p/answers: p/replies}}\n")
+    await session.reply("actually, name: Bo")
+    assert session.values["name"] == "Bo"
+    await session.reply("Bo", "Hello?", "Cy")
+    assert [each.key for each in session.state.wait.choices] == ["milk"]
+
+
 async def test_only_moments_that_change_are_named(drive: StartSession, move) -> None:
     reminded = TIMED.replace("id: mood", "id: mood, remind: [{after: 1 h, say: Oh?}, {after: 2 h, say: Hello?}]")
     session = await drive(reminded)
