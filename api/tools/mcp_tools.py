@@ -76,6 +76,9 @@ async def _failure(error: Exception, connection: "_Connection", opened: "asyncio
 
     if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
         return ToolCallFailed("error", f"the MCP server refused the call (code {error.code})")
+    if isinstance(error, RuntimeError | ValueError):  # of the SDK; the connection is in order
+        log.warning("the result of an MCP server cannot be read", server=connection.name, error=type(error).__name__)
+        return ToolCallFailed("result", "the result of the MCP server does not match its schema, or is no result")
     log.warning("an MCP server cannot be called", server=connection.name, error=type(error).__name__)
     await connection.close(opened)
     return ToolCallFailed("unreachable", "the MCP server cannot be reached")

@@ -62,6 +62,18 @@ async def test_command_that_does_not_exist_is_unreachable(app: OpenApp, tmp_path
 
 
 @pytest.mark.gate
+async def test_result_that_cannot_be_read_leaves_the_connection_open(tmp_path: Path):
+    command = [sys.executable, str(PROCESSES / "mcp_server.py"), str(tmp_path / "calls")]
+    tools = McpTools({"shop": McpServer(command=command)}, 10_000)
+    before = tools._connections["shop"].open()
+    with pytest.raises(ToolCallFailed, match="does not match") as failed:
+        await tools.call("shop", "unpriced", {}, "k")
+    assert failed.value.failure.kind == "result"
+    assert tools._connections["shop"].open() is before
+    await tools.close()
+
+
+@pytest.mark.gate
 async def test_late_failure_of_a_call_leaves_the_new_connection_open(tmp_path: Path):
     command = [sys.executable, str(PROCESSES / "mcp_server.py"), str(tmp_path / "calls")]
     tools = McpTools({"shop": McpServer(command=command)}, 10_000)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from mcp.server.mcpserver import MCPServer
+from pydantic import BaseModel
 
 server = MCPServer("shop")
 CALLS = Path(sys.argv[1])
@@ -30,6 +31,16 @@ async def hang() -> str:
 async def fail(order: str) -> str:
     """Raise an error whose text is personal."""
     raise ValueError(order)
+
+
+class Priced(BaseModel, json_schema_extra={"required": ["price"]}):
+    """A result whose schema requires what it does not have."""
+
+
+@server.tool()
+async def unpriced() -> Priced:
+    """Return a result that does not match its own schema."""
+    return Priced()
 
 
 @server.tool()
