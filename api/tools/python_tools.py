@@ -1,5 +1,6 @@
 """Python functions of installed packages as tools: entry points of the group `cuebook.tools`."""
 
+import asyncio
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 
@@ -22,12 +23,9 @@ class PythonTools:
 
     async def call(self, name: str, arguments: Mapping[str, Value]) -> object:
         """Call the function of an entry point. Raises ToolCallFailed."""
-        return await self._tool(name).call(arguments)
-
-    def _tool(self, name: str) -> Tool:
-        if name not in self._tools:
-            self._tools[name] = load_tool(name)
-        return self._tools[name]
+        if name not in self._tools:  # an import may take seconds, for which the event loop must not stand still
+            self._tools[name] = await asyncio.to_thread(load_tool, name)
+        return await self._tools[name].call(arguments)
 
 
 def load_tool(name: str) -> Tool:

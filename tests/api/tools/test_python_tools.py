@@ -1,11 +1,13 @@
 """Python functions of installed packages as tools of a server."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from api.settings import ToolProvider
+from api.tools.python_tools import PythonTools
 from cuebook import Tool
 from runtime.state.tool_ports import ToolCallFailed
 from tests.support.fixture_types import OpenApp
@@ -68,6 +70,13 @@ async def test_failure_of_the_function(
     app: OpenApp, tmp_path: Path, entry_point: str, params: str, given: str, words: str
 ):
     assert (await said(app, tmp_path, entry_point, params, given))[0].startswith(words)
+
+
+async def test_import_of_a_function_does_not_block_other_calls():
+    call = asyncio.create_task(PythonTools().call("shop_large", {"order": "17"}))
+    await asyncio.sleep(0.1)
+    assert not call.done()
+    assert await call == {"status": "17 in en", "count": 1}
 
 
 async def test_arguments_are_converted_by_the_annotations():
