@@ -30,7 +30,7 @@ def answer_message(run: TurnContext, action: Sleep) -> Outcome:
     """Handle a message to the sleeping session."""
     if action.on_message == "resume":
         return DONE
-    if action.on_message != "hold":
+    if action.on_message != "hold" and not run.state.interrupted:  # interrupts do not nest
         return Answer(answering_id(run.target(action.on_message)))
     wait, counted = awake_at(run, Wait("time")), run.state.timing or Timing(run.now())
     if not counted.is_announced and wait.until is not None:

@@ -75,6 +75,14 @@ class Cursor:
         self._run.record(ActionLeft(frame.block or self._state.frames[-1].action, rounds, *self.called()))
         return frame
 
+    def enter_interrupt(self, frame: Frame) -> None:
+        """Move to the first action of an interrupt; a topic that answers during a `wait` has its default values."""
+        self._state.frames.append(frame)
+        answering = self._run.program.answering.get(frame.interrupt)
+        if answering is not None:
+            self._run.action_id = ""
+            self._initialise("topic", answering.declare)
+
     def leave_interrupt(self) -> Held:
         """Leave the current interrupt and all blocks in it; return the wait that it suspended."""
         while True:
@@ -132,6 +140,7 @@ class Cursor:
                 frame.action = following.id
                 return None
             if frame.interrupt:
+                self._reach(program.answering.get(frame.interrupt))
                 return state.frames.pop()
             if not frame.block:
                 break
@@ -157,11 +166,14 @@ class Cursor:
             if isinstance(outcome, Jump | Finish):
                 self.exit_topic(block, outcome)
                 return None
-        milestone = program.topic(state.phase, state.topic).milestone
-        if milestone:
-            self._run.record(MilestoneReached(milestone))
+        self._reach(program.topic(state.phase, state.topic))
         self._to_next_topic()
         return None
+
+    def _reach(self, topic: Topic | None) -> None:
+        """Record the milestone of a topic that has ended."""
+        if topic is not None and topic.milestone:
+            self._run.record(MilestoneReached(topic.milestone))
 
     def _after_failure(self, action: Action) -> Outcome:
         """Return the outcome of an action after the actions of its `on_fail`."""

@@ -532,7 +532,7 @@ class _Engine:
         self._state.progress = self._state.timing = None
         if interrupt.actions:
             frame = Frame(interrupt.actions[0].id, interrupt=interrupt.id, held=suspended)
-            self._state.frames.append(frame)
+            self._cursor.enter_interrupt(frame)
             if interrupt.on.detector in reaction.seen:
                 record = reaction.seen[interrupt.on.detector]
                 frame.cells[detection.NAME] = Cell(record, "record", self.run.now(), "script")

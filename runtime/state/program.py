@@ -69,10 +69,12 @@ class Program:
         self.interrupts = {each.id: each for each in script.interrupts}
         for each in script.interrupts:
             self._add_actions(INTERRUPTS, each.id, each.actions)
+        self.answering: dict[str, Topic] = {}  # by the id of their interrupt, the topics that answer during a `wait`
         for place in {self.target(each.on_message, home[0]) for home, each in self._sleeping_topics()}:
             if place is not None:  # a topic that answers while the session sleeps is like an interrupt
                 answering = Interrupt(id=answering_id(place), on=Trigger(), actions=self.topics[place].actions)
                 self.interrupts[answering.id] = answering
+                self.answering[answering.id] = self.topics[place]
                 self._add_actions(INTERRUPTS, answering.id, answering.actions)
         self.watches_user = any(each.watches_user for each in script.detectors)
         self.watches_assistant = any(each.watches_assistant for each in script.detectors)
@@ -88,6 +90,7 @@ class Program:
         self.phase_names = {phase.id: _declared(phase.declare) for phase in script.phases}
         self.topic_names = {key: _declared(topic.declare) for key, topic in self.topics.items()}
         self.topic_names |= {("", id): _declared((*each.params, *each.declare)) for id, each in self.skills.items()}
+        self.topic_names |= {(INTERRUPTS, id): _declared(each.declare) for id, each in self.answering.items()}
         self._note_what_is_used(script)
         self.typed_outputs: dict[tuple[str, str, str], tuple[OutputItem, ...]] = {}
         """The outputs of actions, by phase, topic and id, each with the type that its variable is declared with; added

@@ -88,8 +88,11 @@ def _moments(program: Program, state: State, depth: int, action: Action) -> Iter
 def timed(program: Program, state: State, depth: int, action: Question) -> tuple[Sequence[Reminder], Expiry | None]:
     """Return the reminders and the expiry of a question: its own, else those of its topic, phase or script."""
     holders: list[Question | Topic | Phase | Script] = [action]
-    if state.call(depth) is None:
+    call = state.call(depth)
+    if call is None:
         holders += [program.topic(state.phase, state.topic), program.phases[state.phase]]
+    elif call.interrupt in program.answering:
+        holders.append(program.answering[call.interrupt])
     holders.append(program.script)
     remind = next((each.remind for each in holders if "remind" in each.marks), ())
     return remind, innermost_expiry(*holders)

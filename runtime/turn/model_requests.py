@@ -192,7 +192,8 @@ def _purpose(run: TurnContext) -> tuple[str, str]:
     """Return goal and strategy of the current skill or topic; an interrupt has none."""
     call = run.state.call()
     if call is not None and call.interrupt:
-        return "", ""
+        answering = run.program.answering.get(call.interrupt)
+        return (answering.goal, answering.strategy) if answering is not None else ("", "")
     topic = run.program.skill(call.skill) if call else run.program.topic(run.state.phase, run.state.topic)
     return topic.goal, topic.strategy
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from runtime.state.events import Ended, TimerFired, Waiting
+from runtime.state.events import Ended, MilestoneReached, TimerFired, Waiting
 from runtime.state.inputs import GiveBack, InputRefused, Pause, Resume, Rewind, SetVariables, TakeOver, TimerDue
 from tests.support.runtime_session import NOON, NewSession, StartSession
 
@@ -94,6 +94,43 @@ phases:
     assert session.timers == [("wait", "2026-03-07 12:00")]
     await session.pass_time(days=3)
     assert session.said == ["Back."]
+
+
+ANSWERING = """
+cuebook: 1
+script: answering
+phases:
+  - phase: p
+    topics:
+      - {topic: rest, actions: [{wait: 3 days, on_message: answers, id: pause}, {say: Back., id: back}]}
+      - topic: answers
+        milestone: answered
+        declare: [{var: asked, type: number, value: 0}]
+        expire: {after: 1 h}
+        actions:
+        - {set: {asked: =asked + 1}, id: count}
+        - {ask: "Question {{ asked }}?", into: it, id: q}
+        - {say: Bye., id: bye}
+"""
+
+
+async def test_a_topic_that_answers_has_its_variables_expiry_and_milestone(drive: StartSession) -> None:
+    session = await (await drive(ANSWERING, saved=True)).reply("Hello?")
+    assert session.said == ["Question 1?"]
+    await session.pass_time(hours=2)
+    assert session.said == ["Bye."]
+    assert session.happened(MilestoneReached) == [MilestoneReached("answered")]
+    assert session.state.wait.kind == "time"
+    await session.reply("Hello?")
+    assert session.said == ["Question 1?"]
+
+
+async def test_a_wait_within_a_topic_that_answers_holds_messages(drive: StartSession) -> None:
+    nested = ANSWERING.replace("{ask: ", "{wait: 1 h, on_message: answers, id: nap}\n        - {ask: ")
+    session = await (await drive(nested, saved=True)).reply("Hello?", "Hello?", "Hello?")
+    assert [frame.action for frame in session.state.frames] == ["pause", "nap"]
+    await session.pass_time(hours=1)
+    assert session.said == ["Question 1?"]
 
 
 async def test_a_wait_whose_moment_is_past_passes(drive: StartSession) -> None:
