@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scripts.expressions.values import shorten
 from scripts.formats.placeholders import NAME, SYSTEM, reference, to_text_expression
-from scripts.formats.words import CONSTANTS, FUNCTIONS, METHODS, OPERATORS
+from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, METHODS, OPERATORS
 
 Refer = Callable[[str], str]
 TOKENS_MAX = 2_000
@@ -108,7 +108,7 @@ def is_computed(text: str, known: Callable[[str], bool]) -> bool:
         return False
     if all(token.kind == "text" for token in tokens):
         return len(tokens) == 1
-    glued = re.search(r"\}\s?[-/:.：]\s?\{|\}-|-\{|[,，。]$", text) is not None and " - " not in text
+    glued = re.search(r"\}\s?[-/:.：]\s?\{|\}-|-\{|\}\s?\.\d|[,，。]$", text) is not None and " - " not in text
     names = any(token.kind in {"name", "word", "system"} for token in tokens)
     signs = any(token.kind == "sign" for token in tokens)
     if signs and names:
@@ -146,15 +146,21 @@ class _Parser:
         self._depth = 0
 
     def whole(self) -> str:
+        if [token.kind for token in self._tokens] == ["word"] and (alone := ALONE.get(self._tokens[0].text.lower())):
+            return alone
         part = self.either()
         if self._next < len(self._tokens):
-            raise ValueError(f"{shorten(self._tokens[self._next].text)} found at the end of the condition")
+            raise ValueError(f"no operator before {shorten(self._tokens[self._next].text)}")
         return part.source
 
     def peek(self, *signs: str) -> str:
         """Consume the next token if it is one of these signs."""
         token = self._tokens[self._next] if self._next < len(self._tokens) else None
         return token.text if token is not None and token.kind == "sign" and token.text in signs else ""
+
+    def peek_word(self, word: str) -> bool:
+        token = self._tokens[self._next] if self._next < len(self._tokens) else None
+        return token is not None and token.kind == "word" and token.text.lower() == word
 
     def accept(self, *signs: str) -> str:
         found = self.peek(*signs)
@@ -195,6 +201,11 @@ class _Parser:
         if self.peek("not") and self._next + 1 < len(self._tokens) and self._tokens[self._next + 1].text == "in":
             self._next += 2
             return _Part(f"{left.source} not in {self.sum(right=True).source}")
+        if self.peek_word("between"):
+            self._next += 1
+            least = self.sum(right=True)
+            self.must("and")
+            return _Part(f"({left.source} >= {least.source} and {left.source} <= {self.sum(right=True).source})")
         while sign := self.accept(*_COMPARISONS):
             left = _comparison(left, sign, self.sum(right=True))
         return left
@@ -265,22 +276,27 @@ class _Parser:
         self._next += 1
         return token.text
 
-    def listed(self, end: str) -> list[str]:
+    def listed(self, end: str, *, right: bool = False) -> list[str]:
         found: list[str] = []
         while not self.accept(end):
             if found:
                 self.must(",")
-            found.append(self.either().source)
+            found.append((self.primary(right=True) if right and self.is_alone() else self.either()).source)
         return found
+
+    def is_alone(self) -> bool:
+        """Whether the next token is a word and a whole item of a list."""
+        following = self._tokens[self._next : self._next + 2]
+        return [token.kind for token in following] == ["word", "sign"] and following[1].text in {",", ")", "]"}
 
     def primary(self, *, right: bool) -> _Part:
         if self.accept("("):
-            items = self.listed(")")
+            items = self.listed(")", right=right)
             if len(items) == 1:
                 return _Part(f"({items[0]})")
             return _Part(f"[{', '.join(items)}]", "list")
         if self.accept("["):
-            items = self.listed("]")
+            items = self.listed("]", right=right)
             return _Part(f"[{', '.join(items)}]", "list" if items else "nothing")
         if self._next >= len(self._tokens):
             raise ValueError("the condition ends too early")

@@ -33,6 +33,7 @@ class _Words(Struct, frozen=True):
     actions: _Table
     operators: _Table
     constants: _Table
+    alone: _Table
     methods: _Table
     functions: _Table
     skill_keys: _Table
@@ -55,6 +56,7 @@ VARIABLE_TYPES = _by_word(_WORDS.variable_types)
 FIELD_TYPES = _by_word(_WORDS.field_types)
 VERBS = _by_word(_WORDS.actions)
 OPERATORS, CONSTANTS = _by_word(_WORDS.operators), _by_word(_WORDS.constants)
+ALONE = _by_word(_WORDS.alone)
 METHODS, FUNCTIONS = _by_word(_WORDS.methods), _by_word(_WORDS.functions)
 SKILL_KEYS, FORM_KEYS = _by_word(_WORDS.skill_keys), _by_word(_WORDS.form_keys)
 DETECTOR_KEYS, DEGREES, TRENDS = _WORDS.detector_keys, _by_word(_WORDS.degrees), _by_word(_WORDS.trends)

@@ -416,6 +416,7 @@ def first_action(action: str):
         ("severity > low", [0.6, 0.9, 1.0]),
         ("severity != 'low'", [0.6, 0.9, 1.0]),
         ("severity in ['medium', 'critical']", [0.6, 1.0]),
+        ("severity in (medium, critical)", [0.6, 1.0]),
         ("risk_level not in ['low', 'medium']", [0.9, 1.0]),
     ],
 )
