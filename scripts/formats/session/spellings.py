@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, number_in
+from scripts.formats.text_lists import choices_in
 from scripts.formats.words import (
     COMPARISONS,
     DECLARATION_KEYS,
@@ -16,6 +17,7 @@ from scripts.formats.words import (
     FORM_KEYS,
     OUTPUT_KEYS,
     SKILL_KEYS,
+    SPOKEN_KEYS,
     VARIABLE_TYPES,
 )
 from scripts.model.base import Node, Template
@@ -55,14 +57,31 @@ def _config(kind: str, config: Mapping) -> Mapping:
             return Mapping(tuple(_by_name(*pair) for pair in renamed.pairs), config.at)
         case "show_form":
             return keys_renamed(config, FORM_KEYS)
+        case "show_pic":
+            return config
         case _:
-            return Mapping(tuple((key, _listed(key, value)) for key, value in config.pairs), config.at)
+            renamed = keys_renamed(config, SPOKEN_KEYS)
+            return _choosing(Mapping(tuple((key, _listed(key, value)) for key, value in renamed.pairs), config.at))
 
 
 def _listed(key: Scalar, value: Tree) -> Tree:
     """Return a single output as a list of one."""
     is_list = isinstance(value, Sequence) or (isinstance(value, Scalar) and value.value is None)
     return value if key.text != "output" or is_list else Sequence((value,), value.at)
+
+
+def _choosing(config: Mapping) -> Mapping:
+    """Move the choices of a question into its only output."""
+    listed, target = config.get("output"), config.get("target_variable")
+    outputs = listed.items if isinstance(listed, Sequence) else (target,) if target is not None else ()
+    choices = config.get("choices")
+    if choices is None or len(outputs) != 1 or isinstance(outputs[0], Sequence):
+        return config
+    output = outputs[0]
+    own = output.pairs if isinstance(output, Mapping) else ((word("get", output), output),)
+    chosen = Mapping((*own, (word("choices", choices), choices)), output.at)
+    rest = tuple(pair for pair in config.pairs if pair[0].text not in {"output", "choices"})
+    return Mapping((*rest, (word("output", output), Sequence((chosen,), output.at))), config.at)
 
 
 def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
@@ -100,19 +119,27 @@ def output(tree: Mapping) -> Mapping:
 
 
 def _typed(tree: Mapping) -> Mapping:
-    return _changed(tree, "type", lambda kind: _said(VARIABLE_TYPES.get(kind.text.strip().lower(), kind.text), kind))
+    return _with_choices(
+        _changed(tree, "type", lambda kind: _said(VARIABLE_TYPES.get(kind.text.strip().lower(), kind.text), kind))
+    )
+
+
+def _with_choices(tree: Mapping) -> Mapping:
+    """Return a text of choices as a list."""
+    return _changed(tree, "choices", choices_in)
 
 
 def exit_criteria(tree: Mapping) -> Mapping:
-    """Convert the understanding of exit criteria to percent, if it is written as a fraction of one."""
+    """Convert the understanding of exit criteria to percent, if it is a fraction of one or a text such as `80%`."""
     return _changed(tree, "understanding_threshold", _percent)
 
 
 def _percent(tree: Scalar) -> Scalar:
-    part = tree.value
-    if not isinstance(part, int | float) or isinstance(part, bool) or not 0 < part <= 1:
+    number = number_in(tree.text.strip().rstrip("%％").strip())
+    if number is None or number < 0:
         return tree
-    return word(str(round(part * 100)), tree)
+    is_part = number <= 1 and tree.text.strip()[-1] not in "%％"
+    return word(str(round(number * 100 if is_part else number)), tree)
 
 
 def comparison(tree: Mapping) -> Mapping:
@@ -123,7 +150,8 @@ def comparison(tree: Mapping) -> Mapping:
 def form_field(tree: Mapping) -> Mapping:
     """Convert a field of a form."""
     renamed = keys_renamed(tree, FIELD_KEYS)
-    return _changed(renamed, "type", lambda kind: _said(FIELD_TYPES.get(kind.text.strip().lower(), kind.text), kind))
+    kinds = _changed(renamed, "type", lambda kind: _said(FIELD_TYPES.get(kind.text.strip().lower(), kind.text), kind))
+    return _with_choices(kinds)
 
 
 def technique(tree: Mapping) -> Mapping:
@@ -151,7 +179,7 @@ def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
     return Mapping(tuple(pairs), tree.at)
 
 
-def _changed(tree: Mapping, name: str, change: Callable[[Scalar], Scalar]) -> Mapping:
+def _changed(tree: Mapping, name: str, change: Callable[[Scalar], Tree]) -> Mapping:
     pairs = tuple(
         (key, change(value) if key.text == name and isinstance(value, Scalar) else value) for key, value in tree.pairs
     )
@@ -172,11 +200,11 @@ def _said(text: str, near: Scalar) -> Scalar:
 ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"]
 TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
 
-_SPOKEN_KEYS = {*TEXT_KEYS, "tone", "ai_role", "exit_criteria", "max_rounds"}
+_SPEECH_KEYS = {*TEXT_KEYS, "tone", "ai_role", "exit_criteria", "max_rounds"}
 _OUTPUT_KEYS = {"output", "output_variables", "target_variable", "extraction_prompt", "required"}
 CONFIG_KEYS: MappingType[ActionType, set[str]] = {
-    "ai_say": {*_SPOKEN_KEYS, "require_acknowledgment", "say_goal"},
-    "ai_ask": {*_SPOKEN_KEYS, *_OUTPUT_KEYS, "exit"},
+    "ai_say": {*_SPEECH_KEYS, "require_acknowledgment", "say_goal"},
+    "ai_ask": {*_SPEECH_KEYS, *_OUTPUT_KEYS, "exit"},
     "ai_think": {*TEXT_KEYS, *_OUTPUT_KEYS, "think_goal", "input_variables", "tone", "ai_role"},
     "use_skill": {"skill", "input", "returns", "tone", "ai_role"},
     "show_form": {"form", "title", "fields", "content", "max_rounds", "tone", "ai_role"},
@@ -193,6 +221,7 @@ FIT_FOR = {
     **dict.fromkeys(("output", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."),
     **dict.fromkeys(("content", "content_template", "question_template"), "Move the text to an `ai_say` before it."),
     "require_acknowledgment": "Move it to an `ai_say` beside it.",
+    "choices": "Write it inside the output that it is for: `output: [{get: NAME, choices: […]}]`.",
 }
 
 
@@ -212,6 +241,7 @@ class Config(Node, frozen=True, kw_only=True):
     target_variable: Annotated[str | None, _older("`output: [{get: …}]`")] = None
     extraction_prompt: Annotated[str | None, _older("`define` inside `output`")] = None
     required: Annotated[bool | None, _older("`required` inside `output`")] = None
+    choices: Value = None
     exit: Template | None = None
     tone: str = ""
     max_rounds: Rounds | None = None

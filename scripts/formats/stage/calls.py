@@ -9,6 +9,7 @@ from scripts.expressions.values import literal
 from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, bare, is_name, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
+from scripts.formats.text_lists import choices_in
 from scripts.model.actions import ROUNDS_DEFAULT, Action, Ask, Call, ChoiceItem, Choose, Loop
 from scripts.model.base import Expression, Location, Template
 from scripts.model.exits import ROUNDS_MAX
@@ -187,7 +188,7 @@ def choose(
     question = item.template("question", "text", "title", "prompt")
     rounds = notation.number(item.take("max_rounds"), 0, ROUNDS_MAX)
     choices = _Choices(notation, own, verbs)
-    choices.every(listed)
+    choices.every(_separated(notation, listed))
     if not choices.found:
         notation.slip("CHOICES_INVALID", "there are no choices; any answer is accepted", item.at)
         prompt = question or Template("", item.at)
@@ -201,6 +202,15 @@ def choose(
         marks=item.marks,
         **common,
     )
+
+
+def _separated(notation: StageReader, listed: Tree | None) -> Tree | None:
+    """Return a list, also if it is written as a text."""
+    if not isinstance(listed, Scalar) or len((found := choices_in(listed)).items) < 2:
+        return listed
+    fix = f"Write `[{', '.join(each.text for each in found.items if isinstance(each, Scalar))}]`."
+    notation.slip("TYPE_MISMATCH", f"a text in place of a list is read as {len(found.items)} choices", listed.at, fix)
+    return found
 
 
 class _Choices:

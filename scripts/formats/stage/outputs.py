@@ -6,6 +6,7 @@ import msgspec
 
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.text_lists import choices_in
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
@@ -144,11 +145,11 @@ def kind_of(notation: StageReader, tree: Tree | None) -> DeclaredType | None:
 
 
 def choices_of(notation: StageReader, tree: Tree | None) -> tuple[str, ...]:
-    """Read the allowed values: texts, ``{A: text}`` for each, or one text with commas."""
+    """Read the allowed values: texts, ``{A: text}`` for each, or one text with separators."""
     if tree is None:
         return ()
     if isinstance(tree, Scalar):
-        return tuple(dict.fromkeys(notation.variables(tree)))
+        tree = choices_in(tree)
     if isinstance(tree, Mapping):
         return tuple(dict.fromkeys(notation.word(value) for _, value in tree.pairs))
     found: list[str] = []

@@ -190,7 +190,10 @@ def test_numbers_and_truths_in_quotes_are_what_they_spell(session_action: FirstA
     assert read.acknowledge is None
 
 
-@pytest.mark.parametrize(("written", "percent"), [("0.8", 80), ("1.0", 100), ("1", 100), ("2", 2)])
+@pytest.mark.parametrize(
+    ("written", "percent"),
+    [("0.8", 80), ("1.0", 100), ("1", 100), ("2", 2), ("'80%'", 80), ("'0.8'", 80), ("'1％'", 1)],
+)
 def test_understanding_may_be_written_as_a_part_of_one(session_action: FirstAction, written, percent) -> None:
     read = session_action(f"""
                 - action_type: ai_ask
@@ -334,6 +337,32 @@ def test_required_beside_output_counts_for_each(required) -> None:
 def test_an_output_may_be_written_in_the_words_of_other_versions(session_action: FirstAction, output) -> None:
     read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{content: Age?, output: {output}}}}}")
     assert [(each.get, each.define, each.type) for each in read.outputs] == [("age", "in years", "number")]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "question: Well?, options: [good, bad], output: [{get: mood}]",
+        "text: Well?, options: 'good, bad', output: mood",
+        "message: Well?, choices: good/bad, target_variable: mood",
+        "prompt: Well?, save_to: mood, options: 好、坏",
+        "content: Well?, output: {get: mood, choices: good | bad}",
+    ],
+)
+def test_a_question_may_have_its_choices_beside_it(session_action: FirstAction, keys) -> None:
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{{keys}}}}}")
+    assert read.task.source == "Well?"
+    assert [(each.get, each.choices) for each in read.outputs] in (
+        [("mood", ("good", "bad"))],
+        [("mood", ("好", "坏"))],
+    )
+
+
+def test_choices_of_several_outputs_are_an_error() -> None:
+    config = "{question: b, options: [c, d], output: [e, f]}"
+    reading = read_script(Source(ONE.format(f"{{action_type: ai_ask, action_id: a, config: {config}}}"), "s.yaml"))
+    assert [each.code for each in reading.errors] == ["KEY_IGNORED"]
+    assert "inside the output" in reading.errors[0].fix
 
 
 def test_a_session_may_describe_itself_and_declare_variables(script: ReadValid) -> None:

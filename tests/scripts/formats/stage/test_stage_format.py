@@ -160,6 +160,21 @@ def test_choices_may_be_written_in_any_way(native, choices) -> None:
     ]
 
 
+@pytest.mark.parametrize("choices", ["'1,2,3'", "1，2、3", "1 | 2 | 3", "1/2/3", "|\n    1\n    2\n    3"])
+def test_choices_in_a_text_are_separated_with_a_warning(goal, native, choices) -> None:
+    written = f"- user_option: city\n  choices: {choices}"
+    assert native(written) == [{"choose": None, "into": "city", "choices": ["1", "2", "3"]}]
+    assert ("TYPE_MISMATCH", 10) in codes(goal(written))
+
+
+def test_choices_of_an_output_are_what_is_written(native) -> None:
+    written = "- ai_ask: why\n  output: [{get: city, choices: yes/no}, {get: age, choices: 'under 18, 18+'}]"
+    assert native(written)[0]["into"] == [
+        {"var": "city", "choices": ["yes", "no"]},
+        {"var": "age", "choices": ["under 18", "18+"]},
+    ]
+
+
 def test_a_choice_carries_its_own_actions(native) -> None:
     written = """
     - user_option: city
