@@ -232,6 +232,8 @@ class _Parser:
     def product(self, *, right: bool = False) -> _Part:
         part = self.unary(right=right)
         while sign := self.accept("*", "/", "%"):
+            if sign == "%" and part.source.replace(".", "").isdecimal() and self.is_over():
+                raise ValueError(f"{part.source}% is not a number; write {float(part.source) / 100:g} or {part.source}")
             part = _Part(f"{part.source} {sign} {self.unary(right=False).source}")
         return part
 
@@ -283,6 +285,11 @@ class _Parser:
                 self.must(",")
             found.append((self.primary(right=True) if right and self.is_alone() else self.either()).source)
         return found
+
+    def is_over(self) -> bool:
+        """Whether no operand follows."""
+        following = self._tokens[self._next : self._next + 1]
+        return not following or (following[0].kind == "sign" and following[0].text not in {"(", "[", "-", "not"})
 
     def is_alone(self) -> bool:
         """Whether the next token is a word and a whole item of a list."""

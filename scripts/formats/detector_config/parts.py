@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct, structs
 
+from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import number_in
 from scripts.formats.words import DEGREES, TRENDS
 from scripts.formats.words import DETECTOR_KEYS as KEYS
@@ -87,6 +88,11 @@ def degree_of(tree: Tree | None, scale: int = 1) -> float | None:
     return min(float(percent[1]) / 100, 1.0) if percent is not None else DEGREES.get(word)
 
 
+def degree_fix(word: str) -> str:
+    """Return the fix for a word that is no degree of severity."""
+    return suggest(word.casefold(), list(DEGREES), DEGREE_FIX)
+
+
 def _severities(tree: Tree) -> Iterator[tuple[str, Scalar, float]]:
     """Yield the severities in a tree that are numbers, with their keys."""
     for item in tree.items if isinstance(tree, SequenceTree) else ():
@@ -151,12 +157,15 @@ class Collector:
         elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
             self._rule(key, tree, path.rpartition(".")[2] or key, f"{path}.{key}", None)
         elif key in KEYS.sure_words | KEYS.likely_words and _holds_words(tree):
-            for group, words in tree.pairs if isinstance(tree, MappingTree) else ():
+            groups = tree.pairs if isinstance(tree, MappingTree) else ()
+            graded = any(group.text.casefold() in DEGREES for group, _ in groups)
+            for group, words in groups:
                 if _EXCEPTIONS.search(group.text):
                     message = f"a detector has no exceptions; the words of `{group.text}` have no effect"
                     self._reader.add("KEY_IGNORED", message, words.at)
                     continue
-                degree = {"severity": group} if group.text.casefold() in DEGREES else None
+                is_degree = graded and suggest(group.text.casefold(), list(DEGREES), "") != ""
+                degree = {"severity": group} if is_degree else None
                 self._rule(key, words, group.text, f"{path}.{key}.{group.text}", degree)
         elif isinstance(tree, MappingTree):
             self._entry(key, tree, path)
@@ -244,8 +253,8 @@ class Collector:
         written = next((held[key] for key in held if key in KEYS.severities), None)
         degree = degree_of(written, self._scale)
         if isinstance(written, Scalar) and written.value is not None and degree is None:
-            message = f"`{written.text}` is no degree of severity"
-            self._reader.add("ENUM_VALUE_INVALID", message, written.at, DEGREE_FIX, severity="warning")
+            message, fix = f"`{written.text}` is no degree of severity", degree_fix(written.text)
+            self._reader.add("ENUM_VALUE_INVALID", message, written.at, fix, severity="warning")
         return degree
 
     # -- words ----------------------------------------------------------------------------------------------------

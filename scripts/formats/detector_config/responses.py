@@ -10,7 +10,7 @@ from scripts.expressions.members import DETECTED
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import literal
 from scripts.formats.conditions import to_condition
-from scripts.formats.detector_config.parts import DEGREE_FIX, degree_of, id_of, pass_over
+from scripts.formats.detector_config.parts import degree_fix, degree_of, id_of, pass_over
 from scripts.formats.placeholders import reference, report_placeholders, to_template, to_text_expression
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
@@ -208,7 +208,7 @@ class _Builder:
         source = _in_degrees(source, self._scale)
         for unknown in (*_GRADED.finditer(source), *_BEYOND.finditer(source)):
             message = f"`{unknown['word']}` is no degree of severity"
-            self._reader.add("EXPRESSION_INVALID", message, tree.at, DEGREE_FIX)
+            self._reader.add("EXPRESSION_INVALID", message, tree.at, degree_fix(unknown["word"]))
         return Expression(source, tree.at)
 
     def _knows(self, word: str) -> bool:

@@ -119,6 +119,8 @@ def test_a_condition_holds_or_not(evaluate, written, holds) -> None:
         "{age} >> 3",
         "{age} 3",
         "before noon",
+        "{age} > 80%",
+        "{age} > 80% && {age} < 90%",
         "eval({age})",
         "{age} ? 1",
         "{age}.explode()",

@@ -493,6 +493,29 @@ def test_an_unknown_degree_of_severity_is_reported() -> None:
     assert [(each.code, each.severity) for each in reading.problems] == [("ENUM_VALUE_INVALID", "warning")]
 
 
+@pytest.mark.parametrize(
+    "detection",
+    [
+        "{keywords: {critcal: [die], low: [sad]}}",
+        "{signs: [{sign: a, keywords: [die], severity: critcal}]}",
+        "{patterns: [{pattern: a, description: b, severity: Critcal, detection_criteria: {times: 3}}]}",
+    ],
+)
+def test_a_misspelt_degree_of_severity_is_reported_with_the_right_one(detection) -> None:
+    reading = read_script(Source(f"consciousness: {{consciousness_id: a, detection_config: {detection}}}"))
+    (problem,) = reading.problems
+    assert (problem.code, problem.fix) == ("ENUM_VALUE_INVALID", "Did you mean `critical`?")
+
+
+@pytest.mark.parametrize(
+    ("word", "degree"), [("高风险", 0.9), ("very high", 1.0), ("极其严重", 1.0), ("low_risk", 0.3)]
+)
+def test_degrees_of_severity_have_several_words(word, degree) -> None:
+    reading = read_script(Source(SCALED.format(word, "low", f"severity == '{word}'")))
+    assert reading.script.detectors[0].rules[0].severity == degree
+    assert reading.problems == ()
+
+
 def test_a_severity_of_one_beside_shares_is_the_highest() -> None:
     reading = read_script(Source(SCALED.format("0.5", "1", "severity > 0.5")))
     assert [rule.severity for rule in reading.script.detectors[0].rules] == [0.5, 1.0]
