@@ -117,6 +117,11 @@ def is_computed(text: str, known: Callable[[str], bool]) -> bool:
     return is_sum and re.fullmatch(r"\d+([./]\d+)+", text) is None  # a date or version: 2026/1/31, 1.2.3
 
 
+def compares(text: str, known: Callable[[str], bool]) -> bool:
+    """Whether a text is a condition that compares variables in braces, not words for a model."""
+    return "{" in text and any(sign in text for sign in "=<>!＝＞＜！") and is_computed(text, known)
+
+
 def is_ambiguous(text: str) -> bool:
     """Whether a text with a placeholder may be a calculation or a plain text: `{score}/10`, `{left}-1`, `{a} / {b}`."""
     return _AMBIGUOUS.fullmatch(text.strip()) is not None and "{" in text and " - " not in text

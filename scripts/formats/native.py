@@ -18,7 +18,8 @@ _NOT_WRITTEN = {
 
 def recognises(tree: Mapping) -> bool:
     """Whether a file has this format."""
-    return tree.get("script") is not None or (tree.get("phases") is not None and tree.get("session") is None)
+    is_other = tree.get("session") is not None or tree.get("session_id") is not None
+    return tree.get("script") is not None or (tree.get("phases") is not None and not is_other)
 
 
 def reader_of(tree: Mapping, problems: Problems) -> tuple[Mapping, Reader]:

@@ -50,8 +50,8 @@ def beside(name: str, used: str) -> str:
 def used_names(tree: Tree | None) -> list[str]:
     """Return the names in the `use` of a file, in any format."""
     session = tree.get("session") if isinstance(tree, MappingTree) else None
-    holder = session if isinstance(session, MappingTree) else tree
-    used = holder.get("use") if isinstance(holder, MappingTree) else None
+    holders = (*session.items, tree) if isinstance(session, SequenceTree) else (session, tree)
+    used = next((each.get("use") for each in holders if isinstance(each, MappingTree) and each.get("use")), None)
     if isinstance(used, Scalar):
         return [used.text]
     items = used.items if isinstance(used, SequenceTree) else ()

@@ -442,7 +442,8 @@ class Reader:
             required = [field.key for field in fields.values() if field.required]
             fix = ""
             if isinstance(tree, Scalar) and tree.text and not short:
-                fix = _keys_fix(kind, required, tree.text)
+                is_wide = tree.text.partition("：")[0].strip() in fields
+                fix = _FULL_WIDTH if is_wide else hidden_character(tree.text) or _keys_fix(kind, required, tree.text)
             return self._mismatch(tree, f"a mapping with {_names(required)}", fix)
         if self._respell:
             tree = self.in_snake_case(tree, fields)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, assert_never
 import msgspec
 
 from scripts.expressions.values import Value, literal
-from scripts.formats.conditions import to_condition
+from scripts.formats.conditions import compares, to_condition
 from scripts.formats.placeholders import report_placeholders, to_template, to_text_expression
 from scripts.formats.session import spellings
 from scripts.formats.session.spellings import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
@@ -24,11 +24,12 @@ from scripts.model.actions import (
 )
 from scripts.model.base import Expression, Location, Node, Template
 from scripts.model.diagnostics import Severity
+from scripts.model.exits import Exit
 from scripts.model.older_keys import CustomCondition, ExitCriteria, exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration, Output
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping
+from scripts.yaml.parser import Mapping, Sequence
 
 _N = TypeVar("_N", bound=Node)
 _R = TypeVar("_R")
@@ -87,10 +88,12 @@ class _Document(Node, frozen=True, kw_only=True):
 
 def recognises(tree: Mapping) -> bool:
     """Whether a file has this format."""
-    return isinstance(tree.get("session"), Mapping)
+    session = tree.get("session")
+    return isinstance(session, Mapping | Sequence) or (session is None and tree.get("session_id") is not None)
 
 
 RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
+    _Document: spellings.document,
     _Session: spellings.session,
     _Action: spellings.action,
     Declaration: spellings.declaration,
@@ -218,7 +221,7 @@ class _Translator:
             return AiAsk(
                 task=task,
                 outputs=self.outputs(config),
-                exits=exits_of(exit=self.text(config.exit), exit_criteria=config.exit_criteria),
+                exits=self.exits(config),
                 max_rounds=config.max_rounds or ROUNDS_DEFAULT,
                 **common,
             )
@@ -228,6 +231,13 @@ class _Translator:
             exits=exits_of(exit_criteria=config.exit_criteria),
             **common,
         )
+
+    def exits(self, config: Config) -> tuple[Exit, ...]:
+        """Return when a question ends: by words, by a condition if they compare variables, or by the criteria."""
+        written = config.exit
+        if written is not None and compares(written.source, lambda word: False):
+            return exits_of(exit_when=self.condition(written), exit_criteria=config.exit_criteria)
+        return exits_of(exit=self.text(written), exit_criteria=config.exit_criteria)
 
     def use_skill(self, config: Config, common: dict[str, Any]) -> Action | None:
         if config.skill is None:

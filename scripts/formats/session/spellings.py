@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from scripts.expressions.suggestions import SURE, likeness
 from scripts.expressions.values import Value, number_in
 from scripts.formats.text_lists import choices_in
 from scripts.formats.words import (
@@ -27,16 +28,31 @@ from scripts.model.script import FormField
 from scripts.model.variables import Output
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 
-ACTION_KEYS = {"action_type", "type", "action_id", "id", "condition", "config", "action_name", "description"}
+ACTION_KEYS = {
+    "action_type",
+    "type",
+    "action_id",
+    "id",
+    "condition",
+    "when",
+    "if",
+    "config",
+    "action_name",
+    "description",
+}
+_ACTION_NAMES = {"type": "action_type", "id": "action_id", "when": "condition", "if": "condition"}
 
 
 def action(tree: Mapping) -> Mapping:
     """Move inline config keys of an action into `config`; keys of `config` itself come first."""
-    names = {"type": "action_type", "id": "action_id"}
     inline = tuple((key, value) for key, value in tree.pairs if key.text not in ACTION_KEYS)
     config = tree.get("config")
+    if isinstance(config, Mapping) and not {"condition", "when", "if"} & set(tree.keys()):
+        conditions = tuple(pair for pair in config.pairs if pair[0].text == "condition")
+        tree = Mapping((*tree.pairs, *conditions), tree.at)
+        config = Mapping(tuple(pair for pair in config.pairs if pair not in conditions), config.at)
     entries = [
-        (msgspec.structs.replace(key, text=names.get(key.text, key.text)), value)
+        (msgspec.structs.replace(key, text=_ACTION_NAMES.get(key.text, key.text)), value)
         for key, value in tree.pairs
         if key.text in ACTION_KEYS and key.text != "config"
     ]
@@ -60,14 +76,35 @@ def _config(kind: str, config: Mapping) -> Mapping:
         case "show_pic":
             return config
         case _:
-            renamed = keys_renamed(config, SPOKEN_KEYS)
-            return _choosing(Mapping(tuple((key, _listed(key, value)) for key, value in renamed.pairs), config.at))
+            described = _mappings(config, "output_variables")
+            names = {"output_variables": "output"} if next(described, None) is not None else {}
+            renamed = keys_renamed(config, {**SPOKEN_KEYS, **names})
+            written = (pair for pair in renamed.pairs if pair[0].text not in TEXT_KEYS or not _is_blank(pair[1]))
+            return _choosing(Mapping(tuple((key, _listed(key, value)) for key, value in written), config.at))
 
 
 def _listed(key: Scalar, value: Tree) -> Tree:
-    """Return a single output as a list of one."""
-    is_list = isinstance(value, Sequence) or (isinstance(value, Scalar) and value.value is None)
-    return value if key.text != "output" or is_list else Sequence((value,), value.at)
+    """Return the outputs as a list, also a single one, and ``{name: meaning}`` for each."""
+    if key.text != "output" or (isinstance(value, Scalar) and value.value is None):
+        return value
+    items = value.items if isinstance(value, Sequence) else (value,)
+    return Sequence(tuple(each for item in items for each in _named(item)), value.at)
+
+
+def _named(item: Tree) -> Iterator[Tree]:
+    """Yield an output, or each of ``{name: meaning, …}``, whose keys are those of no output."""
+    pairs = item.pairs if isinstance(item, Mapping) else ()
+    if not pairs or any(_is_output_key(key.text) or isinstance(value, Sequence) for key, value in pairs):
+        yield item
+        return
+    for key, value in pairs:
+        inner = value.pairs if isinstance(value, Mapping) else ((word("define", key), value),)
+        yield Mapping(((word("get", key), key), *inner), key.at)
+
+
+def _is_output_key(key: str) -> bool:
+    """Whether a key is one of an output, also if it is misspelt."""
+    return any(likeness(key, each) >= SURE for each in (*Output.__struct_fields__, *OUTPUT_KEYS))
 
 
 def _choosing(config: Mapping) -> Mapping:
@@ -84,18 +121,43 @@ def _choosing(config: Mapping) -> Mapping:
     return Mapping((*rest, (word("output", output), Sequence((chosen,), output.at))), config.at)
 
 
+def _of(tree: Tree, *names: str) -> Tree | None:
+    return next((each for name in names if isinstance(tree, Mapping) and (each := tree.get(name)) is not None), None)
+
+
 def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
-    """Convert ``returns: [x, {get: y}]`` to a mapping."""
-    if key.text != "returns" or not isinstance(value, Sequence):
+    """Convert ``returns: [x, {get: y}]`` and ``input: [{name: x, value: 1}]`` to mappings."""
+    if key.text not in {"input", "returns"} or not isinstance(value, Sequence):
         return key, value
+    if key.text == "input":
+        given = [(_of(each, "name", "var", "get", "set"), _of(each, "value")) for each in value.items]
+        inputs = tuple((name, part) for name, part in given if isinstance(name, Scalar) and part is not None)
+        return key, Mapping(inputs, value.at) if len(inputs) == len(value.items) else value
     named = [each.get("get") or each.get("name") if isinstance(each, Mapping) else each for each in value.items]
     pairs = tuple((each, each) for each in named if isinstance(each, Scalar))
     return key, Mapping(pairs, value.at) if len(pairs) == len(value.items) else value
 
 
+_OF_SESSION = {"declare", "variables", "global", "globals", "use", "forms", "phases", "default_scope", "locale"}
+
+
+def document(tree: Mapping) -> Mapping:
+    """Return the keys of a session in `session`, also if they are beside it or the file is the session."""
+    own = tree.get("session")
+    own = own.items[0] if isinstance(own, Sequence) and len(own.items) == 1 else own
+    if own is not None and not isinstance(own, Mapping):
+        return tree
+    held = set(own.keys()) if own is not None else {"metadata"}
+    moved = [pair for pair in tree.pairs if own is None or pair[0].text in _OF_SESSION]
+    moved = [pair for pair in moved if pair[0].text not in held]
+    inner = Mapping((*(own.pairs if own is not None else ()), *moved), own.at if own is not None else tree.at)
+    rest = tuple(pair for pair in tree.pairs if pair not in moved and pair[0].text != "session")
+    return Mapping((*rest, (word("session", inner), inner)), tree.at)
+
+
 def session(tree: Mapping) -> Mapping:
     """Rename the key of the declared variables of a session."""
-    return keys_renamed(tree, {"variables": "declare"})
+    return keys_renamed(tree, dict.fromkeys(("variables", "global", "globals"), "declare"))
 
 
 def topic(tree: Mapping) -> Mapping:
@@ -248,7 +310,7 @@ class Config(Node, frozen=True, kw_only=True):
     require_acknowledgment: bool | None = None
     say_goal: str = ""
     think_goal: str = ""
-    input_variables: tuple[str, ...] = ()
+    input_variables: Value = None
     output_variables: tuple[str, ...] = ()
     exit_criteria: ExitCriteria | None = None
     ai_role: str = ""
@@ -329,6 +391,10 @@ def _items(tree: Tree | None) -> tuple[Tree, ...]:
 def _mappings(tree: Tree | None, key: str) -> Iterator[Mapping]:
     if isinstance(tree, Mapping):
         yield from (each for each in _items(tree.get(key)) if isinstance(each, Mapping))
+
+
+def _is_blank(tree: Tree) -> bool:
+    return isinstance(tree, Scalar) and (tree.value is None or not tree.text.strip())
 
 
 def _is_text(tree: Tree | None) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from scripts.expressions.values import shorten
-from scripts.formats.conditions import is_computed
+from scripts.formats.conditions import compares
 from scripts.formats.stage.names import bare, event_name
 from scripts.formats.stage.outputs import outputs
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
@@ -68,16 +68,12 @@ def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
     found: dict[str, Any] = {"exit_when": notation.condition(when)}
     if criteria is not None:
         found["exit_criteria"] = notation.reader.read(criteria, ExitCriteria)
-    if isinstance(written, Scalar) and when is None and _compares(notation, written):
+    is_text = isinstance(written, Scalar) and isinstance(written.value, str)
+    if isinstance(written, Scalar) and is_text and when is None and compares(written.text, notation.knows):
         found["exit_when"] = notation.computed(written.text, content_at(written))
     elif written is not None and not (isinstance(written, Scalar) and written.value is None):
         found["exit"] = notation.template(written)
     return exits_of(**found)
-
-
-def _compares(notation: StageReader, written: Scalar) -> bool:
-    is_plain = isinstance(written.value, str) and any(sign in written.text for sign in "=<>!＝＞＜！")
-    return is_plain and "{" in written.text and is_computed(written.text, notation.knows)
 
 
 def ai_ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:

@@ -274,7 +274,11 @@ def test_a_form_stands_in_the_action_that_shows_it(script: ReadValid) -> None:
 @pytest.mark.parametrize("returned", ["output: [word]", "outputs: [{get: word}]", "returns: {word: word}"])
 def test_a_skill_may_be_called_in_the_words_of_other_versions(script: ReadValid, returned) -> None:
     skill = "skills: [{skill: calm, params: [{var: place}], returns: [word], actions: [{set: {word: place}, id: s}]}]"
-    config = f"{{skill_id: calm, params: {{place: here}}, {returned}}}"
+    for given in ("{place: here}", "[{name: place, value: here}]"):
+        check_call(script, f"{{skill_id: calm, params: {given}, {returned}}}", skill)
+
+
+def check_call(script: ReadValid, config: str, skill: str) -> None:
     text = whole(f"- {{action_type: use_skill, action_id: a, config: {config}}}", "  use: [calm.yaml]\n")
     call = script(text, **{"calm.yaml": skill}).phases[0].topics[0].actions[0]
     assert (call.skill, list(call.input), dict(call.output)) == ("calm", ["place"], {"word": "word"})
@@ -356,6 +360,75 @@ def test_a_question_may_have_its_choices_beside_it(session_action: FirstAction, 
         [("mood", ("good", "bad"))],
         [("mood", ("好", "坏"))],
     )
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "output_list: [{get: age, define: in years}, {get: city, define: home}]",
+        "outputs: {age: in years, city: home}",
+        "output: [{age: in years}, {city: {define: home}}]",
+        "output_variables: [{name: age, description: in years}, {name: city, description: home}]",
+    ],
+)
+def test_several_outputs_may_be_written_in_the_words_of_other_versions(session_action: FirstAction, keys) -> None:
+    read = session_action(f"- {{action_type: ai_think, action_id: a, config: {{think_goal: b, {keys}}}}}")
+    assert [(each.get, each.define) for each in read.outputs] == [("age", "in years"), ("city", "home")]
+
+
+@pytest.mark.parametrize("output", ["[{gett: age}]", "{defin: in years}"])
+def test_a_misspelt_key_of_an_output_is_no_variable(output) -> None:
+    config = f"{{content: b, output: {output}}}"
+    reading = read_script(Source(ONE.format(f"{{action_type: ai_ask, action_id: a, config: {config}}}"), "s.yaml"))
+    assert reading.script is None
+
+
+@pytest.mark.parametrize("text", ["~", "''", "' '"])
+def test_an_action_without_a_text_is_an_error(text) -> None:
+    written = f"{{action_type: ai_say, action_id: a, config: {{content: {text}}}}}"
+    reading = read_script(Source(ONE.format(written), "s.yaml"))
+    assert [each.code for each in reading.errors] == ["REQUIRED_FIELD_MISSING"]
+
+
+def test_an_exit_that_compares_variables_is_a_condition(session_action: FirstAction) -> None:
+    read = session_action("""
+                - action_type: ai_ask
+                  action_id: a
+                  config: {content: Who?, output: [{get: n}], exit: "{n} > 3"}
+    """)
+    assert [(each.said, each.when.source) for each in read.exits] == [(None, "n > 3")]
+
+
+@pytest.mark.parametrize(
+    "keys", ["when: '{n} > 3', content: b", "if: '{n} > 3', content: b", "config: {content: b, condition: '{n} > 3'}"]
+)
+def test_the_condition_of_an_action_may_have_other_names_and_places(session_action: FirstAction, keys) -> None:
+    assert session_action(f"- {{action_type: ai_say, action_id: a, {keys}}}").when.source == "n > 3"
+
+
+PHASES = "phases: [{phase_id: p, topics: [{topic_id: t, actions: [{type: ai_say, id: a, content: '{n}'}]}]}]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"session_id: talk\nsession_name: Talk\nvariables: [{{name: n, value: 1}}]\n{PHASES}",
+        f"session: [{{session_id: talk, session_name: Talk, variables: [{{name: n, value: 1}}], {PHASES}}}]",
+        f"global: [{{var: n, value: 1}}]\nsession: {{session_id: talk, session_name: Talk}}\n{PHASES}",
+        f"metadata: {{name: Talk}}\nvariables: [{{var: n, value: 1}}]\nsession: {{session_id: talk, {PHASES}}}",
+    ],
+)
+def test_keys_of_the_session_may_be_beside_it(script: ReadValid, text) -> None:
+    read = script(text)
+    assert (read.form, read.id, read.title) == ("session", "talk", "Talk")
+    assert [(each.var, each.value) for each in read.declare] == [("n", 1)]
+    assert read.phases[0].topics[0].actions[0].task.source == "{{ n }}"
+
+
+def test_a_full_width_colon_in_a_configuration_is_named(read: ReadScript) -> None:
+    text = "session: {session_id: s, phases: [{phase_id: p, topics: [{topic_id: t, actions: [{id: a, config: X}]}]}]}"
+    (problem,) = [each for each in read(text.replace("X", "'content：b'")).problems if each.code == "TYPE_MISMATCH"]
+    assert "full-width" in problem.fix
 
 
 def test_choices_of_several_outputs_are_an_error() -> None:
