@@ -214,8 +214,8 @@ def turn_of(if_match: str | None) -> int | None:
 
 
 def revision_of(if_match: str | None) -> int | None:
-    """Return the revision of a draft in an `If-Match` header. Raises ApiError."""
-    return _number_of(if_match, 'a draft, such as "1764104400000"')
+    """Return the revision of a draft or dashboard in an `If-Match` header. Raises ApiError."""
+    return _number_of(if_match, 'the answer that was changed, such as "1764104400000"')
 
 
 def _number_of(if_match: str | None, what: str) -> int | None:

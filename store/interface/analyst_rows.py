@@ -1,9 +1,11 @@
 """The row types of what analysts save: queries and dashboards."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias
 
 import msgspec
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Interval: TypeAlias = Literal["day", "week", "month"]
 
@@ -15,6 +17,11 @@ class AnalystRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def revision(self) -> int:
+        """Return the microseconds of the last change, which every change increases."""
+        return (self.updated_at - _EPOCH) // timedelta(microseconds=1)
 
 
 class SavedQueryRow(AnalystRow, frozen=True, kw_only=True):

@@ -122,6 +122,13 @@ class DraftConflict(StoreError):
         super().__init__(f"the draft of {script_id} is at revision {actual}, this change began from {expected}")
 
 
+class RowConflict(StoreError):
+    """A row was changed from a revision that is no longer its latest."""
+
+    def __init__(self, expected: int, actual: int) -> None:
+        super().__init__(f"it is at revision {actual}, this change began from {expected}")
+
+
 class KeyTaken(StoreError):
     """A new session's key, or its idempotency key, belongs to another session of the tenant."""
 

@@ -1,12 +1,12 @@
 """A small table of rows that people of a tenant create, change and delete: saved queries, dashboards."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
 from store.interface.analyst_rows import AnalystRow
-from store.interface.errors import RowRefused
+from store.interface.errors import RowConflict, RowRefused
 from store.interface.pages import Page
 from store.sql.connection import Connection, count, fetch_one, fetch_page
 
@@ -30,13 +30,19 @@ class TenantTable(Generic[R]):
             raise RowRefused(f"there are {self.rows_max} {self._table.replace('_', ' ')} already; delete some")
         connection.insert(self._table, [row])
 
-    def change(self, connection: Connection, row: R) -> R | None:
-        """Replace a row; return it as stored, or None if there is none. Within a transaction."""
+    def change(self, connection: Connection, row: R, expected: int | None = None) -> R | None:
+        """Replace a row; return it as stored, with a later time than before, or None if there is none.
+
+        Raises RowConflict unless it has the `expected` revision (None: any). Within a transaction.
+        """
         key: str = getattr(row, self._key)
         before = self.find(connection, row.tenant, key)
         if before is None:
             return None
-        changed = replace(row, created_at=before.created_at)
+        if expected not in (None, before.revision):
+            raise RowConflict(expected, before.revision)
+        later = before.updated_at + timedelta(microseconds=1)
+        changed = replace(row, created_at=before.created_at, updated_at=max(row.updated_at, later))
         self.delete(connection, row.tenant, key)
         connection.insert(self._table, [changed])
         return changed

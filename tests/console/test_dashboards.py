@@ -72,6 +72,30 @@ async def test_changes_of_somebody_else_are_not_overwritten(open_page: OpenPage,
         assert (saved["name"], [each["title"] for each in saved["tiles"]]) == ("Daily", ["Theirs"])
 
 
+async def test_two_tabs_that_save_at_once_lose_nothing_silently(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        made = (await api.post("/api/analytics/dashboards", json={"name": "Weekly", "tiles": []})).json()
+        path = f"/dashboards/{made['dashboardId']}"
+        pages = [await open_page(path), await open_page(path)]
+        for page, title in zip(pages, ("One", "Two"), strict=True):
+            await page.get_by_role("button", name="Add a part").click()
+            dialog = page.get_by_role("dialog")
+            await dialog.get_by_label("What it shows").select_option(label="Activity over time")
+            await dialog.get_by_label("Title").fill(title)
+        buttons = [page.get_by_role("dialog").get_by_role("button", name="Add a part") for page in pages]
+        await asyncio.gather(*(button.evaluate("button => button.click()") for button in buttons))
+        alerts = [page.get_by_role("dialog").get_by_role("alert") for page in pages]
+        waiting = [asyncio.create_task(alert.wait_for()) for alert in alerts]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        late = 0 if waiting[0].done() else 1
+        waiting[1 - late].cancel()
+        await expect(alerts[late]).to_contain_text("Somebody else changed this dashboard")
+        await buttons[late].click()
+        await expect(pages[late].get_by_role("heading", level=2)).to_have_count(2)
+        saved = await api.read(f"/api/analytics{path}")
+        assert sorted(each["title"] for each in saved["tiles"]) == ["One", "Two"]
+
+
 async def test_parts_are_edited_and_arranged_with_the_keyboard(open_page: OpenPage, server: ServerProcess) -> None:
     async with server.client() as api:
         query = {"name": "One", "sql": "SELECT 1 AS one"}

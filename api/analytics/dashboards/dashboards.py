@@ -13,7 +13,7 @@ from api.schemas.dashboards import DashboardText, DashboardView, Tile
 from runtime.state.ports import Clock, Ids
 from store.analytics.reporting import report_named, statement
 from store.interface.analyst_rows import DashboardRow, SavedQueryRow, ScheduleRow, TileRow
-from store.interface.errors import QueryRefused, QueryStopped, ReportRefused, RowRefused
+from store.interface.errors import QueryRefused, QueryStopped, ReportRefused, RowConflict, RowRefused
 from store.store import Store
 
 ROWS_SHOWN_MAX = 200
@@ -44,14 +44,19 @@ class Dashboards:
             raise ApiError("DASHBOARDS_FULL", str(refused)) from refused
         return row
 
-    async def change(self, tenant: str, dashboard_id: str, new: DashboardText) -> DashboardRow:
-        """Replace a dashboard. Raises the errors of `create`, and ApiError DASHBOARD_NOT_FOUND.
+    async def change(self, tenant: str, dashboard_id: str, new: DashboardText, expected: int | None) -> DashboardRow:
+        """Replace a dashboard if it has the `expected` revision (None: any).
+
+        Raises the errors of `create`, and ApiError DASHBOARD_NOT_FOUND, DASHBOARD_CONFLICT.
 
         Tiles that it has already may stay, also those whose saved query was deleted meanwhile.
         """
         current = await self.get(tenant, dashboard_id)
         row = await self._row(tenant, dashboard_id, new, current.tiles)
-        return _found(await self._rows.change_dashboard(row), dashboard_id)
+        try:
+            return _found(await self._rows.change_dashboard(row, expected), dashboard_id)
+        except RowConflict as conflict:
+            raise ApiError("DASHBOARD_CONFLICT", f"the dashboard was changed meanwhile: {conflict}") from conflict
 
     async def delete(self, tenant: str, dashboard_id: str) -> None:
         """Delete a dashboard. Raises ApiError DASHBOARD_NOT_FOUND."""

@@ -3,17 +3,22 @@
 import asyncio
 
 from litestar import MediaType, Response, delete, get, post, put
+from litestar.datastructures import ResponseHeader
 from litestar.params import JSONBody
 from litestar.response import Stream
 
 from api.analytics.dashboards.dashboards import dashboard_view
 from api.auth.principal import masks
 from api.http.files import download
-from api.http.request import ApiRequest, Cursor, DashboardId, FileName, Limit, location
+from api.http.request import ApiRequest, Cursor, DashboardId, FileName, IfRevision, Limit, location, revision_of
 from api.http.routes.analytics import Masked, cancel_on_disconnect
 from api.schemas.dashboards import DashboardFileList, DashboardList, DashboardText, DashboardView
+from store.interface.analyst_rows import DashboardRow
 
-_CREATED = [location("The URL of the dashboard.")]
+_ETAG = ResponseHeader(
+    name="ETag", documentation_only=True, value='"1764104400000000"', description="The revision, for `If-Match`."
+)
+_CREATED = [location("The URL of the dashboard."), _ETAG]
 
 
 @get("/dashboards", summary="List dashboards")
@@ -27,21 +32,22 @@ async def list_dashboards(request: ApiRequest, limit: Limit = 50, cursor: Cursor
 async def create_dashboard(data: JSONBody[DashboardText], request: ApiRequest) -> Response[DashboardView]:
     """Save reports and saved queries to see them together, for all analysts of the tenant."""
     row = await request.services.dashboards.create(request.tenant, data)
-    return Response(dashboard_view(row), headers={"Location": f"/api/analytics/dashboards/{row.dashboard_id}"})
+    return _respond(row, Location=f"/api/analytics/dashboards/{row.dashboard_id}")
 
 
-@get("/dashboards/{dashboardId:str}", summary="Read a dashboard")
-async def get_dashboard(dashboard_id: DashboardId, request: ApiRequest) -> DashboardView:
+@get("/dashboards/{dashboardId:str}", summary="Read a dashboard", response_headers=[_ETAG])
+async def get_dashboard(dashboard_id: DashboardId, request: ApiRequest) -> Response[DashboardView]:
     """Return a dashboard, without its results."""
-    return dashboard_view(await request.services.dashboards.get(request.tenant, dashboard_id))
+    return _respond(await request.services.dashboards.get(request.tenant, dashboard_id))
 
 
-@put("/dashboards/{dashboardId:str}", summary="Change a dashboard")
+@put("/dashboards/{dashboardId:str}", summary="Change a dashboard", response_headers=[_ETAG])
 async def change_dashboard(
-    dashboard_id: DashboardId, data: JSONBody[DashboardText], request: ApiRequest
-) -> DashboardView:
+    dashboard_id: DashboardId, data: JSONBody[DashboardText], request: ApiRequest, if_match: IfRevision = None
+) -> Response[DashboardView]:
     """Replace the name, the tiles and the schedule of a dashboard."""
-    return dashboard_view(await request.services.dashboards.change(request.tenant, dashboard_id, data))
+    row = await request.services.dashboards.change(request.tenant, dashboard_id, data, revision_of(if_match))
+    return _respond(row)
 
 
 @delete("/dashboards/{dashboardId:str}", summary="Delete a dashboard")
@@ -78,3 +84,7 @@ async def get_dashboard_file(dashboard_id: DashboardId, file_name: FileName, req
     """Return a page that was written by the schedule."""
     path = request.services.dashboard_files.path(request.tenant, dashboard_id, file_name)
     return download(await asyncio.to_thread(path.open, "rb"), path.name, MediaType.HTML)
+
+
+def _respond(row: DashboardRow, **headers: str) -> Response[DashboardView]:
+    return Response(dashboard_view(row), headers={"ETag": f'"{row.revision}"', **headers})

@@ -65,6 +65,19 @@ async def test_tile_that_shows_nothing_is_refused(api: ApiClient, tile: dict[str
     assert (await create(api, ACTIVITY, tile, status=status))["error"]["code"] == code
 
 
+async def test_change_from_an_older_revision_is_refused(api: ApiClient) -> None:
+    path = f"{PATH}/{(await create(api, ACTIVITY))['dashboardId']}"
+    revision = (await api.get(path)).headers["ETag"]
+    bodies = ({"name": name, "tiles": []} for name in ("First", "Second"))
+    answers = await asyncio.gather(*(api.put(path, json=body, headers={"If-Match": revision}) for body in bodies))
+    assert sorted(each.status_code for each in answers) == [200, 412]
+    refused = next(each for each in answers if each.status_code == 412)
+    assert refused.json()["error"]["code"] == "DASHBOARD_CONFLICT"
+    latest = (await api.get(path)).headers["ETag"]
+    assert (await api.put(path, json={"name": "Third", "tiles": []}, headers={"If-Match": latest})).is_success
+    assert (await api.put(path, json={"name": "Fourth", "tiles": []})).is_success
+
+
 async def test_tile_whose_query_was_deleted_does_not_prevent_other_changes(api: ApiClient) -> None:
     query = (await api.post("/api/analytics/queries", json={"name": "One", "sql": "SELECT 1"})).json()
     lost = {"queryId": query["queryId"]}
