@@ -126,7 +126,7 @@ AND t.rowid IN (SELECT row FROM delta_taken)
 """  # noqa: S608
 _CALLS = "SELECT * EXCLUDE (tenant) FROM llm_calls WHERE tenant = $tenant AND purpose != 'tool'"
 _OF_TENANT = "SELECT * EXCLUDE (tenant) FROM {table} WHERE tenant = $tenant"
-_FILES = {
+FILES = {
     "gone": "FROM delta_gone",
     "turns": _TURNS,
     "starts": """SELECT s.* EXCLUDE (tenant), hash(s.key, s.metadata::VARCHAR) AS start_hash FROM session_starts AS s
@@ -146,7 +146,7 @@ _FILES = {
 }
 """SQL for each file of a delta: small tables as a whole, otherwise the rows of the exported sessions."""
 _WHOLE = (
-    *(_FILES[name] for name in ("migrations", "failures", "scripts", "globals", "global_writes", "ratings")),
+    *(FILES[name] for name in ("migrations", "failures", "scripts", "globals", "global_writes", "ratings")),
     f"{_CALLS} AND (used IS NULL OR session_id IS NULL)",  # calls without a committed turn
 )
 
@@ -178,7 +178,7 @@ def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bo
     _read_known(cursor, known)
     for statement in _COMPARE.format(turns_max=turns_max, import_number=_IMPORT_NUMBER).split(";"):
         cursor.execute(statement, parameters if "$tenant" in statement else {})
-    for name, rows in _FILES.items():
+    for name, rows in FILES.items():
         _copy(cursor, rows, folder / f"{name}.parquet", parameters)
     rest = "/".join(_mark(cursor, rows, parameters) for rows in _WHOLE)
     (as_of, gone, exported, changed, starts) = cursor.execute(

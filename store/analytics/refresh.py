@@ -2,33 +2,20 @@
 
 import shutil
 from pathlib import Path
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 import duckdb
 import msgspec
 
-from store.analytics.delta import META, Delta, Known
+from store.analytics.delta import FILES, META, Delta, Known
 from store.analytics.file import MEMORY, MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
 from store.analytics.masking_sql import masking_sql
-from store.analytics.outlines import (
-    OUTLINES,
-    ActionOutline,
-    ArmOutline,
-    EndReasonOutline,
-    LabelOutline,
-    MilestoneOutline,
-    Outline,
-    VariableOutline,
-)
+from store.analytics.outlines import OUTLINES, Outline
 from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
 from store.duckdb.insert import roll_back
 from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
 
-_FILES = (
-    "gone", "turns", "starts", "migrations", "failures", "scripts", "globals", "global_writes", "calls",
-    "ratings",
-)  # fmt: skip
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
 """SQL types of the fields of outlines."""
 _KNOWN = """
@@ -107,18 +94,14 @@ def _open(place: Place, spill: Path) -> duckdb.DuckDBPyConnection:
 
 def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Read the files of the delta into temporary tables."""
-    for name in (*_FILES, *(["units"] if (folder / "units.parquet").exists() else [])):
+    for name in (*FILES, *(["units"] if (folder / "units.parquet").exists() else [])):
         connection.execute(f"CREATE TEMP TABLE delta_{name} AS FROM read_parquet(?)", [str(folder / f"{name}.parquet")])
     outline = msgspec.json.decode((folder / OUTLINES).read_bytes(), type=Outline)
     connection.execute("CREATE TEMP TABLE delta_outlines AS SELECT unnest(?::VARCHAR[]) AS digest", [outline.digests])
-    for name, kind, rows in (
-        ("actions", ActionOutline, outline.actions),
-        ("variables", VariableOutline, outline.variables),
-        ("labels", LabelOutline, outline.labels),
-        ("arms", ArmOutline, outline.arms),
-        ("end_reasons", EndReasonOutline, outline.end_reasons),
-        ("milestones", MilestoneOutline, outline.milestones),
-    ):
+    for name, rows in msgspec.structs.asdict(outline).items():
+        (kind,) = get_args(get_type_hints(Outline)[name])
+        if kind is str:  # the digests
+            continue
         shape = msgspec.json.encode([{name: _TYPES[of] for name, of in get_type_hints(kind).items()}]).decode()
         connection.execute(
             f"CREATE TEMP TABLE delta_{name} AS SELECT unnest(from_json(?::JSON, '{shape}'), max_depth := 2)",

@@ -43,10 +43,7 @@ def _load(connection: DuckDBConnection, tenant: str, session_id: str) -> LoadedS
 class DuckDBSessions(Sessions):
     """Store and read sessions and the variables of users."""
 
-    def __init__(self, engine: DuckDBEngine) -> None:
-        super().__init__(engine)
-        self._duckdb = engine
-
+    _engine: DuckDBEngine
     head = reads(sessions.session_head)
     load = reads(_load)
     page = reads(session_list.list_sessions)
@@ -55,7 +52,7 @@ class DuckDBSessions(Sessions):
 
     async def user_variables(self, tenant: str, user_id: str) -> list[UserVariableRow]:
         """Return the cached variables of a user, or read them."""
-        writer = self._duckdb.writer_or_none
+        writer = self._engine.writer_or_none
         if writer is None:
             return await self._user_variables(tenant, user_id)
         user = (tenant, user_id)
@@ -87,9 +84,10 @@ class DuckDBRetention(Retention):
 class DuckDBMaintenance(Maintenance):
     """Delete data, rewrite and copy the file, and measure it."""
 
+    _engine: DuckDBEngine
+
     def __init__(self, engine: DuckDBEngine) -> None:
         super().__init__(engine)
-        self._duckdb = engine
         self._database = engine.database
         self._copying: asyncio.Task[CompactionResult] | asyncio.Task[int] | None = None
         self.compaction: DatabaseCopy | None = None
@@ -98,7 +96,7 @@ class DuckDBMaintenance(Maintenance):
     async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
         """Rewrite the file in a task, so that it continues if the caller is cancelled."""
         self._require_idle()
-        compacting = asyncio.create_task(self._compact(self._duckdb.writer, on_step))
+        compacting = asyncio.create_task(self._compact(self._engine.writer, on_step))
         self._copying = compacting
         return await asyncio.shield(compacting)
 
@@ -124,7 +122,7 @@ class DuckDBMaintenance(Maintenance):
 
     async def size(self) -> Size:
         """Return the size of the file and the free space of its disk."""
-        return await self._duckdb.read(with_cursor(self._database.size))
+        return await self._engine.read(with_cursor(self._database.size))
 
     def _require_idle(self) -> None:
         if self._copying is None:
@@ -139,7 +137,7 @@ class DuckDBMaintenance(Maintenance):
             before = await self.size()
             require_room(before, before.disk_free)
             self.compaction = DatabaseCopy(self._database, self._database.fresh, before.used, on_step)
-            return await compact(self.compaction, before, self._database, writer, self._duckdb.readers)
+            return await compact(self.compaction, before, self._database, writer, self._engine.readers)
         finally:
             if self.compaction is not None:
                 self.compaction.close()

@@ -4,32 +4,19 @@ A turn is one row, which contains its writes; `user_variable_values` has the val
 since are merged into that table from time to time, and before a transaction that changes or deletes such rows.
 """
 
-from datetime import datetime
-
-import msgspec
-
 from store.duckdb.fetch import fetch, snapshot
 from store.duckdb.insert import as_list, typed_rows
 from store.duckdb.statements import Cursor
 from store.interface.encoding import encode
-from store.interface.global_writes import global_writes, values_after
+from store.interface.global_writes import TurnWrites, global_writes, values_after
 from store.interface.pages import bounded
-from store.interface.rows import UserHistoryRow, UserVariableRow, VariableRow
+from store.interface.rows import UserHistoryRow, UserVariableRow
 from store.sql.connection import Parameters
 
 MERGE_TURNS = 1_024
 """After so many turns, their writes are merged: a merge then costs a turn little, and few turns are read for a user."""
 _OF_USER = "tenant = $tenant AND user_id = $user_id"
 _UNMERGED = "commit_number > $merged"
-
-
-class _TurnWrites(msgspec.Struct, frozen=True):
-    """The writes of a turn."""
-
-    tenant: str
-    user_id: str
-    finished_at: datetime
-    variables: list[VariableRow]
 
 
 def user_variables(cursor: Cursor, tenant: str, user_id: str) -> list[UserVariableRow]:
@@ -68,7 +55,7 @@ def _unmerged_writes(cursor: Cursor, which: str = "", parameters: Parameters | N
     """Return the last write of each variable that is not merged. Row numbers are in the order of the writes."""
     select = f"""SELECT tenant, user_id, finished_at, variables FROM turns
         WHERE {_UNMERGED} {which} AND variables <> '[]' ORDER BY turns.rowid"""  # noqa: S608
-    return global_writes(fetch(cursor, _TurnWrites, select, {**_merged(cursor), **(parameters or {})}))
+    return global_writes(fetch(cursor, TurnWrites, select, {**_merged(cursor), **(parameters or {})}))
 
 
 def _merged(cursor: Cursor) -> Parameters:

@@ -2,35 +2,26 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-from store.interface.rows import UserVariableRow, VariableRow
+import msgspec
+
+from store.interface.rows import TurnRow, UserVariableRow, VariableRow
 
 UserId: TypeAlias = tuple[str, str]
 """Tenant and user id."""
 
 
-class TurnWrites(Protocol):
-    """What a write of a variable needs of its turn."""
+class TurnWrites(msgspec.Struct, frozen=True):
+    """The writes of a turn, in order, and what else of it they need."""
 
-    @property
-    def tenant(self) -> str:
-        """The tenant of the session."""
-
-    @property
-    def user_id(self) -> str:
-        """The user of the session."""
-
-    @property
-    def finished_at(self) -> datetime:
-        """When the turn finished."""
-
-    @property
-    def variables(self) -> list[VariableRow]:
-        """All writes of the turn, in order."""
+    tenant: str
+    user_id: str
+    finished_at: datetime
+    variables: list[VariableRow]
 
 
-def global_writes(turns: Iterable[TurnWrites]) -> list[UserVariableRow]:
+def global_writes(turns: Iterable[TurnRow | TurnWrites]) -> list[UserVariableRow]:
     """Return the last write of each user's global variable. An unset variable has the value null."""
     latest = {
         (turn.tenant, turn.user_id, write.name): UserVariableRow(

@@ -125,13 +125,11 @@ class PostgresMemories(MemoryRepository):
 class PostgresTimers(Timers):
     """Read timers, and note failed attempts to fire them."""
 
-    def __init__(self, engine: PostgresEngine) -> None:
-        super().__init__(engine)
-        self._postgres = engine
+    _engine: PostgresEngine
 
     async def ahead(self, now: datetime, limit: int) -> DueTimers:
         """Take the first timers of at most `limit` sessions that are due and that no other server has taken."""
-        return await self._postgres.write_at_once(lambda connection: take_timers(connection, now, limit))
+        return await self._engine.write_at_once(lambda connection: take_timers(connection, now, limit))
 
     async def replace(self, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None) -> None:
         """Replace the timers of a session, to which no other server adds a turn meanwhile."""
@@ -140,19 +138,17 @@ class PostgresTimers(Timers):
             connection.lock_heads(tenant, [as_uuid(session_id)])
             timers_sql.replace(connection, tenant, session_id, timers, turn)
 
-        await self._postgres.write(replace)
+        await self._engine.write(replace)
 
 
 class PostgresDelivery(Delivery):
     """Store and read webhooks and deliveries."""
 
-    def __init__(self, engine: PostgresEngine) -> None:
-        super().__init__(engine)
-        self._postgres = engine
+    _engine: PostgresEngine
 
     async def ahead(self, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
         """Take due deliveries that no other server has taken."""
-        return await self._postgres.write_at_once(lambda connection: take_deliveries(connection, places, limit, now))
+        return await self._engine.write_at_once(lambda connection: take_deliveries(connection, places, limit, now))
 
 
 class PostgresRetention(Retention):
@@ -167,13 +163,9 @@ class PostgresRetention(Retention):
 class PostgresMaintenance(Maintenance):
     """Delete data, and measure the database. Backups and compaction are those of PostgreSQL itself."""
 
-    def __init__(self, engine: PostgresEngine) -> None:
-        super().__init__(engine)
-        self._postgres = engine
-
     async def erase_user(self, tenant: str, user_id: str, receipt_id: str, erased_at: datetime) -> ErasureResult:
         """Delete all data of a user; what another server began before does not outlive it."""
-        await self._postgres.write(lambda connection: erasures.note(connection, tenant, user_id, erased_at))
+        await self._engine.write(lambda connection: erasures.note(connection, tenant, user_id, erased_at))
         return await super().erase_user(tenant, user_id, receipt_id, erased_at)
 
     async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
