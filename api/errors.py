@@ -1,6 +1,7 @@
 """The table of error codes, and the shape of an error answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -112,6 +113,24 @@ class ApiError(Exception):
 def invalid_field(field: str, problem: str) -> ApiError:
     """Return the error of a field, parameter or header of a request that is not valid."""
     return ApiError("REQUEST_INVALID", f"{field}: {problem}", details=[ErrorDetail(message=problem, field=field)])
+
+
+@contextmanager
+def refusing(code: str, *kinds: type[Exception], context: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Raise an ApiError with this code, and the message of an error of these kinds."""
+    try:
+        yield
+    except kinds as error:
+        raise ApiError(code, str(error), context=context) from error
+
+
+@contextmanager
+def refusing_field(field: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Raise an ApiError REQUEST_INVALID about a field of a request with the message of an error of these kinds."""
+    try:
+        yield
+    except kinds as error:
+        raise invalid_field(field, str(error)) from error
 
 
 class Recovery(Struct, frozen=True, rename="camel"):

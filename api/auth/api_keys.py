@@ -14,7 +14,7 @@ import structlog
 from msgspec import Struct
 
 from api.auth.principal import Principal
-from api.errors import ApiError
+from api.errors import ApiError, refusing
 from api.schemas.keys import NewKey, Role
 from runtime.state.ports import Clock
 from store.interface.errors import RowRefused, StoreError
@@ -144,10 +144,8 @@ class ApiKeys:
 
     async def _save(self, row: KeyRow) -> None:
         async with self._changing:
-            try:
+            with refusing("REQUEST_INVALID", RowRefused):
                 await self._store.keys.add(row)
-            except RowRefused as error:
-                raise ApiError("REQUEST_INVALID", str(error)) from error
             self._remember(row)
             self.any_made = True
 

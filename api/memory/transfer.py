@@ -9,7 +9,7 @@ from typing import IO
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from api.errors import ApiError
+from api.errors import ApiError, refusing
 from api.memory.cache import MemoryCache
 from api.memory.transfers.export_memory import export_memory
 from api.memory.transfers.import_memory import IdsExist, ImportOptions, ImportTarget, MemoryImportResult, import_memory
@@ -53,11 +53,8 @@ class MemoryTransfer(Struct, frozen=True):
                 with tempfile.TemporaryDirectory(prefix="cuebook-") as folder:
                     path = Path(folder) / f"memory.{form}"
                     await asyncio.to_thread(path.write_bytes, content)
-                    found = await import_memory(self.store, target, path, form)
-            except DocumentInvalid as error:
-                raise ApiError("DOCUMENT_INVALID", str(error)) from error
-            except IdsExist as error:
-                raise ApiError("MEMORY_UNIT_EXISTS", str(error)) from error
+                    with refusing("DOCUMENT_INVALID", DocumentInvalid), refusing("MEMORY_UNIT_EXISTS", IdsExist):
+                        found = await import_memory(self.store, target, path, form)
             finally:
                 if not options.dry_run:
                     self.memory_cache.drop(tenant, user_id)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from api.auth.api_keys import digest_of
 from api.auth.authenticator import RateLimiter
 from api.catalog.catalog import Catalog
-from api.errors import ApiError, invalid_field
+from api.errors import ApiError, invalid_field, refusing
 from api.participants.access import Participants
 from api.schemas.participants import LinkPage, NewEntry, NewLink
 from api.sessions.session_creation import SessionCreation, timezone_of
@@ -72,12 +72,8 @@ class Links:
             created_at=now,
             expires_at=new.expires_at,
         )
-        try:
+        with refusing("LINK_EXISTS", IdTaken), refusing("LINKS_FULL", RowRefused):
             await self._rows.add_link(row)
-        except IdTaken as error:
-            raise ApiError("LINK_EXISTS", str(error)) from error
-        except RowRefused as error:
-            raise ApiError("LINKS_FULL", str(error)) from error
         return row
 
     async def get(self, tenant: str, link_id: str) -> LinkRow:

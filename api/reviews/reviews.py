@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from api.auth.principal import Principal
-from api.errors import ApiError, invalid_field
+from api.errors import ApiError, invalid_field, refusing
 from api.reviews.agreement import alpha
 from api.schemas.reviews import (
     TARGETS_MAX,
@@ -60,10 +60,8 @@ class Reviews:
         targets = await self._targets(row, new)
         if not targets:
             raise invalid_field("sessions", "there is nothing to rate; change the conditions")
-        try:
+        with refusing("REVIEWS_FULL", RowRefused):
             await self._rows.add(row, targets)
-        except RowRefused as refused:
-            raise ApiError("REVIEWS_FULL", str(refused)) from refused
         return row
 
     async def get(self, tenant: str, review_id: str) -> ReviewRow:
@@ -104,10 +102,8 @@ class Reviews:
             texts=texts,
             rated_at=self._clock(),
         )
-        try:
+        with refusing("REQUEST_INVALID", RowRefused):
             is_stored = await self._rows.rate(row)
-        except RowRefused as refused:
-            raise ApiError("REQUEST_INVALID", str(refused)) from refused
         if not is_stored:
             review = await self.get(principal.tenant, review_id)
             if review.closed_at is not None:

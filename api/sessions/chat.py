@@ -198,12 +198,22 @@ class Chat:
             raise ApiError("SESSION_ENDED", "the conversation has ended", context=context_of(cached))
         if cached.state.status == "paused":
             raise ApiError("SESSION_PAUSED", "the session is paused", context=context_of(cached))
-        turn_input = Start() if not cached.state.begun else input_of(message)
+        return await self.take_turn(Start() if not cached.state.begun else input_of(message), key, cached, pending)
+
+    async def take_turn(
+        self,
+        turn_input: Input | Intervention,
+        key: str | None,
+        cached: CachedSession,
+        pending: PendingTurn[TurnResult],
+        refused: str = "REQUEST_INVALID",
+    ) -> TurnResult:
+        """Run a turn and commit it. Raises ApiError, with the code `refused` if the session cannot take this input."""
         started = self._clock()
         try:
             turn = await self.run(cached, turn_input, started, pending)
         except InputRefused as error:
-            raise ApiError("REQUEST_INVALID", str(error), context=context_of(cached)) from error
+            raise ApiError(refused, str(error), context=context_of(cached)) from error
         except TurnFailed as failed:
             raise await self.fail(cached, failed) from failed
         return await self.commit(cached, turn, started, key, pending.fingerprint if key is not None else None)

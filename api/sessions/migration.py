@@ -8,7 +8,7 @@ from cachetools import LRUCache
 from msgspec import Struct
 
 from api.catalog.catalog import Catalog, unusable
-from api.errors import ApiError, invalid_field
+from api.errors import ApiError, invalid_field, refusing
 from api.schemas.migrations import NewVersion
 from api.sessions.chat import Chat
 from api.sessions.session_cache import CachedSession
@@ -187,10 +187,8 @@ class SessionMigrator:
 
 
 def _decode(row: TurnRow) -> State:
-    try:
+    with refusing("VARIABLE_STORE_INIT_ERROR", StateUnreadable, context={"sessionId": row.session_id}):
         return decode(bytes(row.state))
-    except StateUnreadable as error:
-        raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context={"sessionId": row.session_id}) from error
 
 
 def _moved_session(session: SessionRow, target: MigrationTarget) -> SessionRow:

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from msgspec import Struct
 
 from api.catalog.catalog import Catalog
-from api.errors import ApiError
+from api.errors import ApiError, refusing
 from api.model_calls import RecordedCalls
 from api.sessions import row_mapping
 from api.sessions.history import messages_of_load, recent_messages
@@ -272,11 +272,8 @@ class SessionCache:
 
     async def _cached(self, loaded: LoadedSession) -> CachedSession:
         head = loaded.head
-        try:
+        with refusing("VARIABLE_STORE_INIT_ERROR", StateUnreadable, context={"sessionId": head.session_id}):
             state = decode(bytes(head.state))
-        except StateUnreadable as error:
-            context = {"sessionId": head.session_id}
-            raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context) from error
         program = await self._catalog.program_in(state.locale, head.tenant, head.digest)
         history_max = self._contexts.messages_max(program.script, state)
         history = await messages_of_load(self._store, loaded, history_max, state.gaps)

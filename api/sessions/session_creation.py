@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from api.catalog.catalog import Catalog
-from api.errors import invalid_field
+from api.errors import invalid_field, refusing_field
 from api.model_calls import RecordedCalls
 from api.schemas.sessions import NewMessage, NewSession
 from api.sessions import row_mapping
@@ -138,10 +138,8 @@ class SessionCreation:
             require_user_zone(variables, "initialVariables")
         trial = Scopes(program, State(seed=0, locale=locale))
         for name, value in variables.items():
-            try:
+            with refusing_field("initialVariables", WriteRefused):
                 trial.write("global" if name in program.global_names else "session", name, value, "api", self._clock())
-            except WriteRefused as error:
-                raise invalid_field("initialVariables", str(error)) from error
         return variables
 
     async def _begin(self, cached: CachedSession, key: str | None, pending: PendingTurn[TurnResult]) -> TurnResult:

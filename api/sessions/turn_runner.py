@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from api.analytics.pseudonyms import id_of, salt_of
-from api.errors import ApiError, invalid_field
+from api.errors import ApiError, refusing_field
 from api.logs.turn_fields import note_turn
 from api.memory.memory_system import MemorySystem
 from api.memory.session_memory import SessionMemory
@@ -62,10 +62,8 @@ def input_of(message: NewMessage) -> Input:
 
 def values_of(raw: dict[str, Any], name: str) -> dict[str, Any]:
     """Check and return the values of a request field. Raises ApiError REQUEST_INVALID if they are too large or deep."""
-    try:
+    with refusing_field(name, ValueRefused):
         values = bounded(raw)
-    except ValueRefused as error:
-        raise invalid_field(name, str(error)) from error
     return values if isinstance(values, dict) else {}
 
 
@@ -73,10 +71,8 @@ def context_settings_of(raw: dict[str, Any] | str | UnsetType | None) -> Context
     """Parse the context settings of a session, as in scripts. Raises ApiError REQUEST_INVALID."""
     if raw is UNSET or raw is None:
         return None
-    try:
+    with refusing_field("context", SettingsInvalid):
         return checked(read_settings(raw), dict.fromkeys(strategies()))
-    except SettingsInvalid as error:
-        raise invalid_field("context", str(error)) from error
 
 
 def same_request(row: TurnRow | None, fingerprint: str | None) -> TurnRow:

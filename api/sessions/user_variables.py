@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from api.errors import invalid_field
+from api.errors import invalid_field, refusing_field
 from api.sessions.session_creation import require_user_zone
 from api.sessions.turn_runner import values_of
 from runtime.state.ports import Clock
@@ -24,10 +24,8 @@ async def set_variables(
         raise invalid_field("userId", f"it has at most {ID_CHARS_MAX} characters")
     values, now = values_of(variables, "variables"), clock()
     for name in values:
-        try:
+        with refusing_field("variables", WriteRefused):
             require_name(name)
-        except WriteRefused as refused:
-            raise invalid_field("variables", str(refused)) from refused
     require_user_zone(values, "variables")
     if not values:
         return await store.sessions.user_variables(tenant, user_id)

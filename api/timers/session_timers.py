@@ -1,15 +1,13 @@
 """Fires the timers of sessions: each is a turn, committed only if the session has had no other turn since."""
 
+from functools import partial
+
 from msgspec import Struct
 
-from api.errors import ApiError
-from api.sessions.chat import Chat, context_of
-from api.sessions.live_turns import PendingTurn
-from api.sessions.session_cache import CachedSession
+from api.sessions.chat import Chat
 from api.sessions.timer_rows import timer_rows
 from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner
-from runtime.engine.engine import TurnFailed
-from runtime.state.inputs import InputRefused, TimerDue
+from runtime.state.inputs import TimerDue
 from store.interface.timer_rows import TimerRow
 
 
@@ -33,17 +31,7 @@ class SessionTimers:
 
         INTERVENTION_REFUSED: the session has no such timer, or nothing is due.
         """
-
-        async def take(cached: CachedSession, pending: PendingTurn[TurnResult]) -> TurnResult:
-            started = self._clock()
-            try:
-                turn = await self._chat.run(cached, turn_input, started, pending)
-            except InputRefused as error:
-                raise ApiError("INTERVENTION_REFUSED", str(error), context=context_of(cached)) from error
-            except TurnFailed as failed:
-                raise await self._chat.fail(cached, failed) from failed
-            return await self._chat.commit(cached, turn, started, condition.idempotency_key, pending.fingerprint)
-
+        take = partial(self._chat.take_turn, turn_input, condition.idempotency_key, refused="INTERVENTION_REFUSED")
         request = _FiringRequest(turn_input.timer_id)
         return await self._chat.submit_change(tenant, session_id, request, take, condition)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import UNSET, Struct
 
-from api.errors import ApiError
+from api.errors import ApiError, refusing
 from api.privacy.mask import HiddenValues
 from api.privacy.masked_rows import mask_call, mask_message, mask_migration, mask_session, mask_turn
 from api.sessions.session_cache import require_not_redacted
@@ -118,10 +118,8 @@ async def open_source(store: Store, tenant: str, session_id: str, now: datetime)
     if start is None or head is None:
         return None
     require_not_redacted(start)
-    try:
+    with refusing("VARIABLE_STORE_INIT_ERROR", StateUnreadable, context={"sessionId": session_id}):
         state = decode(bytes(head.state))
-    except StateUnreadable as error:
-        raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context={"sessionId": session_id}) from error
     moves = await store.sessions.migrations(tenant, session_id)
     return SessionReader(store, start, head, state, tuple(reversed(moves)), now)
 

@@ -7,7 +7,7 @@ import msgspec
 
 from api.analytics.dashboards.page import Part, dashboard_page
 from api.analytics.queries import AnalyticsQueries
-from api.errors import ApiError, invalid_field
+from api.errors import ApiError, invalid_field, refusing, refusing_field
 from api.schemas.analytics import Form, NewAnalyticsQuery
 from api.schemas.dashboards import DashboardText, DashboardView, Tile
 from runtime.state.ports import Clock, Ids
@@ -38,10 +38,8 @@ class Dashboards:
     async def create(self, tenant: str, new: DashboardText) -> DashboardRow:
         """Create a dashboard. Raises ApiError REQUEST_INVALID, REPORT_NOT_FOUND, QUERY_NOT_FOUND, DASHBOARDS_FULL."""
         row = await self._row(tenant, self._ids(), new, [])
-        try:
+        with refusing("DASHBOARDS_FULL", RowRefused):
             await self._rows.add_dashboard(row)
-        except RowRefused as refused:
-            raise ApiError("DASHBOARDS_FULL", str(refused)) from refused
         return row
 
     async def change(self, tenant: str, dashboard_id: str, new: DashboardText, expected: int | None) -> DashboardRow:
@@ -103,10 +101,8 @@ class Dashboards:
             definition = report_named(tile.report)
         except ReportRefused as error:
             raise ApiError("REPORT_NOT_FOUND", f"{at}: {error}") from error
-        try:
+        with refusing_field(at, ReportRefused):
             statement(definition, tile.parameters)
-        except ReportRefused as error:
-            raise invalid_field(at, str(error)) from error
 
     async def _query(self, tenant: str, query_id: str) -> SavedQueryRow:
         query = await self._rows.query(tenant, query_id)

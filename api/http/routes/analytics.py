@@ -17,7 +17,7 @@ from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
 from api.asgi.sse_response import left
 from api.auth.principal import masks
-from api.errors import ApiError, invalid_field
+from api.errors import ApiError, invalid_field, refusing
 from api.http.files import answering, download
 from api.http.invalid_requests import ANY_PARAMETERS
 from api.http.request import ApiRequest
@@ -152,10 +152,8 @@ async def get_report(
 ) -> Response[bytes]:
     """Its parameters are query parameters; `GET /api/analytics/reports` lists them."""
     hidden = masks(request.principal, masked)
-    try:
+    with refusing("REPORT_NOT_FOUND", ReportRefused):
         definition = report_named(report)
-    except ReportRefused as error:
-        raise ApiError("REPORT_NOT_FOUND", str(error)) from error
     work = request.services.analytics.report(
         request.tenant, definition, _parameters(request), form, masked=hidden, max_age_s=max_age_s
     )

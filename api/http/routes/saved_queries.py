@@ -3,7 +3,7 @@
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
-from api.errors import ApiError
+from api.errors import ApiError, refusing
 from api.http.request import ApiRequest, Cursor, Limit, QueryId, location
 from api.schemas.analytics import QueryText, SavedQuery, SavedQueryList
 from store.interface.analyst_rows import SavedQueryRow
@@ -21,10 +21,8 @@ async def list_queries(request: ApiRequest, limit: Limit = 50, cursor: Cursor = 
 async def create_query(data: JSONBody[QueryText], request: ApiRequest) -> Response[SavedQuery]:
     """Save a query by name, for all analysts of the tenant."""
     row = _row(request, request.services.ids(), data)
-    try:
+    with refusing("QUERIES_FULL", RowRefused):
         await request.services.store.analytics.add_query(row)
-    except RowRefused as refused:
-        raise ApiError("QUERIES_FULL", str(refused)) from refused
     return Response(SavedQuery.of(row), headers={"Location": f"/api/analytics/queries/{row.query_id}"})
 
 

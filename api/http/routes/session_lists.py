@@ -12,7 +12,7 @@ from litestar.openapi.spec import OpenAPIHeader, OpenAPIResponse, OpenAPIType, O
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
-from api.errors import ApiError, invalid_field
+from api.errors import ApiError, refusing_field
 from api.http.request import ApiRequest, Cursor, Limit, SessionId, TimeParameter, UserId, number_of
 from api.schemas.base import Id
 from api.schemas.lifecycle import KeyedSession, KeyedView, SnapshotEntry, SnapshotList, SnapshotView
@@ -84,10 +84,8 @@ async def list_sessions(
     cursor: Cursor = None,
 ) -> SessionList:
     """Return a page of sessions, the last active first. All pages show the list at the time of the first request."""
-    try:
+    with refusing_field("metadata", FilterPairInvalid):
         pairs = metadata_pairs(metadata or [])
-    except FilterPairInvalid as error:
-        raise invalid_field("metadata", str(error)) from error
     which = SessionFilter(
         user_id=user_for(request, user_id),
         status=status,
@@ -142,10 +140,8 @@ async def search_sessions(
     cursor: Cursor = None,
 ) -> HitList:
     """Return messages of the tenant's sessions that contain all words, the last recorded first."""
-    try:
+    with refusing_field("q", SearchInvalid):
         words = parse_terms(q)
-    except SearchInvalid as error:
-        raise invalid_field("q", str(error)) from error
     what = SearchFilter(
         words=words,
         role=role,

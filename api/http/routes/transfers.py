@@ -10,7 +10,7 @@ from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from api.auth.principal import masks, user_for
-from api.errors import ApiError
+from api.errors import refusing
 from api.http.files import answering, taking
 from api.http.openapi import EXAMPLES
 from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location
@@ -135,13 +135,10 @@ async def get_session_case(session_id: SessionId, request: ApiRequest) -> Sessio
     services = request.services
     settings, contexts = services.settings, services.turn_runner.contexts
     source = ReplaySource(services.store, services.catalog, settings.limits, contexts, settings.timezone)
-    try:
+    at = {"sessionId": session_id}
+    with refusing("REQUEST_INVALID", NotACase, context=at), refusing("SESSION_NOT_FOUND", SessionUnknown, context=at):
         session = await find_session(source, request.tenant, session_id)
         text = await session_case(session)
-    except NotACase as error:
-        raise ApiError("REQUEST_INVALID", str(error), context={"sessionId": session_id}) from error
-    except SessionUnknown as error:
-        raise ApiError("SESSION_NOT_FOUND", str(error), context={"sessionId": session_id}) from error
     return SessionCase(file_name=case_file_name(session), yaml_content=text)
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import UNSET, Struct
 
-from api.errors import ApiError, invalid_field
+from api.errors import ApiError, refusing_field
 from api.models import ModelUnknown, require_model
 from api.schemas.base import Body
 from api.schemas.hand_overs import NewSpeech
@@ -152,10 +152,8 @@ class Interventions:
         """Ask another language model from now on."""
         name = choice.model or ""
         if name:
-            try:
+            with refusing_field("model", ModelUnknown):
                 require_model(self._runner.model, self._runner.settings, name)
-            except ModelUnknown as error:
-                raise invalid_field("model", str(error)) from error
         choose = _unless(lambda state: state.model == name, UseModel(name))
         return await self.intervene(tenant, session_id, _InterventionRequest("use_model", choice), choose, condition)
 

@@ -1,6 +1,6 @@
 """Resolves a reference to the past of a session to a turn and the state after it."""
 
-from api.errors import ApiError
+from api.errors import ApiError, refusing
 from api.schemas.lifecycle import PastTurn
 from api.sessions.chat import context_of
 from api.sessions.session_cache import CachedSession, require_not_redacted
@@ -45,10 +45,8 @@ async def load_turn(store: Store, cached: CachedSession, number: int) -> tuple[T
     )
     if row is None:
         raise _not_found(cached, number)
-    try:
+    with refusing("VARIABLE_STORE_INIT_ERROR", StateUnreadable, context=context_of(cached)):
         return row, decode(bytes(row.state))
-    except StateUnreadable as error:
-        raise ApiError("VARIABLE_STORE_INIT_ERROR", str(error), context=context_of(cached)) from error
 
 
 def _not_found(cached: CachedSession, number: int) -> ApiError:
