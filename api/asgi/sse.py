@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from api.errors import invalid_field
-from api.schemas.events import ResetView
+from api.schemas.sessions import ResetView
 
 KEEP_ALIVE = b": nothing yet\n\n"
 EVENT_STREAM = "text/event-stream"

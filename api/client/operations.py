@@ -9,7 +9,6 @@ import msgspec
 from api.client.transport import HttpTransport
 from api.client.url import in_path
 from api.schemas.contexts import CompressionView, ContextView, NewCompression, PromptMessage
-from api.schemas.hand_overs import NewSpeech
 from api.schemas.lifecycle import (
     Ending,
     KeyedSession,
@@ -17,6 +16,7 @@ from api.schemas.lifecycle import (
     ModelChoice,
     NewFork,
     NewLabels,
+    NewSpeech,
     NewValues,
     PastTurn,
     SessionChange,

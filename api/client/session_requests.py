@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from api.client.errors import UNREACHABLE, CuebookError, failure_of
 from api.client.operations import Operations, Values, once, path_of
-from api.schemas.events import EventList
 from api.schemas.sessions import (
+    EventList,
     MessageList,
     MessageView,
     NewMessage,

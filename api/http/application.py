@@ -34,8 +34,6 @@ from api.http.routes import (
     dashboards,
     documentation,
     drafts,
-    events,
-    hand_overs,
     health,
     keys,
     lifecycle,
@@ -52,7 +50,6 @@ from api.http.routes import (
     session_lists,
     sessions,
     sign_in,
-    timers,
     transfers,
     users,
     webhooks,
@@ -81,7 +78,7 @@ def _router(tag: str, *modules: ModuleType, path: str = "/api") -> Router:
 
 
 ROUTERS = (
-    _router("Sessions", sessions, session_lists, lifecycle, hand_overs, contexts, events, timers),
+    _router("Sessions", sessions, session_lists, lifecycle, contexts),
     transfers.exports,
     _router("Analytics", analytics, saved_queries, dashboards, path="/api/analytics"),
     _router("Memory", memory_units, memory_groups, memory),

@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from api.memory.row_mapping import unit_of
-from api.schemas.events import EventView
 from api.schemas.memory import StoredUnit
 from api.schemas.participants import ParticipantView
-from api.schemas.sessions import Layer, MessageView
+from api.schemas.sessions import EventView, Layer, MessageView
 from api.schemas.users import (
     EXPORT_VERSION,
     ExportedGroup,

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 
 from api.schemas.base import Body, Content, Id, View
-from api.schemas.events import EventView
-from api.schemas.sessions import MessageView, NewSession, SessionView, Snapshot
+from api.schemas.sessions import EventView, MessageView, NewSession, SessionView, Snapshot
 from runtime.state.events import Role
 from runtime.state.scopes import CELLS_MAX
 from runtime.state.state import Status
+from scripts.expressions.values import TEXT_CHARS_MAX
 from scripts.model.script import Scope
 
 MESSAGES_MAX = 100  # in one request
@@ -34,6 +34,12 @@ class ModelChoice(Body, frozen=True, kw_only=True):
     """The language model to ask in a session; null: those that the script names."""
 
     model: Annotated[str, Meta(min_length=1, max_length=200)] | None
+
+
+class NewSpeech(Body, frozen=True, kw_only=True):
+    """What the person says who has taken the session over."""
+
+    content: Annotated[str, Meta(min_length=1, max_length=TEXT_CHARS_MAX)]
 
 
 class NewLabels(Body, frozen=True, kw_only=True):

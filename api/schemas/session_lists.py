@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from api.schemas.base import View
+from api.schemas.sessions import SessionHandOver
 from runtime.state.events import Role
 
 
@@ -74,6 +75,26 @@ class HitList(View, frozen=True, kw_only=True):
     """A page of matching messages, the last recorded first; a short page may still have a next one."""
 
     data: list[HitView]
+    next_cursor: str | None
+
+
+class HandOverView(SessionHandOver, frozen=True, kw_only=True):
+    """A session that a person is asked to join, or talks in."""
+
+    session_id: str
+    user_id: str
+    script_id: str
+    """The key of its script."""
+    turn: int
+    """The last turn of the session."""
+    has_ended: bool
+    """Whether the conversation is over; the request stays until somebody gives the session back."""
+
+
+class HandOverList(View, frozen=True, kw_only=True):
+    """A page of sessions for a person, those that wait longest first; `nextCursor` is null on the last page."""
+
+    data: list[HandOverView]
     next_cursor: str | None
 
 

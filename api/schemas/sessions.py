@@ -1,4 +1,4 @@
-"""Requests and responses about sessions and their turns."""
+"""Requests and responses about sessions, their turns and their events, also those streamed during a turn."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,14 +8,13 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from api.schemas.base import Body, Content, Id, View
 from api.schemas.calls import DebugInfo
-from api.schemas.events import EventView
-from api.schemas.hand_overs import SessionHandOver
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Source, Status
 from scripts.builtin import CHAT
 from scripts.checks.form_checks import FIELDS_MAX
 from scripts.expressions.values import ValueType
 from scripts.model.script import FieldType, Locale
+from store.interface.hand_over_rows import HandOverStatus
 
 
 class NewSession(Body, frozen=True, kw_only=True):
@@ -179,6 +178,26 @@ class ChatMessageView(MessageView, frozen=True, kw_only=True):
     """`ai` means `assistant`."""
 
 
+class EventView(View, frozen=True, kw_only=True):
+    """An event, numbered without gaps."""
+
+    seq: int
+    kind: str
+    data: Mapping[str, Any]
+
+
+class SessionHandOver(View, frozen=True, kw_only=True):
+    """Whether a person is asked to join a session, or talks in it."""
+
+    status: HandOverStatus
+    since: datetime
+    """When the person was asked for, else when they took the session over."""
+    action_id: str
+    """The action that asked for a person; empty if none did."""
+    operator: str
+    """The person who has taken it over; empty if nobody has."""
+
+
 class Snapshot(View, frozen=True, kw_only=True):
     """A session after a turn."""
 
@@ -275,3 +294,36 @@ class MessageList(View, frozen=True, kw_only=True):
     data: list[ChatMessageView]
     next_cursor: str | None
     success: bool = True
+
+
+class EventList(View, frozen=True, kw_only=True):
+    """A page of events, oldest first; `nextCursor` is null on the last page."""
+
+    data: list[EventView]
+    next_cursor: str | None
+
+
+class DeltaView(View, frozen=True, kw_only=True):
+    """More words of a message in progress, by the number that the message will have."""
+
+    message: int
+    action_id: str
+    text: str
+
+
+class ResetView(View, frozen=True, kw_only=True):
+    """Retracts the words so far of this message and of any later one."""
+
+    message: int
+
+
+class TurnPlace(View, frozen=True, kw_only=True):
+    """The position of the session after a turn; the ids are empty once it is completed."""
+
+    turn: int
+    status: str
+    execution_status: str
+    phase_id: str
+    topic_id: str
+    action_id: str
+    action_type: str

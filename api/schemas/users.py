@@ -6,10 +6,9 @@ from typing import Any, Literal, TypeAlias
 
 from api.schemas.base import Body, View
 from api.schemas.calls import CallView
-from api.schemas.events import EventView
 from api.schemas.memory import StoredUnit
 from api.schemas.participants import ParticipantView
-from api.schemas.sessions import Layer, MessageView
+from api.schemas.sessions import EventView, Layer, MessageView
 from runtime.state.state import Source
 
 EXPORT_VERSION = 1

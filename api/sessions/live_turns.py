@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from api.asgi.sse import EventPosition, encoded, frame_id, reset_frame
 from api.errors import ApiError
 from api.ids import new_id
-from api.schemas.events import DeltaView, ResetView
+from api.schemas.sessions import DeltaView, ResetView
 from api.sessions.stream_buffer import ReplayBuffer
 from api.settings import Settings
 from runtime.state.ports import MessageDelta, MessageReset

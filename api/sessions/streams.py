@@ -15,8 +15,7 @@ from api.background import cancel_all
 from api.errors import ApiError
 from api.metrics import Metrics
 from api.schemas.base import View
-from api.schemas.events import EventList, EventView, TurnPlace
-from api.schemas.sessions import ProactiveView
+from api.schemas.sessions import EventList, EventView, ProactiveView, TurnPlace
 from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn
 from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import TurnResult

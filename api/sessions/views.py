@@ -11,19 +11,19 @@ from api.catalog.script_views import script_outline
 from api.errors import ApiError
 from api.model_calls import usage_of
 from api.schemas.calls import CallView, DebugCall, DebugInfo, PromptMessageView, PromptView, UsageView
-from api.schemas.events import EventView
-from api.schemas.hand_overs import SessionHandOver
 from api.schemas.sessions import (
     CellView,
     ChatMessageView,
     ChoiceView,
     ColumnView,
+    EventView,
     FieldView,
     FormView,
     Layer,
     MessageView,
     Position,
     RecoveryView,
+    SessionHandOver,
     SessionView,
     Snapshot,
     TurnErrorView,

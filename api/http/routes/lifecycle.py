@@ -1,5 +1,5 @@
-"""Routes that change sessions besides messages: pause, variables, model, rewind, clear, append, hand-over, fork,
-metadata, migrate.
+"""Routes that change sessions besides messages: pause, variables, model, rewind, clear, append, hand-over, timers,
+fork, metadata, migrate.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,13 +27,13 @@ from api.http.request import (
 from api.privacy.mask import hidden_of
 from api.privacy.masked_rows import mask_message, mask_wait
 from api.schemas.base import Body
-from api.schemas.hand_overs import NewSpeech
 from api.schemas.lifecycle import (
     Ending,
     ModelChoice,
     NewFork,
     NewLabels,
     NewMessages,
+    NewSpeech,
     NewValues,
     PastTurn,
     SessionChange,
@@ -41,6 +41,7 @@ from api.schemas.lifecycle import (
 )
 from api.schemas.migrations import MigrationView, NewVersion
 from api.schemas.sessions import SessionView
+from api.schemas.timers import FiredTimer, TimerList, TimerView
 from api.sessions.lifecycle.interventions import Interventions
 from api.sessions.migration import MigrationOutcome
 from api.sessions.turn_runner import Preconditions, TurnResult
@@ -56,6 +57,7 @@ from api.sessions.views import (
     started_fields,
     wait_view,
 )
+from runtime.state.inputs import TimerDue
 
 
 class Change(Struct, frozen=True):
@@ -189,6 +191,31 @@ async def label_session(
     return Response(session_view(cached), headers=etag(cached.state.turn))
 
 
+@post("/sessions/{sessionId:str}/timers/fire", status_code=200, summary="Fire a timer", response_headers=[ETAG])
+async def fire_timer(
+    session_id: SessionId,
+    data: JSONBody[FiredTimer],
+    request: ApiRequest,
+    idempotency_key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+    events: WithEvents = False,
+) -> Response[SessionChange]:
+    """Fires one timer of the session now, also before it is due. It is a turn like any other."""
+    answer = await request.services.session_timers.fire(
+        request.tenant, session_id, TimerDue(data.timer_id), condition(idempotency_key, if_match)
+    )
+    return _changed(answer, events=events)
+
+
+@post("/sessions/{sessionId:str}/timers/arm", status_code=200, summary="Arm the timers of a session")
+async def arm_timers(session_id: SessionId, request: ApiRequest, if_match: IfMatch = None) -> TimerList:
+    """Lets the timers of a session fire that are held or have failed, and those of a fork or an import. They are set
+    again by the session's next turn as well.
+    """
+    rows = await request.services.session_timers.arm(request.tenant, session_id, turn_of(if_match))
+    return TimerList(data=[TimerView.of(row) for row in rows], next_cursor=None)
+
+
 async def _apply(
     change: Change, intervene: Callable[..., Awaitable[TurnResult]], *data: Body | str
 ) -> Response[SessionChange]:
@@ -196,13 +223,17 @@ async def _apply(
     answer = await intervene(
         request.services.interventions, request.tenant, change.session_id, *data, change.preconditions
     )
+    return _changed(answer, events=change.events)
+
+
+def _changed(answer: TurnResult, *, events: bool) -> Response[SessionChange]:
     state, row = answer.state, answer.row
     body = SessionChange(
         **msgspec.structs.asdict(snapshot(answer.program, state, state.execution_status, None)),
         session_id=answer.session.session_id,
         status=state.status,
         messages=[message_view(message) for message in row.messages],
-        events=event_views(row) if change.events else msgspec.UNSET,
+        events=event_views(row) if events else msgspec.UNSET,
     )
     return Response(body, headers=etag(state.turn))
 

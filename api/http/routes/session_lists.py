@@ -1,4 +1,6 @@
-"""Routes that find sessions: lists, message search, statistics, sessions by key, and the past of a session."""
+"""Routes that find sessions: lists, also of hand-overs and timers, message search, statistics, sessions by key, and the
+past of a session.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,8 +18,9 @@ from api.errors import ApiError, refusing_field
 from api.http.request import ApiRequest, Cursor, Limit, SessionId, TimeParameter, UserId, number_of
 from api.schemas.base import Id
 from api.schemas.lifecycle import KeyedSession, KeyedView, SnapshotEntry, SnapshotList, SnapshotView
-from api.schemas.session_lists import HitList, SessionEntry, SessionList, SessionStatsView
+from api.schemas.session_lists import HandOverList, HandOverView, HitList, SessionEntry, SessionList, SessionStatsView
 from api.schemas.sessions import SessionView
+from api.schemas.timers import TimerList, TimerView
 from api.sessions.lifecycle.resolve_turn import load_turn
 from api.sessions.listing import (
     QUERY_CHARS_MAX,
@@ -34,8 +37,10 @@ from api.sessions.views import ETAG, etag, event_views, message_view, session_vi
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Status
 from scripts.model.base import ID_CHARS_MAX
+from store.interface.hand_over_rows import HandOverStatus
 from store.interface.list_rows import SearchFilter, SessionFilter
 from store.interface.rows import NO_TURN, SnapshotRow
+from store.interface.timer_rows import TimerStatus
 
 OfUser: TypeAlias = Annotated[str | None, QueryParameter(name="userId", description="Sessions of this user.")]
 OfScript: TypeAlias = Annotated[
@@ -152,6 +157,42 @@ async def search_sessions(
         before=before,
     )
     return await search_page(request.services.store, request.tenant, what, limit=limit, cursor=cursor)
+
+
+@get("/hand-overs", summary="List hand-overs")
+async def list_hand_overs(
+    request: ApiRequest,
+    user_id: OfUser = None,
+    status: FromQuery[HandOverStatus | None] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> HandOverList:
+    """Return a page of the sessions that a person is asked to join or talks in, those that wait longest first."""
+    page = await request.services.store.sessions.hand_overs(
+        request.tenant, user_id=user_for(request, user_id), status=status, limit=limit, cursor=cursor
+    )
+    return HandOverList(data=[HandOverView.of(row) for row in page.rows], next_cursor=page.next)
+
+
+@get("/timers", summary="List timers")
+async def list_timers(
+    request: ApiRequest,
+    session_id: Annotated[str | None, QueryParameter(name="sessionId", description="Timers of this session.")] = None,
+    user_id: Annotated[str | None, QueryParameter(name="userId", description="Timers of this user.")] = None,
+    status: FromQuery[TimerStatus | None] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> TimerList:
+    """A page of timers, the earliest first."""
+    page = await request.services.store.timers.page(
+        request.tenant,
+        session_id=session_id,
+        user_id=user_for(request, user_id),
+        status=status,
+        limit=limit,
+        cursor=cursor,
+    )
+    return TimerList(data=[TimerView.of(row) for row in page.rows], next_cursor=page.next)
 
 
 @get("/sessions/{sessionId:str}/stats", summary="Read the statistics of a session")

@@ -1,14 +1,17 @@
-"""Routes for sessions: create one, send a message, read it."""
+"""Routes for sessions: create one, send a message, read it, and its events as pages or as a live stream."""
 
 import asyncio
 from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Response, delete, get, post
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import HeaderParameter, JSONBody, QueryParameter
 
+from api.asgi.sse import EventPosition, read_place
+from api.auth.middleware import clients_of
 from api.auth.principal import masks, user_for
-from api.http.openapi_streams import StreamedTurn, stream_request_of
+from api.errors import ApiError
+from api.http.openapi_streams import StreamedEvents, StreamedTurn, stream_request_of
 from api.http.request import (
     Accept,
     ApiRequest,
@@ -16,21 +19,24 @@ from api.http.request import (
     Debug,
     IdempotencyKey,
     IfMatch,
+    LastEventId,
     Limit,
     SessionId,
     TurnPreconditions,
     WithEvents,
     condition,
     number_of,
+    seconds_to_wait,
     turn_of,
     wants_stream,
 )
 from api.privacy.mask import hidden_of
 from api.privacy.masked_rows import mask_call
 from api.schemas.calls import CallList
-from api.schemas.sessions import MessageList, NewMessage, NewSession, SessionStart, SessionView, TurnAnswer
+from api.schemas.sessions import EventList, MessageList, NewMessage, NewSession, SessionStart, SessionView, TurnAnswer
 from api.sessions.chat import Chat
 from api.sessions.session_cache import require_not_redacted
+from api.sessions.streams import WAIT_S_MAX
 from api.sessions.turn_runner import TurnResult
 from api.sessions.views import (
     ETAG,
@@ -199,6 +205,43 @@ async def list_calls(
         hidden = await hidden_of(store, services.catalog, cached.session)
         rows = await asyncio.to_thread(lambda: [mask_call(hidden, row) for row in page.rows])
     return CallList(data=[call_view(row, debug=debug) for row in rows], next_cursor=page.next)
+
+
+@get(
+    "/sessions/{sessionId:str}/events", summary="List or stream the events of a session", operation_class=StreamedEvents
+)
+async def list_events(
+    session_id: SessionId,
+    request: ApiRequest,
+    after: Annotated[int, QueryParameter(ge=0, le=2**31, description="Events after this number.")] = 0,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    last_event_id: LastEventId = None,
+    accept: Accept = None,
+    prefer: Annotated[
+        str | None, HeaderParameter(name="Prefer", description="`wait=SECONDS`, at most 60: waits for an event.")
+    ] = None,
+) -> Response[EventList]:
+    """A page of events, oldest first; with `Prefer: wait=SECONDS` (60 at most) it waits for one. With `Accept:
+    text/event-stream` everything after `after` or `Last-Event-ID`, then events and words as they occur.
+    """
+    chat, key, clients = request.services.chat, (request.tenant, session_id), clients_of(request.scope)
+    streams = chat.streams
+    place = read_place(last_event_id, session_id) if last_event_id else EventPosition(max(after, number_of(cursor, 0)))
+    try:
+        cached = await chat.session(*key)
+    except ApiError:
+        if wants_stream(accept) and streams.begins(key):
+            first = streams.of_session(key, None, place, clients)
+            if first is not None:
+                return first
+        raise
+    if wants_stream(accept):
+        stream = streams.of_session(key, cached, place, clients)
+        return stream if stream is not None else Response[Any](None, status_code=204)
+    wait_s = seconds_to_wait(prefer)
+    page = await streams.page(cached, place.seq, limit, wait_s, clients, request.receive)
+    return Response(page, headers={"Preference-Applied": f"wait={min(wait_s, WAIT_S_MAX)}"} if wait_s else {})
 
 
 def _turn_fields(chat: Chat, answer: TurnResult, *, events: bool, debug: bool) -> dict[str, Any]:

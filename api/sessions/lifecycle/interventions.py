@@ -12,8 +12,7 @@ from msgspec import UNSET, Struct
 from api.errors import ApiError, refusing_field
 from api.models import ModelUnknown, require_model
 from api.schemas.base import Body
-from api.schemas.hand_overs import NewSpeech
-from api.schemas.lifecycle import Ending, ExternalMessage, ModelChoice, NewMessages, NewValues, PastTurn
+from api.schemas.lifecycle import Ending, ExternalMessage, ModelChoice, NewMessages, NewSpeech, NewValues, PastTurn
 from api.sessions.chat import Chat, context_of
 from api.sessions.lifecycle.resolve_turn import load_turn, resolve_turn
 from api.sessions.live_turns import PendingTurn
