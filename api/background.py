@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -13,6 +13,8 @@ from store.interface.errors import StoreError
 LOOK_S = 60.0  # between two checks whether something is due
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -52,6 +54,20 @@ def start_background(work: Coroutine[None, None, None], stopped: str) -> asyncio
     task = asyncio.create_task(work)
     task.add_done_callback(partial(_log_end, stopped))
     return task
+
+
+def retain(tasks: set[asyncio.Task[T]], task: asyncio.Task[T]) -> asyncio.Task[T]:
+    """Add a task to the set until it has ended: asyncio itself has no reference to it."""
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
+
+
+async def wait_at_most(seconds: float, event: asyncio.Event) -> None:
+    """Wait for an event, or until the time is over."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 async def cancel_all(*tasks: asyncio.Task[None]) -> None:

@@ -16,7 +16,7 @@ from api.analytics.pseudonyms import FILE_NAME as PSEUDONYMS
 from api.analytics.pseudonyms import salt_of
 from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import Authenticator
-from api.background import background, cancel_all, start_background
+from api.background import background, cancel_all, retain, start_background
 from api.key_file import SecretKeyFile
 from api.notifications.web_push import Reminders
 from api.participants.access import Participants
@@ -102,8 +102,7 @@ class OtherServers:
                         for reload in reloads:
                             await reload()
                 if now.erasures != marks.erasures:
-                    self._tasks.add(task := start_background(self._drop_copies(marks.erasures, now.erasures), _STALE))
-                    task.add_done_callback(self._tasks.discard)
+                    retain(self._tasks, start_background(self._drop_copies(marks.erasures, now.erasures), _STALE))
                 marks = now
             except StoreError as error:
                 log.warning("changes of other servers could not be read", problem=str(error))

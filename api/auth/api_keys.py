@@ -14,6 +14,7 @@ import structlog
 from msgspec import Struct
 
 from api.auth.principal import Principal
+from api.background import retain
 from api.errors import ApiError, refusing
 from api.schemas.keys import NewKey, Role
 from runtime.state.ports import Clock
@@ -110,10 +111,7 @@ class ApiKeys:
         return known
 
     def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return retain(self._tasks, asyncio.create_task(work))
 
     async def _record_use(self, row: KeyRow, now: datetime) -> None:
         try:

@@ -20,7 +20,7 @@ import structlog
 from cachetools import LRUCache
 from msgspec import Struct
 
-from api.background import cancel_all, start_background
+from api.background import cancel_all, retain, start_background
 from api.errors import ApiError
 from api.key_file import SecretKeyFile
 from api.metrics import Metrics
@@ -146,9 +146,7 @@ class Reminders:
             log.warning("a reminder was not sent, because too many wait", session=session_id)
             return
         work = self._remind(tenant, session_id, title, locale)
-        task = start_background(work, "a reminder was not sent")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        retain(self._tasks, start_background(work, "a reminder was not sent"))
 
     async def _remind(self, tenant: str, session_id: str, title: str, locale: str) -> None:
         try:

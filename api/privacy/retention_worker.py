@@ -6,7 +6,6 @@ longer due.
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import groupby
@@ -14,6 +13,7 @@ from itertools import groupby
 import structlog
 from msgspec import Struct
 
+from api.background import wait_at_most
 from api.errors import ApiError
 from api.sessions.chat import Chat
 from api.sessions.turn_runner import TurnRunner
@@ -102,7 +102,7 @@ class Retention:
         progress.passed += len(group) - len(processed)
         self._metrics.retention.labels("redact").inc(len(result.redacted))
         self._metrics.retention.labels("delete").inc(len(result.deleted))
-        await self._wait(min(asyncio.get_running_loop().time() - started, REST_S_MAX))
+        await wait_at_most(min(asyncio.get_running_loop().time() - started, REST_S_MAX), self._stopping)
         return {(each.tenant, each.session_id) for each in group if each.session_id not in processed}
 
     async def _apply_to_idle(self, tenant: str, group: list[Due]) -> RetentionResult:
@@ -144,7 +144,7 @@ class Retention:
                 await asyncio.wait({again})
 
     async def _again(self, leads: Callable[[], bool]) -> None:
-        await self._wait(FIRST_S)
+        await wait_at_most(FIRST_S, self._stopping)
         while not self._stopping.is_set():
             try:
                 if leads() and await self._is_due():
@@ -154,7 +154,7 @@ class Retention:
                 log.info("a retention run is in progress already")
             except StoreError as error:
                 log.warning("retention failed and is retried later", problem=type(error).__name__)
-            await self._wait(LOOK_S)
+            await wait_at_most(LOOK_S, self._stopping)
 
     async def _is_due(self) -> bool:
         """Return whether the last run ended long ago: of any server, so that restarts do not delay the next one."""
@@ -169,11 +169,6 @@ class Retention:
         self._ended = asyncio.get_running_loop().time()
         if self._shared is not None:
             await self._shared.note_end(JOB)
-
-    async def _wait(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
 
 
 def _groups(due: list[Due]) -> Iterator[list[Due]]:

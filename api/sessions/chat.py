@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
+from api.background import retain
 from api.catalog.catalog import Catalog
 from api.errors import ApiError, translate
 from api.logs.turn_fields import log_turn, note_turn
@@ -106,10 +107,7 @@ class Chat:
         return await asyncio.shield(self._task(work))
 
     def _task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        return retain(self._tasks, asyncio.create_task(work))
 
     def submit(
         self,

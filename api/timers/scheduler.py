@@ -8,12 +8,12 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import structlog
 
-from api.background import cancel_all, start_background
+from api.background import cancel_all, start_background, wait_at_most
 from api.errors import ApiError
 from api.metrics import Metrics
 from api.sessions.chat import Chat
@@ -83,9 +83,7 @@ class Scheduler:
             except StoreError as error:
                 log.warning("timers cannot be read", error=str(error))
                 wait_s = TROUBLE_S
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._changed.wait()
+            await wait_at_most(wait_s, self._changed)
 
     async def _fire_due(self) -> float:
         """Start the turns of timers that are due, as far as there is room; return how long to wait."""

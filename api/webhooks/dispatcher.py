@@ -8,7 +8,7 @@ at least once, and its id identifies duplicates.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from random import Random
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from api.background import cancel_all, start_background
+from api.background import cancel_all, retain, start_background, wait_at_most
 from api.metrics import Metrics
 from api.schemas.webhooks import PING, Ping, PingData
 from api.settings import Settings
@@ -167,9 +167,7 @@ class Dispatcher:
                 wait_s = TROUBLE_S
             pause_s = self._pause_s()
             await asyncio.sleep(pause_s)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(wait_s - pause_s, 0)):
-                    await self._webhooks.news.wait()
+            await wait_at_most(max(wait_s - pause_s, 0), self._webhooks.news)
 
     async def _send_due(self) -> float:
         """Start the due deliveries that have a free slot; return the seconds until more may be due."""
@@ -196,7 +194,7 @@ class Dispatcher:
                 continue
             free[webhook_id] -= 1
             self._running.add(place)
-            self._task(self._send_series(active[webhook_id], deliveries))
+            retain(self._sending, asyncio.create_task(self._send_series(active[webhook_id], deliveries)))
             self._has_backlog |= free[webhook_id] == 0 or len(deliveries) == SERIES_MAX
         self._has_backlog |= len(self._running) >= self._places
         later_s = (ahead.next_at - now).total_seconds() if ahead.next_at is not None else IDLE_S
@@ -216,11 +214,6 @@ class Dispatcher:
     def _until_due(self, now: datetime) -> float:
         pauses = [pace.paused_until for pace in self._paces.values()]
         return min([(until - now).total_seconds() for until in pauses if until is not None and until > now] + [IDLE_S])
-
-    def _task(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
 
     async def _send_series(self, webhook: WebhookRow, deliveries: list[DeliveryRow]) -> None:
         """Send deliveries of a session to a webhook in order, until one fails or they may have changed meanwhile."""
