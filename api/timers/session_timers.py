@@ -17,23 +17,20 @@ class _FiringRequest(Struct, frozen=True):
     timer_id: str
 
 
-class SessionTimers:
+class SessionTimers(Struct, frozen=True):
     """The timers of the sessions of all tenants."""
 
-    def __init__(self, chat: Chat, runner: TurnRunner) -> None:
-        self._chat = chat
-        self._store = runner.store
-        self._settings = runner.settings
-        self._clock = runner.clock
+    chat: Chat
+    runner: TurnRunner
 
     async def fire(self, tenant: str, session_id: str, turn_input: TimerDue, condition: Preconditions) -> TurnResult:
         """Fire the timers of a session that are due, or the one that `turn_input` names. Raises ApiError.
 
         INTERVENTION_REFUSED: the session has no such timer, or nothing is due.
         """
-        take = partial(self._chat.take_turn, turn_input, condition.idempotency_key, refused="INTERVENTION_REFUSED")
+        take = partial(self.chat.take_turn, turn_input, condition.idempotency_key, refused="INTERVENTION_REFUSED")
         request = _FiringRequest(turn_input.timer_id)
-        return await self._chat.submit_change(tenant, session_id, request, take, condition)
+        return await self.chat.submit_change(tenant, session_id, request, take, condition)
 
     async def arm(self, tenant: str, session_id: str, expected_turn: int | None = None) -> tuple[TimerRow, ...]:
         """Store the timers of a session as its current state has them, and return them. Raises ApiError
@@ -41,8 +38,8 @@ class SessionTimers:
 
         Those of a fork or an import are not stored until then, or until the session's next turn.
         """
-        async with self._chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
-            rows = timer_rows(cached.session, cached.program, cached.state, self._settings.timezone)
-            await self._store.timers.replace(tenant, session_id, rows, cached.state.turn)
-        self._chat.timers_changed.set()
+        async with self.chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
+            rows = timer_rows(cached.session, cached.program, cached.state, self.runner.settings.timezone)
+            await self.runner.store.timers.replace(tenant, session_id, rows, cached.state.turn)
+        self.chat.timers_changed.set()
         return rows

@@ -54,14 +54,11 @@ class _InterventionRequest(Struct, frozen=True):
     operator: str = ""
 
 
-class Interventions:
+class Interventions(Struct, frozen=True):
     """The interventions in sessions of all tenants. All methods raise ApiError."""
 
-    def __init__(self, chat: Chat, runner: TurnRunner) -> None:
-        self._chat = chat
-        self._runner = runner
-        self._store = runner.store
-        self._clock = runner.clock
+    chat: Chat
+    runner: TurnRunner
 
     async def pause(self, tenant: str, session_id: str, condition: Preconditions) -> TurnResult:
         """Pause a session: it takes no message until it is resumed."""
@@ -95,20 +92,20 @@ class Interventions:
             raise ApiError("REQUEST_INVALID", "name a `turn` to rewind to, or `beforeUserMessage`")
 
         async def choose(cached: CachedSession) -> Intervention | None:
-            turn = await resolve_turn(self._store, cached, back)
+            turn = await resolve_turn(self.runner.store, cached, back)
             return None if turn is None or turn == cached.state.turn else await self._rewind(cached, turn)
 
         return await self.intervene(tenant, session_id, _InterventionRequest("rewind", back), choose, condition)
 
     async def _rewind(self, cached: CachedSession, turn: int) -> Rewind:
-        moves = await self._store.sessions.migrations(cached.session.tenant, cached.session.session_id)
+        moves = await self.runner.store.sessions.migrations(cached.session.tenant, cached.session.session_id)
         if moves and moves[0].turn > turn:
             message = (
                 f"the session migrated to another version of its script in turn {moves[0].turn} and cannot rewind to "
                 f"an earlier turn; fork turn {turn} instead"
             )
             raise ApiError("MIGRATION_BLOCKED", message, context=context_of(cached))
-        _, state = await load_turn(self._store, cached, turn)
+        _, state = await load_turn(self.runner.store, cached, turn)
         if not state.begun:
             message = f"the session had not started in turn {turn}"
             raise ApiError("INTERVENTION_REFUSED", message, context=context_of(cached))
@@ -152,7 +149,7 @@ class Interventions:
         name = choice.model or ""
         if name:
             with refusing_field("model", ModelUnknown):
-                require_model(self._runner.model, self._runner.settings, name)
+                require_model(self.runner.model, self.runner.settings, name)
         choose = _unless(lambda state: state.model == name, UseModel(name))
         return await self.intervene(tenant, session_id, _InterventionRequest("use_model", choice), choose, condition)
 
@@ -174,11 +171,11 @@ class Interventions:
                 self._nothing(cached) if intervention is None else self._take(cached, intervention, condition, pending)
             )
 
-        return await self._chat.submit_change(tenant, session_id, request, take, condition)
+        return await self.chat.submit_change(tenant, session_id, request, take, condition)
 
     async def _nothing(self, cached: CachedSession) -> TurnResult:
         """Return the unchanged session, without messages or events."""
-        row, _ = await load_turn(self._store, cached, cached.state.turn)
+        row, _ = await load_turn(self.runner.store, cached, cached.state.turn)
         quiet = msgspec.structs.replace(row, messages=[], variables=[], events=[])
         return TurnResult(cached.session, cached.program, cached.state, quiet)
 
@@ -189,9 +186,9 @@ class Interventions:
         condition: Preconditions,
         pending: PendingTurn[TurnResult],
     ) -> TurnResult:
-        context, started = context_of(cached), self._clock()
+        context, started = context_of(cached), self.runner.clock()
         try:
-            turn = await self._chat.run(cached, intervention, started, pending)
+            turn = await self.chat.run(cached, intervention, started, pending)
         except NotNow as error:
             code = "SESSION_ENDED" if cached.state.status == "completed" else "INTERVENTION_REFUSED"
             raise ApiError(code, str(error), context=context) from error
@@ -200,7 +197,7 @@ class Interventions:
         except TurnFailed as failed:  # no script runs, so the request itself exceeds a limit
             code = "PAYLOAD_TOO_LARGE" if failed.kind == "limit" else code_of(failed.kind)
             raise ApiError(code, str(failed), context=context) from failed
-        return await self._chat.commit(cached, turn, started, condition.idempotency_key, pending.fingerprint)
+        return await self.chat.commit(cached, turn, started, condition.idempotency_key, pending.fingerprint)
 
 
 def _unless(is_done: Callable[[State], bool], intervention: Intervention) -> Choose:
