@@ -5,7 +5,7 @@ addresses are refused unless the settings list them.
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from urllib.parse import quote
 
@@ -14,8 +14,7 @@ import httpx
 import msgspec
 from cachetools import LRUCache
 
-from api.settings import Settings, read_target
-from api.tools.secrets import Secrets
+from api.settings import Settings, ToolSecret, read_target
 from api.webhooks.ssrf import AddressPolicy, HostUnknown, SafeNetworkBackend, TargetForbidden
 from runtime.state.circuit import Circuit
 from runtime.state.tool_ports import ToolCallFailed
@@ -58,7 +57,7 @@ class HttpTools:
         targets = [read_target(each) for each in settings.tool_private_targets]
         self._policy = AddressPolicy(http=settings.tools_http, targets=targets)
         self._bytes_max = settings.tool_result_bytes_max
-        self._secrets = Secrets(settings.tool_secrets)
+        self._secrets = settings.tool_secrets
         self._circuits: LRUCache[str, Circuit] = LRUCache(HOSTS_MAX)
         self._pool: httpcore.AsyncConnectionPool | None = None  # created on first use: most servers have no tools
 
@@ -96,7 +95,7 @@ class HttpTools:
     def _prepare(self, http: HttpRequest, arguments: Mapping[str, Value], key: str) -> _PreparedRequest:
         url = self._url(http, arguments)
         headers = {"accept": "application/json", "user-agent": f"Cuebook/{version('cuebook')}"}
-        names = dict(arguments) | {"secret": self._secrets.for_host(url.host)}
+        names = dict(arguments) | {"secret": _secrets_for(url.host, self._secrets)}
         for name, value in http.headers.items():
             headers[name.lower()] = _header(name, _rendered(value, names).text)
         body = None if http.method in _WITHOUT_BODY and http.body is None else _body(http, arguments)
@@ -200,3 +199,20 @@ def _result(answer: httpcore.Response, content: bytes) -> object:
         return content.decode("utf-8")
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise ToolCallFailed("result", "the answer is not valid JSON or text") from None
+
+
+def _secrets_for(host: str, secrets: Mapping[str, ToolSecret]) -> Callable[[str], str]:
+    """Return the function `secret` of headers to a host. It raises ToolCallFailed, without any secret."""
+
+    def secret(name: str) -> str:
+        found = secrets.get(name)
+        if found is None:
+            raise ToolCallFailed("forbidden", f"the server's settings have no `[tool_secrets.{name}]`")
+        if host not in {each.lower() for each in found.hosts}:
+            raise ToolCallFailed("forbidden", f"the secret {name} may not be sent to {host}; see its `hosts`")
+        text = found.text()
+        if not text:
+            raise ToolCallFailed("forbidden", f"the secret {name} is empty; set the variable {found.env}")
+        return text
+
+    return secret

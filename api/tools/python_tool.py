@@ -1,8 +1,9 @@
-"""A Python function as a tool, typed by its annotations."""
+"""Python functions as tools, typed by their annotations, and found as entry points of the group `cuebook.tools`."""
 
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from typing import Any, get_type_hints
 
 import msgspec
@@ -13,6 +14,8 @@ from runtime.state.tool_ports import ToolCallFailed
 from scripts.expressions.values import Value
 
 log = structlog.get_logger()
+
+GROUP = "cuebook.tools"
 
 
 class Tool:
@@ -65,3 +68,18 @@ class Tool:
             # by type only: its text may contain personal values
             log.warning("a tool raised an exception", tool=self.__name__, error=type(error).__name__)
             raise ToolCallFailed("error", "the function failed") from error
+
+
+def load_tool(name: str) -> Tool:
+    """Return the tool of an entry point. Raises ToolCallFailed."""
+    found = next(iter(entry_points(group=GROUP, name=name)), None)
+    if found is None:
+        raise ToolCallFailed("unavailable", f"no installed package has an entry point {name} in the group {GROUP}")
+    try:
+        loaded = found.load()
+    except Exception as error:  # an import runs the package's own code
+        log.warning("a tool cannot be imported", tool=name, error=str(error))
+        raise ToolCallFailed("unavailable", f"the entry point {name} cannot be imported") from error
+    if not isinstance(loaded, Tool):
+        raise ToolCallFailed("unavailable", f"the entry point {name} is not a cuebook.Tool")
+    return loaded

@@ -1,13 +1,15 @@
 """Calls a tool in the way that it is declared: over HTTP, as a Python function, or through an MCP server."""
 
+import asyncio
 from collections.abc import Mapping
+from functools import cache
 
 import structlog
 
 from api.settings import Settings
 from api.tools.http_tools import HttpTools
 from api.tools.mcp_tools import McpTools
-from api.tools.python_tools import PythonTools
+from api.tools.python_tool import load_tool
 from runtime.state.tool_ports import ToolCallFailed
 from scripts.expressions.values import Value
 from scripts.model.script import Script
@@ -22,7 +24,7 @@ class ToolCaller:
     def __init__(self, settings: Settings) -> None:
         self._providers = settings.tool_providers
         self._http = HttpTools(settings)
-        self._python = PythonTools()
+        self._load = cache(load_tool)
         self._mcp = McpTools(settings.mcp_servers, settings.tool_result_bytes_max)
 
     async def call(self, tool: ToolDefinition, arguments: Mapping[str, Value], key: str) -> object:
@@ -34,7 +36,8 @@ class ToolCaller:
             raise ToolCallFailed("unavailable", f"the server's settings have no `[tool_providers.{tool.id}]`")
         if provider.mcp:
             return await self._mcp.call(provider.mcp, provider.tool or tool.id, arguments, key)
-        return await self._python.call(provider.python, arguments)
+        loaded = await asyncio.to_thread(self._load, provider.python)  # an import may take seconds
+        return await loaded.call(arguments)
 
     def log_lacking(self, script: Script) -> None:
         """Log a warning for tools that a script declares and the settings do not provide."""

@@ -27,7 +27,6 @@ from api.schemas.scripts import (
     VersionList,
     WhichVersion,
 )
-from api.testing.cases.case_views import case_report
 from api.testing.cases.script_cases import run_cases
 from scripts.graph.graph import build_graph
 from scripts.model.script import FormName
@@ -116,7 +115,7 @@ async def test_script(data: JSONBody[ScriptToTest]) -> CaseReport:
     reading = await asyncio.to_thread(read_script, Source(data.yaml_content, "", data.files), "compat")
     if reading.script is None:
         raise unusable(reading.problems)
-    return case_report(await asyncio.to_thread(run_cases, reading, reading.script, data.files))
+    return await asyncio.to_thread(run_cases, reading, reading.script, data.files)
 
 
 @post("/scripts/{scriptId:str}/validate", status_code=200, summary="Validate a saved script")

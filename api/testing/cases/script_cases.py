@@ -1,16 +1,17 @@
-"""Runs the cases that come with the text of a script."""
+"""Runs the cases that come with the text of a script, and reports their results as the API does."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
+from api.catalog.script_views import problem_views
 from api.errors import ApiError
-from api.testing.cases.case_model import CaseReading, FoundCase, Prepared
+from api.schemas.cases import CaseFailureView, CaseReport, CaseResultView, CoverageCount, MissedPart
+from api.testing.cases.case_model import FoundCase, Prepared
 from api.testing.cases.case_reader import read_case_text
 from api.testing.cases.case_run import CaseResult, run_case
-from api.testing.cases.coverage import Coverage, cover, reached_by
+from api.testing.cases.coverage import KINDS, cover, reached_by
+from api.testing.cases.expectations import CaseFailure
 from runtime.state.program import Program
 from scripts.model.script import Script
 from scripts.parse.folder import CASE_SUFFIX
@@ -20,15 +21,7 @@ CASES_MAX = 500
 RUN_S = 20.0
 
 
-class CaseResults(Struct, frozen=True):
-    """The results of all cases of a script."""
-
-    readings: tuple[CaseReading, ...]
-    results: tuple[CaseResult, ...]
-    coverage: Coverage
-
-
-def run_cases(reading: Reading, script: Script, files: Mapping[str, str]) -> CaseResults:
+def run_cases(reading: Reading, script: Script, files: Mapping[str, str]) -> CaseReport:
     """Run the cases in those files whose names end in `.case.yaml`. Takes up to RUN_S; call it in a thread.
 
     `reading` is that of the script. Raises ApiError REQUEST_INVALID for too many cases, or
@@ -43,7 +36,17 @@ def run_cases(reading: Reading, script: Script, files: Mapping[str, str]) -> Cas
         raise ApiError("REQUEST_INVALID", f"{len(cases)} cases; at most {CASES_MAX} run in one request")
     results = asyncio.run(_run(cases))
     reached = [reached_by(prepared.program, result.turns) for result in results]
-    return CaseResults(readings, results, cover(prepared.program, reached))
+    coverage = cover(prepared.program, reached)
+    counts = {name: coverage.count(kind) for kind, name in KINDS.items()}
+    passed = sum(result.passed for result in results)
+    return CaseReport(
+        passed=passed,
+        failed=len(results) - passed,
+        results=list(map(_result, results)),
+        diagnostics=problem_views(tuple(problem for each in readings for problem in each.problems)),
+        coverage=[CoverageCount.of(each, kind=kind) for kind, each in counts.items()],
+        missed=[MissedPart.of(item, file=at.file, line=at.line) for item, at in coverage.missed],
+    )
 
 
 async def _run(cases: Sequence[FoundCase]) -> tuple[CaseResult, ...]:
@@ -54,3 +57,18 @@ async def _run(cases: Sequence[FoundCase]) -> tuple[CaseResult, ...]:
         raise ApiError(
             "REQUEST_INVALID", f"the cases take more than {RUN_S:g} s; run them with `cuebook test`"
         ) from error
+
+
+def _result(result: CaseResult) -> CaseResultView:
+    return CaseResultView(
+        file=result.found.file,
+        line=result.found.line(),
+        name=result.found.case.name,
+        passed=result.passed,
+        turns=len(result.turns),
+        failures=list(map(_failure, result.failures)),
+    )
+
+
+def _failure(failure: CaseFailure) -> CaseFailureView:
+    return CaseFailureView.of(failure, input=failure.input_text)
