@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from api.settings import ToolProvider
-from api.tools.python_tools import PythonTools
+from api.settings import Settings, ToolProvider
+from api.tools.tool_caller import ToolCaller
 from cuebook import Tool
 from runtime.state.tool_ports import ToolCallFailed
+from scripts.model.tools import ToolDefinition
 from tests.support.fixture_types import OpenApp
 from tests.support.paths import ROOT
 
@@ -73,10 +74,11 @@ async def test_failure_of_the_function(
 
 
 async def test_import_of_a_function_does_not_block_other_calls():
-    call = asyncio.create_task(PythonTools().call("shop_large", {"order": "17"}))
+    caller = ToolCaller(Settings(tool_providers={"lookup": ToolProvider(python="shop_large")}))
+    call = asyncio.create_task(caller.call(ToolDefinition(id="lookup"), {"order": "17"}, "key"))
     await asyncio.sleep(0.1)
     assert not call.done()
-    assert await call == {"status": "17 in en", "count": 1}
+    assert await call == {"status": "17 sent"}
 
 
 async def test_arguments_are_converted_by_the_annotations():

@@ -2,7 +2,12 @@
 
 import time
 
-from shop_tools import lookup_order
+from cuebook import Tool
 
 time.sleep(0.5)
-__all__ = ["lookup_order"]
+
+
+@Tool
+def lookup_order(order: str) -> dict[str, str]:
+    """Return the state of an order."""
+    return {"status": f"{order} sent"}
