@@ -357,9 +357,8 @@ class _Move:
 
 def _path_of(place: str) -> Path:
     parts = place.split("/")
-    if parts[0] == INTERRUPTS and parts[1].startswith(
-        ":"
-    ):  # the id of a topic that answers during a `wait` has a slash
+    if parts[0] == INTERRUPTS and parts[1].startswith(":"):
+        # the id of a topic that answers during a `wait` has a slash
         return INTERRUPTS, "/".join(parts[1:3]), *parts[3:]
     return tuple(parts)
 
