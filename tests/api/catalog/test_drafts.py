@@ -78,7 +78,7 @@ async def test_drafts_are_listed_by_pages_the_last_saved_first(api: ApiClient):
     [
         ("/api/drafts/%20", {}, "cannot be the id of a script"),
         (f"/api/drafts/{'x' * 201}", {}, "cannot be the id of a script"),
-        (DRAFT, {"If-Match": '"x"'}, "If-Match: it takes the ETag of a draft"),
+        (DRAFT, {"If-Match": '"x"'}, "If-Match: it takes the ETag of the answer that was changed"),
     ],
 )
 async def test_invalid_request_is_refused(api: ApiClient, path: str, headers: dict[str, str], words: str):
