@@ -213,7 +213,6 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
     FilterInvalid: ("FILTER_INVALID", ""),
     QueryRefused: ("QUERY_INVALID", ""),
     QueryStopped: ("QUERY_STOPPED", ""),
-    ReportRefused: ("REPORT_INVALID", ""),
     UnitIdExists: ("MEMORY_UNIT_EXISTS", ""),
     TooManyJobs: ("MEMORY_JOBS_FULL", ""),
     BackupRunning: ("BACKUP_RUNNING", "a backup is being written"),
@@ -244,6 +243,9 @@ def translate(error: BaseException) -> ApiError:
         return error
     if isinstance(error, CursorInvalid):
         return invalid_field("cursor", "it does not belong to this list")
+    if isinstance(error, ReportRefused):
+        details = [ErrorDetail(message=str(error), field=error.parameter or UNSET)]
+        return ApiError("REPORT_INVALID", str(error), details=details)
     code, message = next(
         (each for kind, each in _TRANSLATED.items() if isinstance(error, kind)), _TRANSLATED[Exception]
     )

@@ -25,10 +25,10 @@ def statement(report: Report, arguments: Mapping[str, str]) -> str:
     known = {each.name: each for each in report.parameters}
     for name in arguments:
         if name not in known:
-            raise ReportRefused(f"the report {report.name} has no parameter `{name}`{_instead(name, known)}")
+            raise ReportRefused(f"the report {report.name} has no parameter `{name}`{_instead(name, known)}", name)
     for each in report.parameters:
         if each.needed and not arguments.get(each.name, "").strip():
-            raise ReportRefused(f"the report {report.name} needs `{each.name}`: {each.says}")
+            raise ReportRefused(f"the report {report.name} needs `{each.name}`: {each.says}", each.name)
     literals = [f"{name} := {_literal(known[name], text)}" for name, text in arguments.items()]
     return f"FROM {report.name}({', '.join(literals)})"
 
@@ -68,7 +68,7 @@ def _quoted(text: str) -> str:
 
 def _unfit(parameter: Parameter, text: str, expected: str) -> ReportRefused:
     shown = text if len(text) <= 50 else f"{text[:50]}…"
-    return ReportRefused(f"`{parameter.name}` is {expected}, not {shown!r}")
+    return ReportRefused(f"`{parameter.name}` is {expected}, not {shown!r}", parameter.name)
 
 
 def _session_id(parameter: Parameter, text: str) -> UUID:

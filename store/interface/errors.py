@@ -195,7 +195,11 @@ class AnalyticsUnreadable(StoreError):
 
 
 class ReportRefused(StoreError):
-    """A report does not exist, or does not accept these parameters. The analyst sees the message."""
+    """A report does not exist, or does not accept a parameter. The analyst sees the message."""
+
+    def __init__(self, message: str, parameter: str = "") -> None:
+        self.parameter = parameter
+        super().__init__(message)
 
 
 class CursorInvalid(StoreError):

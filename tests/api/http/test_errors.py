@@ -136,6 +136,13 @@ async def test_a_time_that_cannot_be_read_is_answered_with_an_example(api: ApiCl
     assert "createdAfter: expected a time such as 2026-01-31T09:00:00Z" in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("query", ["zone=Nowhere", "script=visit&name=1", "script=visit&zone=1"])
+async def test_a_parameter_that_a_report_refuses_is_named(api: ApiClient, query: str) -> None:
+    error = assert_refused(await api.get(f"/api/analytics/reports/funnel?{query}"), 400, "REPORT_INVALID")
+    (detail,) = error["details"]
+    assert (f"`{detail['field']}`" in error["message"], detail["message"]) == (True, error["message"])
+
+
 OTHERS = [
     ("GET", f"/api/sessions/{NOBODY}", 404, "SESSION_NOT_FOUND"),
     ("GET", "/api/sessions/not-a-uuid", 404, "SESSION_NOT_FOUND"),
