@@ -46,8 +46,9 @@ class TurnCommitter:
         self._heads: LRUCache[SessionId, Head] = LRUCache(HEADS_MAX)
         self._statements = {table: insert_statement(self._cursor, table) for table in _TABLES}
 
-    def commit(self, group: list[Entry], number: int) -> list[StoreError | None]:
-        """Commit the valid entries; return for each entry None, or the error if it was refused.
+    def commit(self, group: list[Entry], number: int) -> tuple[list[StoreError | None], list[ProposedTurn]]:
+        """Commit the valid entries; return for each entry None, or the error if it was refused, and the turns that were
+        committed.
 
         The turns are stored with the number of the commit. Nothing of a refused entry is written. Raises duckdb.Error
         if the transaction failed; then nothing of the group is written.
@@ -59,7 +60,7 @@ class TurnCommitter:
         if checked.documents:
             self._insert(checked)
             self._heads.update(checked.heads)
-        return outcomes
+        return outcomes, checked.turns
 
     def close(self) -> None:
         """Close the cursor that only the committer uses."""

@@ -17,7 +17,6 @@ from store.duckdb.database_file import MERGES_AT_CLOSE
 from store.duckdb.insert import roll_back
 from store.duckdb.variable_cache import UserVariableCache
 from store.duckdb.variables import MERGE_TURNS, merge_writes, unmerged_turns
-from store.interface.admission import ProposedTurn
 from store.interface.errors import (
     DatabaseFileLost,
     RestartNeeded,
@@ -198,18 +197,13 @@ class Writer(WritingThread[_Job]):
             return [(group.done, self._run(group.run, group.changed))]
         number, entries = self._next_commit(), [job.entry for job in group]
         try:
-            outcomes = self._committer.commit(entries, number)
+            outcomes, turns = self._committer.commit(entries, number)
         except _BAD_ROW as error:
             if len(group) == 1:
                 return [(group[0].done, RowRefused(f"the database refused the row: {describe_error(error)}"))]
             return [outcome for job in group for outcome in self._write([job])]
         except duckdb.Error as error:
             return [(job.done, self._failed(error)) for job in group]
-        turns = [
-            entry
-            for entry, outcome in zip(entries, outcomes, strict=True)
-            if outcome is None and isinstance(entry, ProposedTurn)
-        ]
         self._database.heads.note_turns(turns)
         outcomes_stored = self._durably(outcomes, number if turns else None)
         # if the sync failed, nothing is cached any more
