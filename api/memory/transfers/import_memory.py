@@ -33,6 +33,7 @@ from api.memory.transfers.memory_document import (
     OnProgress,
     UnitPart,
 )
+from scripts.expressions.values import ValueRefused, bounded
 from store.interface.errors import MemoryMoved, StoreBusy
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
@@ -132,8 +133,13 @@ async def import_content(memory: MemoryRepository, target: ImportTarget, content
 
 
 def _read(path: Path, form: Form, now: datetime, on_progress: OnProgress) -> Content:
-    with _reading(path, form, now) as source:
-        return checked(source, on_progress)
+    try:
+        with _reading(path, form, now) as source:
+            return checked(source, on_progress)
+    except UnicodeDecodeError as error:
+        raise DocumentInvalid(f"the file contains text that is not UTF-8: {error}") from error
+    except RecursionError as error:
+        raise DocumentInvalid("the file contains values that are nested too deeply") from error
 
 
 def _reading(path: Path, form: Form, now: datetime) -> AbstractContextManager[MemorySource]:
@@ -314,6 +320,10 @@ def _require_consistent(unit: UnitPart, place: str, groups: set[str], memory_id:
         raise DocumentInvalid(f"{place}: a unit of rank 2 must be in the group of the memory, {memory_id!r}")
     if (unit.rank == 0) != (unit.level == 0):
         raise DocumentInvalid(f"{place}: level {unit.level} does not fit rank {unit.rank}; only rank 0 has level 0")
+    try:
+        bounded(unit.metadata)  # metadata that is nested too deeply could be stored, but not be read again
+    except ValueRefused as error:
+        raise DocumentInvalid(f"{place}: metadata: {error}") from error
     for name in ("creation_time", "end_time", "valid_from", "valid_to"):
         _require_utc(getattr(unit, name), f"{place}: {name}")
     if unit.end_time < unit.creation_time:

@@ -260,6 +260,10 @@ async def test_the_words_of_messages_go_with_them(app: OpenApp, tmp_path: Path) 
         (lambda d: d["units"][1].update(trust="friend"), "units[1]"),
         (lambda d: d["units"][1].update(unit_id="unit-1"), "units[1]: unit 'unit-1' is already at units[0]"),
         (lambda d: d["units"][1].update(sequence=1), "units[1]: sequence 1 is not above the previous one, 1"),
+        (
+            lambda d: d["units"][1].update(metadata={"a": [[[[[[[[[]]]]]]]]]}),
+            "units[1]: metadata: a value may be nested at",
+        ),
         (lambda d: d["units"][1].update(level=1), "units[1]: level 1 does not fit rank 0"),
         (lambda d: d["units"][1].update(parent_id="nobody"), "units[1]: parent 'nobody' is not in the file"),
         (lambda d: d["units"][1].update(parent_id="unit-2"), "units[1]: parent 'unit-2' is not a higher summary"),
@@ -298,7 +302,17 @@ def text(*numbers: float) -> str:
 
 @pytest.mark.gate
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("content", [b"", b"{", b"PAR1" + bytes(40) + b"PAR1", b"SQLite format 3\0" + bytes(4_000)])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b'{"format": "\xff"}',
+        b'{"units":[' + b"[" * 99_999,
+        b"PAR1" + bytes(40) + b"PAR1",
+        b"SQLite format 3\0" + bytes(4_000),
+    ],
+)
 async def test_what_is_no_such_file_is_refused(store: Store, tmp_path: Path, form: Form, content: bytes) -> None:
     (tmp_path / "m").write_bytes(content)
     with pytest.raises(DocumentInvalid) as refused:
