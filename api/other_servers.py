@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from api.analytics.pseudonyms import FILE_NAME as PSEUDONYMS
 from api.analytics.pseudonyms import salt_of
+from api.atomic_files import write_whole
 from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import Authenticator
 from api.background import background, cancel_all, retain, start_background
@@ -37,6 +39,8 @@ FOLLOW_S = 0.2
 """How often the heads of sessions with open streams are read."""
 TROUBLE_S = 2.0
 _STALE = "files for analytics may contain data of an erased user; restart the server to delete them"
+ERASURES = "erasures.json"
+"""The file of the numbers of erasures after which the files of this server were deleted."""
 KEY_FILES = ("webhook-key", "participant-key", "web-push-key")
 
 log = structlog.get_logger()
@@ -55,8 +59,11 @@ class OtherServers:
         reminders: Reminders,
         deletion: Deletion,
         authenticator: Authenticator,
+        data: Path,
     ) -> None:
         self._deletion = deletion
+        self._erasures = data / ERASURES
+        self._dropping = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._shared = shared
         self._live = live
@@ -78,7 +85,8 @@ class OtherServers:
                 for work, every_s in ((self._beat, BEAT_S), (self._follow, FOLLOW_S)):
                     stopped = "this server no longer follows the other servers"
                     await stack.enter_async_context(background(_repeat(work, every_s), stopped))
-                watch = self._watch(await self._shared.marks())
+                marks = await self._shared.marks()
+                watch = self._watch(marks._replace(erasures=await asyncio.to_thread(self._known_erasures)))
                 await stack.enter_async_context(background(watch, "changes of other servers are not noticed"))
                 yield
         finally:
@@ -102,18 +110,28 @@ class OtherServers:
                         for reload in reloads:
                             await reload()
                 if now.erasures != marks.erasures:
-                    retain(self._tasks, start_background(self._drop_copies(marks.erasures, now.erasures), _STALE))
+                    retain(self._tasks, start_background(self._drop_copies(now.erasures), _STALE))
                 marks = now
             except StoreError as error:
                 log.warning("changes of other servers could not be read", problem=str(error))
                 await asyncio.sleep(TROUBLE_S)
 
-    async def _drop_copies(self, before: Mapping[str, int], now: Mapping[str, int]) -> None:
-        """Delete the files of this server that may contain data of a user who was erased by another one."""
-        await self._shared.drop_copies()
-        for tenant, count in now.items():
-            if count != before.get(tenant):
-                await self._deletion.drop_copies(tenant)
+    async def _drop_copies(self, erasures: Mapping[str, int]) -> None:
+        """Delete the files of this server that may contain data of a user who was erased, also while it did not run."""
+        async with self._dropping:
+            await self._shared.drop_copies()
+            known = await asyncio.to_thread(self._known_erasures)
+            for tenant, count in erasures.items():
+                if count != known.get(tenant):
+                    await self._deletion.drop_copies(tenant)
+            await asyncio.to_thread(write_whole, msgspec.json.encode(erasures).decode(), self._erasures)
+
+    def _known_erasures(self) -> dict[str, int]:
+        """Return the numbers of erasures after which the files were deleted, by tenant."""
+        try:
+            return msgspec.json.decode(self._erasures.read_bytes(), type=dict[str, int])
+        except (FileNotFoundError, msgspec.DecodeError):
+            return {}
 
     async def _follow(self) -> None:
         """Wake the readers of sessions that had a turn elsewhere."""

@@ -135,6 +135,7 @@ class Services:
             self.reminders,
             self.deletion,
             self.authenticator,
+            self.settings.data,
         )
 
     def leads(self) -> bool:

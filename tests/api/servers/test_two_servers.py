@@ -231,6 +231,27 @@ async def test_a_participant_who_was_erased_on_one_server_begins_no_session_on_t
         assert (await one.get("/api/sessions?userId=ana")).json()["data"] == []
 
 
+async def test_a_server_that_did_not_run_during_an_erasure_deletes_its_files_when_it_starts(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    snapshot = tmp_path / "one" / "snapshots" / "cuebook-2020-01-01T000000Z.duckdb"
+
+    async def is_deleted() -> bool:
+        return not snapshot.exists() and (tmp_path / "one" / other_servers.ERASURES).exists()
+
+    async with server(tmp_path / "two", postgres_url) as two:
+        async with server(tmp_path / "one", postgres_url):
+            snapshot.parent.mkdir()
+            snapshot.touch()
+        assert (await two.delete("/api/users/ana")).status_code == 200
+        async with server(tmp_path / "one", postgres_url):
+            await eventually(is_deleted)
+        snapshot.touch()
+        async with server(tmp_path / "one", postgres_url):
+            await asyncio.sleep(2 * other_servers.MARKS_S)
+            assert snapshot.exists()
+
+
 @pytest.mark.gate
 async def test_a_memory_is_the_same_on_both(servers: list[ApiClient]) -> None:
     one, two = servers
