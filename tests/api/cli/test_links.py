@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 
 from tests.support.fixture_types import Serve
@@ -42,6 +43,7 @@ def test_a_link_that_cannot_be_is_refused(cuebook: Command) -> None:
     assert cuebook("links", "create", "chat", "--max", "0").exit_code == 2
 
 
+@pytest.mark.database_file
 async def test_address_of_a_link_is_that_of_the_server(cuebook: Command, serve: Serve) -> None:
     server = serve()
     await server.ready()
