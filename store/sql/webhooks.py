@@ -88,7 +88,7 @@ def next_due(connection: Connection, parameters: Parameters) -> datetime | None:
 
 
 def note_attempts(connection: Connection, attempts: list[AttemptRow]) -> None:
-    """Store the results of attempts. Within a transaction."""
+    """Store the results of attempts, but no failure of a delivery that is settled already. Within a transaction."""
     made, parameters = rows_select(attempts, _ATTEMPT)
     connection.change(f"{_NOTE} FROM ({made}) AS made {_NOTED}", parameters)
 
@@ -190,7 +190,9 @@ _ATTEMPT = {
 _NOTE = """UPDATE webhook_deliveries SET status = made.status, attempts = made.attempts,
     next_attempt_at = made.next_attempt_at, attempted_at = made.attempted_at, last_status = made.last_status,
     last_error = made.last_error, settled_at = made.settled_at"""
-_NOTED = "WHERE webhook_deliveries.tenant = made.tenant AND webhook_deliveries.delivery_id = made.delivery_id"
+# a server that was stopped for longer than it has a delivery may learn last that it could not send it
+_NOTED = """WHERE webhook_deliveries.tenant = made.tenant AND webhook_deliveries.delivery_id = made.delivery_id
+    AND (webhook_deliveries.status = 'pending' OR made.status = 'delivered')"""
 _GIVE_UP = """
 UPDATE webhook_deliveries SET status = 'dead', last_error = 'overflow', settled_at = $now::TIMESTAMPTZ
 WHERE delivery_id IN (

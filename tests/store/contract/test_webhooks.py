@@ -134,6 +134,14 @@ async def test_the_result_of_sending_is_stored(store: Store, conversation: Conve
     assert await delivery_numbers(store, "pending") == [3]
 
 
+async def test_a_late_failure_does_not_replace_a_delivery(store: Store, conversation: Conversation) -> None:
+    await store.delivery.add_webhook(webhook_of())
+    (delivery,) = await said(store, conversation, 1)
+    for status in ("dead", "delivered", "pending", "dead"):
+        await store.delivery.note_attempts([attempt(delivery, status)])
+    assert (await delivery_numbers(store, "delivered"), await ahead(store)) == ([1], [])
+
+
 async def test_dead_ones_are_replayed_and_no_others(store: Store, conversation: Conversation) -> None:
     deliveries = await said(store, conversation, 4)
     await store.delivery.note_attempts([attempt(each, "dead") for each in deliveries[:2]])
