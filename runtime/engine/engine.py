@@ -388,9 +388,13 @@ class _Engine:
     def _draw(self, wait: Wait) -> None:
         """Rebuild the form that the session waits for, and record a new wait if the form has changed."""
         action = self._cursor.current()
-        wait = sleep.awake_at(self.run, wait) if wait.kind == "time" else form.drawn(self.run, action, wait)
+        wait = self._drawn(action, wait)
         if wait != self._state.wait:
             self._follow(action, Waits(wait))
+
+    def _drawn(self, action: Action, wait: Wait) -> Wait:
+        """Return a wait with its form, or the moment of its end, as the variables are now."""
+        return sleep.awake_at(self.run, wait) if wait.kind == "time" else form.drawn(self.run, action, wait)
 
     def _intervene(self, turn_input: Intervention) -> None:
         """Carry out an intervention of the application; the script does not advance."""
@@ -559,7 +563,7 @@ class _Engine:
             return
         if suspended.progress is not None:
             self.run.say(suspended.progress.question)
-        self._follow(action, Waits(form.drawn(self.run, action, suspended.wait)))
+        self._follow(action, Waits(self._drawn(action, suspended.wait)))
 
     # -- timers -----------------------------------------------------------------------------------------------------
 

@@ -71,11 +71,16 @@ def carry_out(run: TurnContext, intervention: Intervention) -> None:
 
 
 def _set(run: TurnContext, intervention: SetVariables) -> None:
+    frames = run.state.frames
     for name, value in intervention.values.items():
+        if intervention.scope is None and not run.scopes.is_known(name):
+            run.state.frames = []  # a running skill or interrupt hides the variables of its topic and phase
         try:
             run.assign_in(intervention.scope or run.scopes.addressed(name), name, value, "api")
         except WriteRefused as refused:
             raise InputRefused(str(refused)) from refused
+        finally:
+            run.state.frames = frames
 
 
 def _rewind(run: TurnContext, intervention: Rewind) -> None:

@@ -125,6 +125,10 @@ class Scopes:
         known = self.cell(name)
         return known[0] if known is not None else "session"
 
+    def is_known(self, name: str) -> bool:
+        """Return whether a name is declared or set where the session is."""
+        return name in self.declarations() or self.cell(name) is not None
+
     def in_sight(self) -> dict[str, Scope]:
         """Return every visible name that has a cell, with its scope."""
         return {name: scope for scope, cells, _ in reversed(self._visible()) for name in cells}

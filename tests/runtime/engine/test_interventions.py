@@ -200,3 +200,28 @@ phases:
     assert session.said == []
     await session.reply("I am tired")
     assert session.said
+
+
+CALLING = """
+cuebook: 1
+script: calling
+phases:
+  - phase: p
+    declare: [{var: mood, value: ok}]
+    topics:
+      - topic: t
+        declare: [{var: tries, type: number, value: 1}]
+        actions:
+          - {call: helper, id: help}
+          - {ask: "{{ mood }}, {{ tries }}?", into: more, id: more}
+skills: [{skill: helper, params: [{var: how, value: so}], actions: [{ask: "{{ how }}?", into: it, id: q}]}]
+"""
+
+
+async def test_variables_are_set_where_they_are_declared_also_while_a_skill_hides_them(drive: StartSession) -> None:
+    session = await drive(CALLING, saved=True)
+    await session.turn(SetVariables({"mood": "low", "tries": "2", "how": "well", "new": 3}))
+    assert session.values["how"] == "well"
+    await session.reply("x")
+    assert session.said == ["low, 2?"]
+    assert session.cells("session") == {"new": 3}

@@ -302,6 +302,15 @@ async def test_the_zone_of_the_user_moves_pending_clock_times(drive: StartSessio
     assert session.state.wait.until.isoformat() == "2026-03-04T14:00:00+00:00"
 
 
+async def test_a_wait_ends_in_the_zone_that_the_topic_that_answers_has_set(drive: StartSession) -> None:
+    zoned = ANSWERING.replace("script:", "use: [globals.yaml]\nscript:").replace("wait: 3 days", "wait: {at: '9:00'}")
+    zoned = zoned.replace("into: it", "into: {var: timezone, type: timezone}")
+    session = await drive(zoned, global_variables="globals: [{var: timezone}]")
+    await session.reply("Hello?", "Tokyo")
+    assert session.said == ["Bye."]
+    assert f"{session.state.wait.until:%Y-%m-%d %H:%M}" == session.timers[0][1] == "2026-03-05 00:00"
+
+
 async def test_quiet_hours_delay_what_the_session_says_but_no_silent_end(drive: StartSession) -> None:
     session = await drive("""
 script: t
