@@ -139,11 +139,11 @@ def leave_skill(run: TurnContext, action: Call, frame: Frame) -> CallSkill | Non
             run.assign(variable, value, "script")
         return None
     _into_record(frame, returned)
+    if action.output and action.loop.items.source.isidentifier():  # after each item: the user may end the loop early
+        run.assign(action.loop.items.source, frame.items, "script")
     if frame.passes < len(frame.items):
         outcome = _begin(run, action, frame.items, frame.passes)
         return outcome if isinstance(outcome, CallSkill) else None
-    if action.output and action.loop.items.source.isidentifier():
-        run.assign(action.loop.items.source, frame.items, "script")
     return None
 
 

@@ -171,3 +171,18 @@ phases:
 async def test_all_results_may_be_stored_as_one_record(drive: StartSession) -> None:
     session = await drive(WHOLE)
     assert session.said == ["Ana Li name: Bo Y, parts: first: Bo, last: Y"]
+
+
+async def test_records_have_the_results_although_the_user_ends_the_loop(drive: StartSession) -> None:
+    session = await drive("""
+cuebook: 1
+script: pets
+declare: [{var: pets, type: list, value: [{name: Rex}, {name: Tom}]}]
+repairs: [cancel]
+actions:
+- {call: age, foreach: pets as pet, with: {name: =pet.name}, into: {age: age}, id: each}
+- {say: "{{ pets }}", id: told}
+skills: [{skill: age, params: [{var: name}], returns: [age], actions: [{ask: "{{ name }}?", into: age, id: q}]}]
+""")
+    await session.reply("7", "cancel")
+    assert session.said[1:] == ["name: Rex, age: 7, name: Tom"]
