@@ -99,5 +99,9 @@ def _clear(run: TurnContext) -> None:
     last = run.state.message_seq
     run.record(Intervened("clear", first=1 if last else None, last=last or None))
     restore_state(run.state, cleared(run.state))
+    replace = msgspec.structs.replace
     if run.state.progress is not None:
-        run.state.progress = msgspec.structs.replace(run.state.progress, replies=[])
+        run.state.progress = replace(run.state.progress, replies=[])
+    for frame in run.state.frames:
+        if frame.held is not None and frame.held.progress is not None:
+            frame.held = replace(frame.held, progress=replace(frame.held.progress, replies=[]))

@@ -225,3 +225,15 @@ async def test_variables_are_set_where_they_are_declared_also_while_a_skill_hide
     await session.reply("x")
     assert session.said == ["low, 2?"]
     assert session.cells("session") == {"new": 3}
+
+
+async def test_a_clear_removes_the_replies_to_a_question_that_an_interrupt_suspended(drive: StartSession) -> None:
+    session = await drive("""
+cuebook: 1
+script: cleared
+interrupts: [{interrupt: why, on: [private], do: [{ask: Why?, into: why, id: why}]}]
+actions: [{ask: Your age?, into: {var: age, type: number}, id: age}]
+""")
+    await session.reply("my secret", "private")
+    await session.turn(Clear())
+    assert "secret" not in encode(session.state).decode()
