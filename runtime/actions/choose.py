@@ -1,6 +1,6 @@
 """Answers offered as buttons: `choose` requires one of them, `user_say` only suggests one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -35,13 +35,15 @@ def choose(run: TurnContext, action: Choose) -> Outcome:
     return _offer(run, offers, run.progress.prompt)
 
 
-def answer_choose(run: TurnContext, action: Choose, reply: str, key: str | None) -> Outcome:
-    """Select a choice by its key, or by a reply that contains a key, number or text."""
+def answer_choose(run: TurnContext, action: Choose, reply: str, key: str | None, offered: Sequence[Choice]) -> Outcome:
+    """Select a choice by its key, or by a reply that contains a key, number or text of those that were `offered`: a
+    list may have changed since.
+    """
     offers = _open_offers(run, action)
     if key is None and not reply.strip():
         return _offer(run, offers, run.progress.said_last)
     run.progress.round += 1
-    key = match_choice(reply, [offer.choice for offer in offers], run.state.locale) if key is None else key
+    key = match_choice(reply, offered, run.state.locale) if key is None else key
     picked = next((offer for offer in _offers(run, action) if offer.choice.key == key), None)
     if picked is not None:
         return _take(run, action, picked)

@@ -100,7 +100,7 @@ async def resume(
         case actions.AiAsk():
             return await ask.answer_ai_ask(run, action, reply)
         case actions.Choose():
-            return choose.answer_choose(run, action, reply, picked)
+            return choose.answer_choose(run, action, reply, picked, wait.choices if wait is not None else ())
         case actions.Form():
             return await form.answer_form(run, action, reply, sent)
         case actions.Chat():

@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.state.events import ActionLeft
-from runtime.state.inputs import InputRefused
+from runtime.state.inputs import InputRefused, SetVariables
 from tests.support.runtime_session import StartSession
 
 PLAN = """
@@ -189,6 +189,14 @@ async def test_an_offered_choice_stays_valid_while_the_question_waits(drive: Sta
     session.state.session_cells["slots"].value[0]["free"] = False
     await session.choose("7")
     assert session.said == ["[7]"]
+
+
+async def test_a_number_means_the_choice_that_was_offered_although_the_list_has_changed(drive: StartSession) -> None:
+    free = [{"id": name, "time": name, "free": True} for name in ("early", "noon", "late")]
+    session = await drive(SLOTS, variables={"slots": free}, saved=True)
+    await session.turn(SetVariables({"slots": free[1:]}))
+    await session.reply("2")
+    assert session.said == ["[noon]"]
 
 
 async def test_a_list_that_is_no_list_offers_the_other_choices(drive: StartSession) -> None:
