@@ -78,6 +78,26 @@ async def _put_question(run: TurnContext, action: actions.Ask | actions.AiAsk | 
             return choose.choose(run, action)
 
 
+def question_of(run: TurnContext, action: Action) -> str:
+    """Return the question that an action waits with, as the variables are now; a question of a model is as it was.
+
+    If detectors watch the session's messages, the question is as it was said: they may have replaced it.
+    """
+    progress = run.progress
+    if run.program.watches_assistant:
+        return progress.question
+    match action:
+        case actions.Say() if len(action.texts) == 1:
+            return run.text(action.texts[0])
+        case actions.Ask() | actions.AiAsk() | actions.Choose() if progress.is_confirmation:
+            progress.prompt = run.text(action.if_known.confirm)
+        case actions.Ask() | actions.Choose() if progress.prompt:
+            progress.prompt = run.text(action.question)
+        case actions.Form() if progress.prompt:
+            progress.prompt = run.text(run.program.form(action.sheet).text)
+    return progress.question
+
+
 async def resume(
     run: TurnContext,
     action: Action,

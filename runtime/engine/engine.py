@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.actions import ask, form, sleep
-from runtime.actions.dispatch import enter, resume
+from runtime.actions.dispatch import enter, question_of, resume
 from runtime.actions.outcomes import (
     DONE,
     Answer,
@@ -413,8 +413,8 @@ class _Engine:
         """Put the question again that the session waits with, after a person has talked in place of the script."""
         timing.count_from_now(self.run)
         action = self._cursor.current()
-        if self._state.progress is not None:
-            self.run.say(self._state.progress.question)
+        if self._state.progress is not None and self._state.progress.question:
+            self.run.say(question_of(self.run, action))
         self._follow(action, Waits(wait))
 
     async def _resume(self, turn_input: Input, content: str) -> None:
@@ -561,8 +561,8 @@ class _Engine:
             return
         if self._expires(action, suspended):
             return
-        if suspended.progress is not None:
-            self.run.say(suspended.progress.question)
+        if suspended.progress is not None and suspended.progress.question:
+            self.run.say(question_of(self.run, action))
         self._follow(action, Waits(self._drawn(action, suspended.wait)))
 
     # -- timers -----------------------------------------------------------------------------------------------------

@@ -291,3 +291,29 @@ async def test_a_further_question_of_the_model_is_the_one_to_repeat(drive: Start
     session = await drive(QUESTIONS % "{ai_ask: Sleep?, id: q, output: [{get: hours}]}", replies={"q": replies})
     await session.reply("badly", "repeat")
     assert session.said == ["And when do you go to bed?"]
+
+
+ORDER = """
+cuebook: 1
+script: order
+declare: [{var: tickets, type: number}, {var: price, type: number}]
+repairs: [correct]
+interrupts: [{interrupt: child, on: [child], do: [{set: {price: 3}, id: less}]}]
+actions:
+- {ask: How many?, into: [tickets, {set: price, value: 10}], id: many}
+- {ask: "That is {{ tickets * price }}. Shall I book?", into: {var: books, type: boolean}, id: book}
+- {say: "{{ tickets }} tickets.", acknowledge: true, id: told}
+"""
+
+
+async def test_a_question_is_put_again_with_the_values_of_now(drive: StartSession) -> None:
+    session = await (await drive(ORDER, saved=True)).reply("2")
+    assert session.said == ["That is 20. Shall I book?"]
+    await session.reply("actually, tickets: 5")
+    assert session.said == ["Noted: tickets: 5.", "That is 50. Shall I book?"]
+    await session.reply("For a child")
+    assert session.said == ["That is 15. Shall I book?"]
+    await session.reply("")
+    assert session.said == ["That is 15. Shall I book?"]
+    await session.reply("yes", "actually, tickets: 1")
+    assert session.said == ["Noted: tickets: 1.", "1 tickets."]
