@@ -6,13 +6,13 @@ no value. Precedence is that of JavaScript, except for ``!``, which applies to t
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
 
 from scripts.expressions.values import shorten
 from scripts.formats.placeholders import NAME, SYSTEM, reference, to_text_expression
-from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, METHODS, OPERATORS
+from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, METHODS, OPERATORS, TESTS
 
 Refer = Callable[[str], str]
 TOKENS_MAX = 2_000
@@ -37,6 +37,7 @@ _TOKEN = re.compile(
 )
 _OPERAND = rf"(?:\$?\{{\{{?\s*{NAME}\s*\}}?\}}|\d+(?:\.\d+)?)"
 _AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}\s?[-/]\s?\$?\{{[^{{}}]*\}}")
+_EQUALS = {"==", "===", "!=", "!==", "<>"}  # behind them, a word is a text also in a value: {mood} == calm
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
 _JOINING = frozenset(
     {
@@ -104,7 +105,9 @@ def is_computed(text: str, known: Callable[[str], bool]) -> bool:
         to_condition(text, known=known)
     except ValueError:
         return False
-    if any(token.kind == "word" and not _is_meaning(token.text, known) for token in tokens):
+    equal = {index + 1 for index, token in enumerate(tokens) if token.text in {"==", "!="} and token.written in _EQUALS}
+    words = (token.text for index, token in enumerate(tokens) if token.kind == "word" and index not in equal)
+    if not all(_is_meaning(word, known) for word in words):
         return False
     if all(token.kind == "text" for token in tokens):
         return len(tokens) == 1
@@ -163,9 +166,12 @@ class _Parser:
         token = self._tokens[self._next] if self._next < len(self._tokens) else None
         return token.text if token is not None and token.kind == "sign" and token.text in signs else ""
 
-    def peek_word(self, word: str) -> bool:
+    def accept_word(self, words: Collection[str]) -> str:
+        """Consume the next token if it is one of these words, and return it."""
         token = self._tokens[self._next] if self._next < len(self._tokens) else None
-        return token is not None and token.kind == "word" and token.text.lower() == word
+        found = token.text.lower() if token is not None and token.kind == "word" else ""
+        self._next += found in words
+        return found if found in words else ""
 
     def accept(self, *signs: str) -> str:
         found = self.peek(*signs)
@@ -206,8 +212,9 @@ class _Parser:
         if self.peek("not") and self._next + 1 < len(self._tokens) and self._tokens[self._next + 1].text == "in":
             self._next += 2
             return _Part(f"{left.source} not in {self.sum(right=True).source}")
-        if self.peek_word("between"):
-            self._next += 1
+        if word := self.accept_word(TESTS):
+            return _comparison(left, TESTS[word], _Part("none", "none"))
+        if self.accept_word({"between"}):
             least = self.sum(right=True)
             self.must("and")
             return _Part(f"({left.source} >= {least.source} and {left.source} <= {self.sum(right=True).source})")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from scripts.expressions.expressions import is_syntax
-from scripts.expressions.values import shorten
+from scripts.expressions.values import Value, literal, shorten
 from scripts.model.base import Location
 from scripts.yaml.decoder import Reader
 
@@ -72,6 +72,33 @@ def to_text_expression(text: str, refer: Callable[[str], str] | None = None) -> 
         end = match.end()
     pieces += [json.dumps(after, ensure_ascii=False)] if (after := text[end:]) else []
     return " ~ ".join(pieces) or '""'
+
+
+def to_value_expression(value: Value, refer: Callable[[str], str] | None = None) -> str:
+    """Convert a value, also a list or mapping, with older placeholders in its texts to an expression."""
+    match value:
+        case str():
+            return to_text_expression(value, refer)
+        case list():
+            return f"[{', '.join(to_value_expression(each, refer) for each in value)}]"
+        case dict():
+            pairs = (f"{literal(key)}: {to_value_expression(each, refer)}" for key, each in value.items())
+            return f"{{{', '.join(pairs)}}}"
+        case _:
+            return literal(value)
+
+
+def texts_of_value(value: Value) -> Iterator[str]:
+    """Yield the texts of a value."""
+    match value:
+        case str():
+            yield value
+        case list():
+            yield from (text for each in value for text in texts_of_value(each))
+        case dict():
+            yield from (text for each in value.values() for text in texts_of_value(each))
+        case _:
+            pass
 
 
 def _meaning(match: re.Match[str], refer: Callable[[str], str]) -> str:

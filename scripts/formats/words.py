@@ -33,6 +33,7 @@ class _Words(Struct, frozen=True):
     actions: _Table
     operators: _Table
     constants: _Table
+    tests: _Table
     alone: _Table
     methods: _Table
     functions: _Table
@@ -57,7 +58,7 @@ VARIABLE_TYPES = _by_word(_WORDS.variable_types)
 FIELD_TYPES = _by_word(_WORDS.field_types)
 VERBS = _by_word(_WORDS.actions)
 OPERATORS, CONSTANTS = _by_word(_WORDS.operators), _by_word(_WORDS.constants)
-ALONE = _by_word(_WORDS.alone)
+ALONE, TESTS = _by_word(_WORDS.alone), _by_word(_WORDS.tests)
 METHODS, FUNCTIONS = _by_word(_WORDS.methods), _by_word(_WORDS.functions)
 SKILL_KEYS, FORM_KEYS = _by_word(_WORDS.skill_keys), _by_word(_WORDS.form_keys)
 SPOKEN_KEYS = _by_word(_WORDS.spoken_keys)

@@ -8,10 +8,15 @@ from msgspec import Struct
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import DETECTED
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.expressions.values import literal
 from scripts.formats.conditions import to_condition
 from scripts.formats.detector_config.parts import degree_fix, degree_of, id_of, pass_over
-from scripts.formats.placeholders import reference, report_placeholders, to_template, to_text_expression
+from scripts.formats.placeholders import (
+    reference,
+    report_placeholders,
+    texts_of_value,
+    to_template,
+    to_value_expression,
+)
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector
@@ -159,12 +164,11 @@ class _Builder:
         return Template(to_template(found.text, _in_text), found.content_at)
 
     def _value(self, tree: Tree) -> Expression:
-        """Return a value as an expression, a text with its placeholders replaced."""
+        """Return a value as an expression, its texts with their placeholders replaced."""
         value = plain_value(tree)
-        if not isinstance(value, str):
-            return Expression(literal(value), tree.at)
-        report_placeholders(self._reader, value, tree.at)
-        return Expression(to_text_expression(value, _in_text), tree.at)
+        for text in texts_of_value(value):
+            report_placeholders(self._reader, text, tree.at)
+        return Expression(to_value_expression(value, _in_text), tree.at)
 
     def _tell(self, kind: Scalar, held: dict[str, Tree]) -> None:
         """Convert any other response to an event for the application, with all its data."""

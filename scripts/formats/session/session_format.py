@@ -6,9 +6,9 @@ from typing import Any, TypeVar, assert_never
 
 import msgspec
 
-from scripts.expressions.values import Value, literal
+from scripts.expressions.values import Value
 from scripts.formats.conditions import compares, to_condition
-from scripts.formats.placeholders import report_placeholders, to_template, to_text_expression
+from scripts.formats.placeholders import report_placeholders, texts_of_value, to_template, to_value_expression
 from scripts.formats.session import spellings
 from scripts.formats.session.spellings import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
 from scripts.model.actions import (
@@ -25,7 +25,7 @@ from scripts.model.actions import (
 from scripts.model.base import Expression, Location, Node, Template
 from scripts.model.diagnostics import Severity
 from scripts.model.exits import Exit
-from scripts.model.older_keys import CustomCondition, ExitCriteria, exits_of, speech_of
+from scripts.model.older_keys import exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration, Output
 from scripts.yaml.decoder import Reader
@@ -100,8 +100,7 @@ RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
     Output: spellings.output,
     TopicForm: spellings.topic,
     _Phase: spellings.phase,
-    ExitCriteria: spellings.exit_criteria,
-    CustomCondition: spellings.comparison,
+    **spellings.CRITERIA,
     FormField: spellings.form_field,
 }
 """Return the functions that convert other spellings to the keys above."""
@@ -287,11 +286,10 @@ class _Translator:
         )
 
     def value_expression(self, value: Value, at: Location) -> Expression:
-        """Convert the value of a parameter, a text with placeholders or another value, to an expression."""
-        if not isinstance(value, str):
-            return Expression(literal(value), at)
-        report_placeholders(self.reader, value, at)
-        return Expression(to_text_expression(value), at)
+        """Convert the value of a parameter, in which texts may have placeholders, to an expression."""
+        for text in texts_of_value(value):
+            report_placeholders(self.reader, text, at)
+        return Expression(to_value_expression(value), at)
 
     def outputs(self, config: Config) -> tuple[Output, ...]:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]

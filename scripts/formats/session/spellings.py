@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -23,7 +23,7 @@ from scripts.formats.words import (
 )
 from scripts.model.base import Node, Template
 from scripts.model.exits import Rounds
-from scripts.model.older_keys import ExitCriteria
+from scripts.model.older_keys import CustomCondition, ExitCriteria
 from scripts.model.script import FormField
 from scripts.model.variables import Output
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
@@ -207,6 +207,9 @@ def _percent(tree: Scalar) -> Scalar:
 def comparison(tree: Mapping) -> Mapping:
     """Convert the operator of an exit condition to the spelling of this format."""
     return _changed(tree, "operator", lambda sign: _said(COMPARISONS.get(sign.text.strip(), sign.text.strip()), sign))
+
+
+CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_criteria, CustomCondition: comparison}
 
 
 def form_field(tree: Mapping) -> Mapping:

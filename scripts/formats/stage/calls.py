@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
 from typing import Any
 
-from scripts.expressions.values import literal
 from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, bare, is_name, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
@@ -176,6 +175,8 @@ def choose(
 ) -> Action | None:
     """Read a closed choice. `own` reads the actions of a choice."""
     listed = item.take("choices", "options", "option", "items")
+    if listed is None and isinstance(tree, Scalar) and len(choices_in(tree).items) > 1:
+        tree = _separated(notation, tree) or tree
     if isinstance(tree, Sequence | Mapping):  # the choices in place of a variable's name
         name = item.take("var", "output", "get", "name")
         if listed is not None:
@@ -312,7 +313,7 @@ def foreach_of(notation: StageReader, item: Item) -> tuple[Loop, KnownNames]:
 def loop_of(notation: StageReader, tree: Tree | None, written: str, at: Location) -> tuple[Loop, KnownNames]:
     """Read a loop from a text: ``LIST as NAME``, ``NAME in LIST``, ``{LIST}``, or a literal list."""
     if isinstance(tree, Sequence):
-        source, listed, place = literal(notation.value(tree)), "", tree.at
+        source, listed, place = notation.value_expression(tree).source, "", tree.at
     else:
         text = (braced(tree) or "" if isinstance(tree, Mapping) else notation.word(tree)) if tree is not None else ""
         found = None if is_name(text) and "{" in text else _AS.fullmatch(text.strip()) or _IN.fullmatch(text.strip())

@@ -10,7 +10,7 @@ ELSE = ("else", "else_do", "otherwise", "else_actions")
 ELSE_IF = ("elif", "else_if", "elseif", "elsif")
 UNTIL = ("loop_until", "repeat_until", "until", "repeat", "loop")
 WHILE = ("while", "loop_while")
-FOREACH = ("foreach", "for_each", "fromlist", "from_list", "fromList")
+FOREACH = ("foreach", "for_each", "for", "fromlist", "from_list", "fromList")
 WHEN = ("when", "condition", "if", "only_if")
 TEXTS = ("task", "content", "text", "question", "prompt", "message")
 """The keys of an action's text, if it is not the value of the action's own key."""

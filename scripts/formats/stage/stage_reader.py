@@ -165,6 +165,13 @@ class StageReader:
                 return self.computed(tree.text, content_at(tree))
             report_placeholders(self.reader, tree.text, content_at(tree))
             return Expression(to_text_expression(tree.text, self.refer), content_at(tree))
+        self.value(tree)  # reports one that is too large
+        if isinstance(tree, Sequence):
+            items = ", ".join(self.value_expression(each).source for each in tree.items)
+            return Expression(f"[{items}]", tree.at)
+        if isinstance(tree, Mapping):
+            pairs = (f"{literal(key.text)}: {self.value_expression(each).source}" for key, each in tree.pairs)
+            return Expression(f"{{{', '.join(pairs)}}}", tree.at)
         return Expression(literal(self.value(tree)), tree.at)
 
     def value(self, tree: Tree | None) -> Value:

@@ -7,6 +7,7 @@ import msgspec
 
 from scripts.expressions.values import shorten
 from scripts.formats.conditions import compares
+from scripts.formats.session.spellings import CRITERIA
 from scripts.formats.stage.names import bare, event_name
 from scripts.formats.stage.outputs import outputs
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
@@ -36,6 +37,7 @@ from scripts.model.actions import (
 from scripts.model.base import Expression, Template
 from scripts.model.exits import ROUNDS_MAX, Exit
 from scripts.model.older_keys import ExitCriteria, exits_of, speech_of
+from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
 
 
@@ -67,7 +69,8 @@ def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
     criteria = item.take("exit_criteria")
     found: dict[str, Any] = {"exit_when": notation.condition(when)}
     if criteria is not None:
-        found["exit_criteria"] = notation.reader.read(criteria, ExitCriteria)
+        reader = Reader(notation.reader.problems, lenient=notation.reader.lenient, respell=CRITERIA)
+        found["exit_criteria"] = reader.read(criteria, ExitCriteria)
     is_text = isinstance(written, Scalar) and isinstance(written.value, str)
     if isinstance(written, Scalar) and is_text and when is None and compares(written.text, notation.knows):
         found["exit_when"] = notation.computed(written.text, content_at(written))
@@ -133,6 +136,9 @@ _ASSIGNMENT = re.compile(r"\s*([^=]+?)\s*([-+*/]?)=(?!=)\s*(.*)", re.DOTALL)
 
 def _assigned(notation: StageReader, tree: Tree, value: Tree | None) -> list[tuple[Tree, Tree]]:
     """Read ``NAME`` with a value beside it, ``NAME = value``, ``{var: NAME, value: …}``, or ``{NAME: …}`` for each."""
+    parts = re.split(r"[,，;；]", tree.text) if isinstance(tree, Scalar) and value is None else []
+    if isinstance(tree, Scalar) and len(parts) > 1 and all(map(_ASSIGNMENT.fullmatch, parts)):
+        return [pair for part in parts for pair in _assigned(notation, _part(tree, part), None)]
     if isinstance(tree, Scalar) and value is None and (found := _ASSIGNMENT.fullmatch(tree.text)) is not None:
         name, sign, text = found.groups()
         if sign:

@@ -531,6 +531,8 @@ def test_a_severity_that_no_detection_has_is_an_error(condition) -> None:
 def test_placeholders_in_values_and_texts_are_replaced() -> None:
     update = first_action("{action_type: update_state, config: {variable: last, value: '{label} of {name}'}}")
     assert update.assignments["last"].source == 'detected.label ~ " of " ~ name'
+    listed = first_action("{action_type: notify, config: {tags: ['{label}', {about: '{words}'}]}}")
+    assert listed.signal.data["tags"].source == '[detected.label, {"about": detected.words}]'
     notify = first_action("{action_type: notify, config: {message: 'Look: {words}', level: 3}}")
     assert (notify.signal.data["message"].source, notify.signal.data["level"].source) == (
         '"Look: " ~ detected.words',

@@ -284,6 +284,14 @@ def check_call(script: ReadValid, config: str, skill: str) -> None:
     assert (call.skill, list(call.input), dict(call.output)) == ("calm", ["place"], {"word": "word"})
 
 
+def test_placeholders_in_lists_of_parameters_are_replaced(script: ReadValid) -> None:
+    skill = "skills: [{skill: calm, params: [{var: place}], actions: [{say: a, id: s}]}]"
+    config = "{skill: calm, input: {place: ['{city}', {a: '{b}!'}]}}"
+    text = whole(f"- {{action_type: use_skill, action_id: a, config: {config}}}", "  use: [calm.yaml]\n")
+    call = script(text, **{"calm.yaml": skill}).phases[0].topics[0].actions[0]
+    assert call.input["place"].source == '[city, {"a": b ~ "!"}]'
+
+
 def test_outputs_of_a_technique_may_be_described_and_its_parameters_typed(script: ReadValid) -> None:
     read = script("""
         technique_id: calm

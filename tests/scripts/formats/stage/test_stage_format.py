@@ -96,6 +96,16 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
         ("- set: {age: [1], city: '{age} years'}", {"set": {"age": [1], "city": '=age ~ " years"'}}),
         ("- set: city = Rome", {"set": {"city": "Rome"}}),
         ("- set: {city: '{city} and {age}'}", {"set": {"city": '=city ~ " and " ~ age'}}),
+        ("- set: {city: ['{age}', 2, {a: '{city}!'}]}", {"set": {"city": '=[age, 2, {"a": city ~ "!"}]'}}),
+        ("- set: {city: '{city} == Rome'}", {"set": {"city": '=city == "Rome"'}}),
+        ("- set: age=3，city=Rome", {"set": {"age": 3, "city": "Rome"}}),
+        ("- for: one in people\n  do: [{say: '{one}'}]", {"foreach": "people as one", "do": [{"say": "{{ one }}"}]}),
+        ("- foreach: ['{city}', b]\n  as: n\n  do: [{say: '{n}'}]", {
+            "foreach": '[city, "b"] as n', "do": [{"say": "{{ n }}"}]}),
+        ("- user_option: yes, no", {"choose": None, "into": "choice", "choices": ["yes", "no"]}),
+        ("- ai_ask: why\n  exit_criteria: {understanding_threshold: 0.8, custom_conditions: [{"
+            "variable: age, operator: gte, value: 3}]}", {
+            "ai_ask": "why", "exit": {"when": "age is defined and age >= 3", "understanding": 80}}),
         ("- set: {city: 2026/1/31}", {"set": {"city": "2026/1/31"}}),
         ("- show: {image: a.png, caption: Here}", {"show": {"image": "a.png", "caption": "Here"}}),
         ("- say: a\n  when: {age}", {"say": "a", "when": "age"}),
