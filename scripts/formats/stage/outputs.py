@@ -5,7 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
-from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
 from scripts.formats.text_lists import choices_in
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location
@@ -219,6 +219,8 @@ class _OutputCollector:
             self._at.setdefault(tolist, tree.at)
         inner = item.take("fields", "items", "output", "outputs")
         get = item.take("get", "var", "name")
+        if isinstance(get, Scalar) and len(names := parts_of(get)) > 1:
+            get = Sequence(tuple(names), get.at)
         if isinstance(get, Sequence | Mapping):
             if inner is not None:
                 self.notation.refuse("KEY_CONFLICT", "two keys list the outputs", inner.at, "Write one list.")

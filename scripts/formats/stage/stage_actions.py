@@ -39,7 +39,8 @@ from scripts.model.actions import (
     UserSay,
 )
 from scripts.model.base import Expression
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+from scripts.yaml.unknown_keys import is_note
 
 Actions = tuple[Action, ...]
 
@@ -66,6 +67,8 @@ def actions_of(notation: StageReader, tree: Tree) -> list[Action]:
         case Scalar():
             if tree.value is None:
                 return []
+            if tree.plain and VERBS.get(tree.text) in {"end", "user_say"}:  # they need no value
+                return _of_mapping(notation, Item(notation, Mapping(((tree, word("", tree)),), tree.at)))
             notation.slip("TYPE_MISMATCH", "a text without a key is said unchanged", tree.at, "Write `- say: …`.")
             return [Say(texts=(notation.template(tree),), at=tree.at)]
         case Mapping():
@@ -203,7 +206,7 @@ def _common(notation: StageReader, item: Item, when: tuple[str, ...] = WHEN) -> 
     return {
         "when": notation.condition(item.take(*when)),
         "tone": item.word("tone"),
-        "role": item.word("role", "speaker", "ai_role"),
+        "role": item.word("role", "speaker", "ai_role", "by"),
         **({"id": named} if named else {}),
     }
 
@@ -256,6 +259,10 @@ def _no_verb(notation: StageReader, item: Item) -> list[Action]:
     """Report an item without an action as an error, because its intention would be lost."""
     rest = item.the_rest()
     if not rest:
+        return []
+    if all(is_note(key.text) for key, _ in rest):
+        for key, value in rest:
+            notation.left_over(key, value, ())
         return []
     kinds = [value for key, value in rest if key.text in KINDS and isinstance(value, Scalar) and value.value]
     named = kinds[0] if kinds else rest[0][0]

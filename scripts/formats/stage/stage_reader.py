@@ -123,9 +123,7 @@ class StageReader:
             case Mapping():
                 return [self.variable(key) for key, _ in tree.pairs]
             case Scalar():
-                parts = re.split(r"[,，、;；]", tree.text)
-                found = [Scalar(part.strip(), False, tree.at, tree.is_block) for part in parts if part.strip()]
-                return [self.variable(each) for each in found]
+                return [self.variable(each) for each in parts_of(tree)]
 
     # -- conditions and values --------------------------------------------------------------------------------------
 
@@ -269,6 +267,12 @@ class Item:
         """Report the remaining pairs."""
         for key, value in self.the_rest():
             self._notation.left_over(key, value, self._read_names)
+
+
+def parts_of(tree: Scalar) -> list[Scalar]:
+    """Return the names in a text with separators."""
+    parts = re.split(r"[,，、;；]", tree.text)
+    return [Scalar(part.strip(), False, tree.at, tree.is_block) for part in parts if part.strip()]
 
 
 def braced(tree: Mapping) -> str | None:

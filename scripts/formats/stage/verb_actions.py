@@ -37,8 +37,11 @@ from scripts.model.actions import (
 from scripts.model.base import Expression, Template
 from scripts.model.exits import ROUNDS_MAX, Exit
 from scripts.model.older_keys import ExitCriteria, exits_of, speech_of
+from scripts.model.variables import OutputItem
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+
+_OF_OUTPUT = ("get", "define", "desc", "description", "choices", "options")
 
 
 def say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
@@ -54,10 +57,16 @@ def ai_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, A
     return AiSay(task=notation.template(tree), **speech_of(None, acknowledge), **common)
 
 
+def _outputs(notation: StageReader, item: Item) -> tuple[OutputItem, ...]:
+    """Read the outputs of an action: a list, or `get` beside it with its meaning."""
+    tree = item.take("output", "outputs") if "output" in item or "outputs" in item else item.take_pairs(_OF_OUTPUT)
+    return outputs(notation, tree, item.take("tolist", "to_list", "toList"))
+
+
 def _asking(notation: StageReader, item: Item) -> dict[str, Any]:
     rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
     return {
-        "outputs": outputs(notation, item.take("output", "outputs", "get"), item.take("tolist", "to_list", "toList")),
+        "outputs": _outputs(notation, item),
         "invalid": item.template("invalid"),
         "max_rounds": ROUNDS_DEFAULT if rounds is None else rounds,
     }
@@ -88,8 +97,7 @@ def ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]
 
 
 def think_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
-    items = outputs(notation, item.take("output", "outputs", "get"), item.take("tolist", "to_list", "toList"))
-    return AiThink(task=notation.template(tree), outputs=items, **common)
+    return AiThink(task=notation.template(tree), outputs=_outputs(notation, item), **common)
 
 
 def take_only_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:

@@ -98,6 +98,12 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
         ("- set: {city: '{city} and {age}'}", {"set": {"city": '=city ~ " and " ~ age'}}),
         ("- set: {city: ['{age}', 2, {a: '{city}!'}]}", {"set": {"city": '=[age, 2, {"a": city ~ "!"}]'}}),
         ("- set: {city: '{city} == Rome'}", {"set": {"city": '=city == "Rome"'}}),
+        ("- ai_ask: why\n  get: city\n  define: where\n  options: a/b", {
+            "ai_ask": "why", "into": {"var": "city", "define": "where", "choices": ["a", "b"]}}),
+        ("- think: about\n  output: [get: 'city, age']", {"ai_think": "about", "into": ["city", "age"]}),
+        ("- say: hi\n  by: host", {"say": "hi", "role": "host"}),
+        ("- end", {"end": None}),
+        ("- user_say", {"user_say": ""}),
         ("- set: age=3，city=Rome", {"set": {"age": 3, "city": "Rome"}}),
         ("- for: one in people\n  do: [{say: '{one}'}]", {"foreach": "people as one", "do": [{"say": "{{ one }}"}]}),
         ("- foreach: ['{city}', b]\n  as: n\n  do: [{say: '{n}'}]", {
@@ -183,6 +189,12 @@ def test_choices_of_an_output_are_what_is_written(native) -> None:
         {"var": "city", "choices": ["yes", "no"]},
         {"var": "age", "choices": ["under 18", "18+"]},
     ]
+
+
+def test_an_item_that_is_only_a_note_is_a_warning(goal, native) -> None:
+    written = "- note: ask this slowly\n- say: hi"
+    assert native(written) == [{"say": "hi"}]
+    assert ("UNKNOWN_KEY", 9) in codes(goal(written))
 
 
 def test_a_choice_carries_its_own_actions(native) -> None:
