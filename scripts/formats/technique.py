@@ -1,16 +1,22 @@
 """The technique format: a `topic` with a `technique_id`, parameters and returns; that is, a skill."""
 
+from msgspec import structs
+
 from scripts.expressions.values import DeclaredType, Value
 from scripts.formats.placeholders import reference
 from scripts.formats.session import spellings
 from scripts.formats.session.session_format import TopicForm, translated_topic
-from scripts.formats.words import VARIABLE_TYPES
+from scripts.formats.text_lists import choices_in
+from scripts.formats.words import TECHNIQUE_KEYS, VARIABLE_TYPES
 from scripts.model.actions import Call
 from scripts.model.base import Expression, Node
 from scripts.model.script import FormDefinition, Parameter, Phase, Script, Skill, Topic
 from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+
+_BODIES = ("topic", "topics", "actions")
+_OF_NAME = {"name", "var", "variable", "get"}
 
 
 class TechniqueInput(Node, frozen=True, kw_only=True):
@@ -37,14 +43,80 @@ class _Technique(Node, frozen=True, kw_only=True):
 
 def recognises(tree: Mapping) -> bool:
     """Whether a file has this format."""
-    topic = tree.get("topic")
+    topic, inner = tree.get("topic"), tree.get("technique")
     is_topic = isinstance(topic, Mapping) and topic.get("topic_id") is not None
-    return is_topic or (tree.get("technique_id") is not None and topic is not None)
+    return is_topic or any(
+        isinstance(each, Mapping) and each.get("technique_id") is not None and {*_BODIES} & set(each.keys())
+        for each in (tree, inner)
+    )
+
+
+def _spelled(tree: Mapping) -> Mapping:
+    """Convert other spellings: keys in `technique` or `metadata`, described outputs, actions without a topic."""
+    held: dict[str, tuple[Scalar, Tree]] = {}
+    for part in (tree.get("technique"), tree, tree.get("metadata")):
+        for key, value in part.pairs if isinstance(part, Mapping) else ():
+            is_known = part is not tree.get("metadata") or key.text in _Technique.__struct_fields__
+            if is_known and not (key.text in {"technique", "metadata"} and isinstance(value, Mapping)):
+                held.setdefault(key.text, (key, value))
+    found = spellings.keys_renamed(Mapping(tuple(held.values()), tree.at), TECHNIQUE_KEYS)
+    return Mapping(tuple((key, _part(key.text, value)) for key, value in _with_topic(found).pairs), tree.at)
+
+
+def _with_topic(tree: Mapping) -> Mapping:
+    """Return the tree with its `actions` in a topic, which is named like the technique."""
+    actions, name = tree.get("actions"), tree.get("technique_id")
+    if actions is None or name is None or tree.get("topic") is not None:
+        return tree
+    topic = Mapping(((word("topic_id", name), name), (word("actions", actions), actions)), actions.at)
+    return Mapping(
+        (*(pair for pair in tree.pairs if pair[0].text != "actions"), (word("topic", topic), topic)), tree.at
+    )
+
+
+def _part(key: str, tree: Tree) -> Tree:
+    match key, tree:
+        case "topic", Sequence(items=(only,)):
+            return only
+        case "output_variables", Scalar():
+            return choices_in(tree)
+        case "output_variables", Mapping() if not _OF_NAME & set(tree.keys()):
+            return Sequence(tuple(name for name, _ in tree.pairs), tree.at)
+        case "output_variables", Sequence():
+            return structs.replace(tree, items=tuple(_name(each) for each in tree.items))
+        case "input_parameters", Mapping():
+            return Sequence(tuple(_parameter_of(*pair) for pair in tree.pairs), tree.at)
+        case "input_parameters", Sequence():
+            return structs.replace(tree, items=tuple(_described(each) for each in tree.items))
+        case _:
+            return tree
+
+
+def _name(tree: Tree) -> Tree:
+    """Return the name of an output, which may be described."""
+    if not isinstance(tree, Mapping):
+        return tree
+    named = next((value for key, value in tree.pairs if key.text in _OF_NAME), None)
+    return named or (tree.pairs[0][0] if len(tree.pairs) == 1 else tree)
+
+
+def _described(tree: Tree) -> Tree:
+    """Return a parameter, also if it is written as ``{name: meaning}``."""
+    if not isinstance(tree, Mapping):
+        return tree
+    renamed = spellings.keys_renamed(tree, dict.fromkeys(_OF_NAME - {"name"}, "name"))
+    is_pair = len(tree.pairs) == 1 and renamed.get("name") is None
+    return _parameter_of(*tree.pairs[0]) if is_pair else renamed
+
+
+def _parameter_of(key: Scalar, value: Tree) -> Tree:
+    inner = value.pairs if isinstance(value, Mapping) else ((word("description", key), value),)
+    return Mapping(((word("name", key), key), *inner), key.at)
 
 
 def read(tree: Mapping, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]] | None:
     """Read the skill and the forms that it shows, or None; the reader collects the problems."""
-    technique = reader.read(spellings.technique(tree), _Technique)
+    technique = reader.read(_spelled(tree), _Technique)
     return None if technique is None else _skill(technique, reader)
 
 
@@ -86,7 +158,7 @@ def _parameter(declared: TechniqueInput) -> Parameter:
 
 def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     """Return a script that only calls the skill, with the session's initial variables as parameters."""
-    technique = reader.read(spellings.technique(tree), _Technique)
+    technique = reader.read(_spelled(tree), _Technique)
     if technique is None:
         return None
     skill, forms = _skill(technique, reader)
@@ -99,7 +171,8 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     )
     topic = Topic(id="main", title=skill.title, goal=skill.goal, actions=(call,), at=skill.at)
     parameters = tuple(Declaration(var=each.var, define=each.define, pii=each.pii, at=each.at) for each in skill.params)
-    returned = tuple(Declaration(var=name, at=skill.mark("returns")) for name in skill.returns)
+    given = {each.var for each in parameters}
+    returned = tuple(Declaration(var=name, at=skill.mark("returns")) for name in skill.returns if name not in given)
     return Script(
         id=skill.id,
         title=skill.title,

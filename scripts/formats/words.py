@@ -37,6 +37,7 @@ class _Words(Struct, frozen=True):
     alone: _Table
     methods: _Table
     functions: _Table
+    technique_keys: _Table
     skill_keys: _Table
     spoken_keys: _Table
     form_keys: _Table
@@ -61,6 +62,7 @@ OPERATORS, CONSTANTS = _by_word(_WORDS.operators), _by_word(_WORDS.constants)
 ALONE, TESTS = _by_word(_WORDS.alone), _by_word(_WORDS.tests)
 METHODS, FUNCTIONS = _by_word(_WORDS.methods), _by_word(_WORDS.functions)
 SKILL_KEYS, FORM_KEYS = _by_word(_WORDS.skill_keys), _by_word(_WORDS.form_keys)
+TECHNIQUE_KEYS = _by_word(_WORDS.technique_keys)
 SPOKEN_KEYS = _by_word(_WORDS.spoken_keys)
 DETECTOR_KEYS, DEGREES, TRENDS = _WORDS.detector_keys, _by_word(_WORDS.degrees), _by_word(_WORDS.trends)
 DECLARATION_KEYS, OUTPUT_KEYS = _by_word(_WORDS.declaration_keys), _by_word(_WORDS.output_keys)

@@ -219,17 +219,6 @@ def form_field(tree: Mapping) -> Mapping:
     return _with_choices(kinds)
 
 
-def technique(tree: Mapping) -> Mapping:
-    """Reduce the outputs of a technique to their names."""
-    outputs = tree.get("output_variables")
-    if not isinstance(outputs, Sequence):
-        return tree
-    named = tuple((each.get("name") or each) if isinstance(each, Mapping) else each for each in outputs.items)
-    own = msgspec.structs.replace(outputs, items=named)
-    pairs = tuple((key, own if key.text == "output_variables" else value) for key, value in tree.pairs)
-    return Mapping(pairs, tree.at)
-
-
 def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
     """Rename keys of a mapping, unless it already has the new names."""
     used_keys = set(tree.keys())

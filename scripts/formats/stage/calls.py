@@ -13,7 +13,7 @@ from scripts.model.actions import ROUNDS_DEFAULT, Action, Ask, Call, ChoiceItem,
 from scripts.model.base import Expression, Location, Template
 from scripts.model.exits import ROUNDS_MAX
 from scripts.model.variables import Output
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 
 _CALL = re.compile(r"(?P<skill>[^()（）]+?)\s*[(（](?P<parameters>[^()（）]+)[)）]")
 _ARGUMENT = re.compile(r"\s*(?P<name>[^=:：]+?)\s*[=:：](?P<value>[^=]+)")
@@ -34,7 +34,7 @@ def call(
     `other` are sibling keys that are not parameters.
     """
     if isinstance(tree, Mapping):
-        inner = Item(notation, tree)
+        inner = Item(notation, _named_skill(tree))
         name = inner.word("goal", "skill", "name", "call", "topic")
         parameters = dict(_parameters(notation, inner))
         returned = _returned(notation, inner)
@@ -46,6 +46,16 @@ def call(
     returned |= _returned(notation, item)
     parameters |= _beside(notation, item, other)
     return Call(skill=notation.id(name), input=parameters, output=returned, loop=loop, marks=item.marks, **common)
+
+
+def _named_skill(tree: Mapping) -> Mapping:
+    """Convert ``{SKILL: {name: value, …}}``."""
+    key, value = tree.pairs[0] if len(tree.pairs) == 1 else (None, None)
+    is_named = key is not None and key.text in {"goal", "skill", "name", "call", "topic"}
+    if key is None or is_named or (isinstance(value, Scalar) and value.value is not None):
+        return tree
+    given = ((word("input", key), value),) if isinstance(value, Mapping | Sequence) else ()
+    return Mapping(((word("goal", key), key), *given), tree.at)
 
 
 def _beside(notation: StageReader, item: Item, other: Sequence_[str]) -> dict[str, Expression]:

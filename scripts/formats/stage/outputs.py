@@ -72,7 +72,9 @@ def _of_mapping(notation: StageReader, tree: Mapping) -> list[Declaration]:
     item = Item(notation, tree)
     name = item.take(*_VARS)
     if name is None:
-        return [_of_pair(notation, key, value) for key, value in item.the_rest()]
+        listed = item.take("dict")  # a heading of the variables beside or below it
+        below = listed.pairs if isinstance(listed, Mapping) else ()
+        return [_of_pair(notation, key, value) for key, value in (*below, *item.the_rest())]
     value_tree = item.take(*_VALUES)
     declared = Declaration(
         var=notation.variable(name),

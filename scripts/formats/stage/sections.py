@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, shorten
 from scripts.formats.conditions import is_computed
 from scripts.formats.stage.forms import is_widget, sheet
 from scripts.formats.stage.keywords import BLOCKS, KINDS, UNSUPPORTED
@@ -27,7 +27,8 @@ from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 from scripts.yaml.parser import Mapping as MappingTree
 
 KEYS = ("global", "globals", "skills", "roles", "forms", "rules")
-_HUMANS = {"human", "user", "visitor", "client", "用户", "人"}
+_HUMANS = {"human", "user", "visitor", "client", "person", "people", "用户", "人", "人类", "真人", "来访者"}
+_MACHINES = {"", "ai", "bot", "robot", "npc", "assistant", "agent", "system", "机器人", "助理", "智能体"}
 _ROLE_KEYS = ("role", "type", "name", "tone", "define", "desc", "pic")
 
 
@@ -197,6 +198,9 @@ def role(notation: StageReader, tree: MappingTree) -> Role:
     item = Item(notation, tree)
     written = item.word("role", "id")
     kind = item.word("type", "kind")
+    if kind.lower() not in _HUMANS | _MACHINES:
+        message = f"expected AI or HUMAN, found {shorten(kind)}; AI is used"
+        notation.slip("ENUM_VALUE_INVALID", message, item.marks["type"])
     found = Role(
         id=notation.id(written or item.word("name")) or "role",
         type="HUMAN" if kind.lower() in _HUMANS else "AI",

@@ -501,6 +501,31 @@ def test_a_problem_of_an_action_is_reported_at_the_action(read) -> None:
     ]
 
 
+ASKS = "[{action_type: ai_ask, action_id: q, config: {content: '{thought}', output: [{get: word}]}}]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"technique: {{technique_id: calm, inputs: [thought], outputs: word, topic: {{topic_id: t, actions: {ASKS}}}}}",
+        f"technique_id: calm\nparameters: {{thought: what}}\nreturns: [word]\nactions: {ASKS}",
+        "metadata: {name: Calm}\ntechnique_id: calm\ninput_parameters: [{var: thought}]\n"
+        f"output_variables: {{word: which}}\ntopics: [{{topic_id: t, actions: {ASKS}}}]",
+        "technique_id: calm\ninput_parameters: [{thought: {required: true}}]\n"
+        f"output_variables: [{{variable: word}}]\ntopic: [{{topic_id: t, actions: {ASKS}}}]",
+    ],
+)
+def test_a_technique_may_be_written_in_the_words_of_other_versions(script: ReadValid, text) -> None:
+    (skill,) = script(text).skills
+    assert (skill.id, [each.var for each in skill.params], skill.returns) == ("calm", ["thought"], ("word",))
+    assert [each.task.source for each in skill.actions] == ["{{ thought }}"]
+
+
+def test_a_technique_may_return_its_parameter(script: ReadValid) -> None:
+    read = script(f"technique_id: calm\ninput_parameters: [thought, word]\noutput_variables: [word]\nactions: {ASKS}")
+    assert [each.var for each in read.declare] == ["thought", "word"]
+
+
 def test_a_technique_needs_an_id_and_may_name_its_parameters_alone(read) -> None:
     topic = "topic: {topic_id: t, actions: [{action_type: ai_say, action_id: a, config: {content: '{thought}'}}]}"
     reading = read(f"technique_id: reframe\ninput_parameters: [thought]\n{topic}\n")

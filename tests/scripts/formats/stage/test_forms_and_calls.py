@@ -179,6 +179,15 @@ def test_a_call_hands_over(reading, call, given) -> None:
     convert(found.script, found)
 
 
+def test_a_skill_may_be_the_key_of_its_parameters(reading) -> None:
+    found = reading("- call: {深度了解: {称呼: 小李, 角色: 妈妈}}\n", skills=SKILLS)
+    (made,) = found.script.phases[0].topics[0].actions
+    assert (made.skill, {name: value.source for name, value in made.input.items()}) == (
+        "深度了解",
+        {"称呼": '"小李"', "角色": '"妈妈"'},
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "code"),
     [

@@ -387,6 +387,20 @@ global:
 """
 
 
+@pytest.mark.parametrize("words", ["- dict:\n  moods: [glad, sad]\n", "- dict:\n    moods: [glad, sad]\n"])
+def test_lists_of_words_are_global_variables(read: ReadScript, words) -> None:
+    reading = read(HEAD + "    - goal: g\n      actions: [say: '{moods}']\n", **{"global.yaml": f"global:\n{words}"})
+    assert [(each.var, each.value) for each in reading.script.globals] == [("moods", ["glad", "sad"])]
+    assert not codes(reading)
+
+
+def test_roles_are_people_or_machines(read: ReadScript) -> None:
+    roles = "roles: [{role: a, type: 人类}, {role: b, type: bot}, {role: c, type: cat}]\n"
+    reading = read(HEAD + "    - goal: g\n      actions: [say: a]\n", **{"roles.yaml": roles})
+    assert [each.type for each in reading.script.roles] == ["HUMAN", "AI", "AI"]
+    assert codes(reading) == [("ENUM_VALUE_INVALID", 1)]
+
+
 def test_global_variables_of_other_files_are_variables_without_braces_too(native) -> None:
     actions = """\
     - set: {age: limit * 2}
