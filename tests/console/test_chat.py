@@ -28,6 +28,13 @@ actions:
     into: pick
     choices: ['<svg onload=alert(3)>', other]
 """
+LONG_FORM = """
+cuebook: 1
+script: long_form
+forms:
+  - form: long_form
+    fields:
+"""
 ARABIC = """
 cuebook: 1
 script: arabic
@@ -55,6 +62,49 @@ async def begin(page: Page) -> None:
 async def say(page: Page, text: str) -> None:
     await page.get_by_label("Message").fill(text)
     await page.keyboard.press("Enter")
+
+
+async def test_a_device_that_cannot_continue_yet_does_not_begin_anew(
+    open_page: OpenPage, server: ServerProcess
+) -> None:
+    """Beginning would replace the secret of the conversation, which could never be continued."""
+    page = await open_page(await new_link(server))
+    await begin(page)
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+    await page.route("**/api/links/*/sessions", lambda route: route.abort())
+    await page.reload()
+    await expect(page.get_by_role("alert")).to_contain_text("The server cannot be reached.")
+    await expect(page.get_by_role("button")).to_have_text(["Try again"])
+    await page.unroute("**/api/links/*/sessions")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+
+
+async def test_a_long_form_is_filled_in_on_a_phone(open_page: OpenPage, server: ServerProcess) -> None:
+    fields = "".join(f"      - {{field: f{n}, label: Field {n}, pattern: '[0-9]+'}}\n" for n in range(1, 31))
+    choices = f"choices: ['{'Unbreakable' * 20}', '{'A long choice ' * 20}']"
+    async with server.client() as api:
+        await api.publish_script(
+            f"{LONG_FORM}{fields}actions:\n  - form: long_form\n  - choose: Which?\n    into: pick\n    {choices}\n"
+        )
+    page = await open_page(await new_link(server, "long_form"), width=360)
+    await begin(page)
+    first, second = (page.get_by_label(name, exact=True) for name in ("Field 1", "Field 2"))
+    await first.fill("1")
+    await expect(first).to_be_in_viewport()  # not above the screen, where it could not be reached
+    await second.fill("two")
+    await say(page, "Why do you ask?")
+    await expect(page.get_by_role("log")).to_contain_text("Why do you ask?")
+    await expect(page.get_by_text("Answering…")).to_have_count(0)
+    assert (await first.input_value(), await second.input_value()) == ("1", "two")
+    await page.get_by_role("button", name="Submit").click()
+    await expect(second).to_be_focused()
+    assert (await first.input_value(), await second.input_value()) == ("1", "two")
+    await second.fill("2")
+    await page.get_by_role("button", name="Submit").click()
+    await expect(page.get_by_role("button", name="Unbreakable")).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

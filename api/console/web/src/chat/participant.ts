@@ -159,7 +159,7 @@ export async function readLink(link: string): Promise<Schemas['LinkPage']> {
 }
 
 /** Whether the same request may succeed later: the connection, a restart of the server, too many requests. */
-function isPassing(problem: unknown): boolean {
+export function isPassing(problem: unknown): boolean {
   return problem instanceof ApiProblem && [0, 429, 502, 503, 504].includes(problem.status)
 }
 
