@@ -206,7 +206,7 @@ COMMENT ON COLUMN sessions.phase_id IS 'Current phase';
 COMMENT ON COLUMN sessions.topic_id IS 'Current topic';
 COMMENT ON COLUMN sessions.action_id IS 'Current action';
 COMMENT ON COLUMN sessions.action_type IS 'Type of the current action';
-COMMENT ON COLUMN sessions.wait_kind IS 'What it waits for: text, choice, form, acknowledge, suggestion; null if it does not wait';
+COMMENT ON COLUMN sessions.wait_kind IS 'What it waits for: text, choice, form, acknowledge, suggestion, time; null if it does not wait';
 COMMENT ON COLUMN sessions.turn IS 'Number of the latest turn; 0 is the creation';
 COMMENT ON COLUMN sessions.message_count IS 'Number of messages';
 COMMENT ON COLUMN sessions.user_messages IS 'Number of messages from the user';
@@ -451,7 +451,7 @@ CREATE TABLE waits (
     seconds DOUBLE,
     outcome VARCHAR NOT NULL
 );
-COMMENT ON TABLE waits IS 'One row per wait of a session for its user.';
+COMMENT ON TABLE waits IS 'One row per wait of a session for its user or for a moment.';
 COMMENT ON COLUMN waits.session_id IS 'The session';
 COMMENT ON COLUMN waits.user_id IS 'The user of the session';
 COMMENT ON COLUMN waits.script_id IS 'The id that the author gave the script';
@@ -462,12 +462,12 @@ COMMENT ON COLUMN waits.phase_id IS 'The phase of the wait';
 COMMENT ON COLUMN waits.topic_id IS 'The topic of the wait';
 COMMENT ON COLUMN waits.action_id IS 'The action that waits';
 COMMENT ON COLUMN waits.action_type IS 'Type of that action';
-COMMENT ON COLUMN waits.kind IS 'What it waits for: text, choice, form, acknowledge, suggestion';
+COMMENT ON COLUMN waits.kind IS 'What it waits for: text, choice, form, acknowledge, suggestion, time';
 COMMENT ON COLUMN waits.round IS 'Number of the wait in this visit of the action, from 1; more than 1 means that it asked again';
 COMMENT ON COLUMN waits.asked_at IS 'When the turn that began the wait finished';
 COMMENT ON COLUMN waits.answered_at IS 'When the turn of the reply started';
 COMMENT ON COLUMN waits.seconds IS 'Seconds between asked_at and answered_at';
-COMMENT ON COLUMN waits.outcome IS 'answered; open (it still waits); ended (the application ended or rewound the session, or its topic began again)';
+COMMENT ON COLUMN waits.outcome IS 'answered; open (it still waits); ended (its moment came or the question expired, the application ended or rewound the session, or its topic began again)';
 
 CREATE TABLE variable_history (
     session_id UUID,

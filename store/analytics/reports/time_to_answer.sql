@@ -1,8 +1,9 @@
 -- Response times of users by action, the longest first.
 -- waits: number of waits; answered: waits with a reply; still_open: waits that have not ended (the others ended because the
--- application ended or rewound the session, or its topic began again); answered_share: answered / waits; p50_seconds,
--- p90_seconds, p95_seconds and mean_seconds: the percentiles, interpolated, and the mean of the seconds from the end of the turn
--- that began the wait to the reply. A wait in a skill counts at the position that called the skill.
+-- question expired, the application ended or rewound the session, or its topic began again); answered_share: answered / waits;
+-- p50_seconds, p90_seconds, p95_seconds and mean_seconds: the percentiles, interpolated, and the mean of the seconds from the end
+-- of the turn that began the wait to the reply. A wait in a skill counts at the position that called the skill. The action `wait`
+-- waits for a moment, not for the user, and is left out.
 CREATE OR REPLACE MACRO time_to_answer(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)
 SELECT script_id, concat_ws('/', phase_id, topic_id, action_id) AS step, kind, waits, answered, still_open,
@@ -13,6 +14,7 @@ FROM (
         quantile_cont(w.seconds, [0.5, 0.9, 0.95]) FILTER (w.outcome = 'answered') AS times,
         avg(w.seconds) FILTER (w.outcome = 'answered') AS mean_seconds
     FROM waits AS w SEMI JOIN chosen_sessions(script, version, since, until) AS c ON c.session_id = w.session_id
+    WHERE w.kind != 'time'
     GROUP BY ALL
 )
 WHERE (SELECT is_valid FROM asked)

@@ -233,6 +233,16 @@ async def test_after_a_backup_is_restored_what_is_late_can_be_held(
     assert [(await api.read(f"/api/sessions/{each['sessionId']}"))["turn"] for each in sessions[:2]] == [0, 0]
 
 
+async def test_reports_count_no_sleep_as_a_reply_of_the_user(sleeping: ApiClient) -> None:
+    session = await sleeping.create_session("nap")
+    await sleeping.send_texts(session, "Hello?")
+    (timer,) = (await sleeping.read("/api/timers", sessionId=session["sessionId"]))["data"]
+    await sleeping.post(f"/api/sessions/{session['sessionId']}/timers/fire", json={"timerId": timer["timerId"]})
+    await sleeping.send_texts(session, "Yes")
+    report = await sleeping.read("/api/analytics/reports/time_to_answer", maxAgeS=0)
+    assert [(each["step"], each["waits"], each["answered"]) for each in report["rows"]] == [("p/t/there", 1, 1)]
+
+
 async def test_a_held_timer_fires_by_hand_and_when_it_is_armed(restored: tuple[ApiClient, list[Json]]) -> None:
     api, (first, second, _) = restored
     (timer,) = (await api.read("/api/timers", sessionId=first["sessionId"]))["data"]
