@@ -55,6 +55,14 @@ def failure_of(answer: httpx.Response) -> CuebookError:
 
 def unreachable(error: httpx.TransportError) -> CuebookError:
     """Create the error for a missing response; whether the request was carried out is unknown."""
-    failed = CuebookError(UNREACHABLE, f"no answer from the server ({type(error).__name__})")
+    url = error.request.url
+    if isinstance(error, httpx.UnsupportedProtocol):
+        fix = "Begin the address of the server with http:// or https://."
+        return CuebookError(UNREACHABLE, f"{url} is no address of a server", suggestion=fix)
+    failed = CuebookError(
+        UNREACHABLE,
+        f"no answer from {url.scheme}://{url.netloc.decode()} ({type(error).__name__})",
+        suggestion="Start the server, or correct its address.",
+    )
     failed.is_passing = True
     return failed

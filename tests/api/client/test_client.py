@@ -127,6 +127,19 @@ async def test_it_is_not_sent_for_ever(lossy) -> None:
     assert way.sent == HURRIED.attempts_max
 
 
+async def test_an_error_without_an_answer_names_the_address() -> None:
+    async with Client("http://127.0.0.1:9", patience=HURRIED) as client:
+        with pytest.raises(CuebookError, match=r"no answer from http://127\.0\.0\.1:9 .*Start the server"):
+            await client.sessions.get("x")
+
+
+async def test_an_address_without_a_scheme_is_refused_at_once() -> None:
+    async with Client("localhost:8000", patience=HURRIED) as client:
+        with pytest.raises(CuebookError, match="Begin the address of the server with http://") as failed:
+            await client.sessions.get("x")
+    assert not failed.value.is_passing
+
+
 @pytest.mark.gate
 @pytest.mark.parametrize("cuts", [[1], [150], [400, 90], [700, 700, 700]])
 async def test_a_stream_that_breaks_off_goes_on_without_telling_anything_twice(lossy, cuts) -> None:
