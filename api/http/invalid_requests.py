@@ -51,11 +51,12 @@ def require_known_parameters(request: Request[Any, Any, Any]) -> None:
 
 def describe_refusal(error: HTTPException, request: Request[Any, Any, Any]) -> ApiError:
     """Return the error for a route, method, body or parameter that the HTTP framework refuses."""
-    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
     if error.status_code == 413:
         return _too_large(request.route_handler)
-    if error.status_code in codes:
-        return ApiError(codes[error.status_code], error.detail or "not possible")
+    if error.status_code == 404:
+        return ApiError("NOT_FOUND", "no route has this path")
+    if error.status_code == 405:
+        return ApiError("METHOD_NOT_ALLOWED", f"the route does not take {request.method}; `Allow` lists what it takes")
     if error.status_code >= 500:
         return ApiError("INTERNAL_ERROR", "internal error; see the log for this request id")
     if missing := _MISSING.match(error.detail):

@@ -174,6 +174,13 @@ async def test_refused_reads(api: ApiClient, method: str, path: str, status: int
     assert_refused(await api.request(method, path), status, code)
 
 
+async def test_a_path_or_method_without_a_route_is_named(api: ApiClient) -> None:
+    assert (await api.get("/api/api/sessions")).json()["error"]["message"] == "no route has this path"
+    refused = await api.put("/api/sessions")
+    assert refused.json()["error"]["message"] == "the route does not take PUT; `Allow` lists what it takes"
+    assert refused.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+
+
 @pytest.mark.parametrize("query", ["after=-1", "after=x", "after=" + "9" * 30, "limit=0"])
 async def test_refused_pages_of_messages(api: ApiClient, query: str) -> None:
     session = await api.create_session("diary")
