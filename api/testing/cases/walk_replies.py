@@ -22,6 +22,7 @@ from scripts.model.variable_names import reads_below
 from scripts.model.variables import Output
 
 PLAUSIBLE = 0.75  # share of plausible answers
+UNANSWERED = 0.1  # share of replies in whose place a reminder or the expiry of the question comes, where it has one
 FITTING_IN_FORMS = 0.9  # the same per field of a form, since one wrong field rejects the form
 PICKED_MAX = 200  # words and numbers from a script's conditions
 
@@ -62,11 +63,12 @@ def script_values_of(script: Script) -> ScriptValues:
 
 
 def answer(chance: random.Random, program: Program, state: State, words: ScriptValues, today: date) -> Input:
-    """Return a reply to the current wait of a session."""
-    wait = state.wait
+    """Return a reply to the current wait of a session, or one of its timers."""
+    wait, timers = state.wait, pending_timers(program, state, "UTC")
     if wait is not None and wait.kind == "time" and chance.random() < PLAUSIBLE:
-        timers = pending_timers(program, state, "UTC")
         return TimerDue(timers[0].timer_id) if timers else Reply("ok")
+    if timers and chance.random() < UNANSWERED:
+        return TimerDue(chance.choice(timers).timer_id)
     if wait is not None and wait.form is not None and chance.random() < PLAUSIBLE:
         return Filled(_filled(chance, wait.form, words, today))
     if wait is not None and wait.choices and chance.random() < PLAUSIBLE:

@@ -31,6 +31,17 @@ phases:
               - {set: {left: 100 / (age - 66)}, id: divide}
           - {say: Goodbye., id: bye}
 """
+NO_ANSWER = """\
+cuebook: 1
+script: no_answer
+declare: [{var: moods, type: list, value: []}]
+actions:
+  - repeat: {until: moods, max: 2}
+    do:
+      - {ask: "How are you?", id: ask_mood, into: {var: mood, type: number}, expire: {after: 1 day, then: skip}}
+      - {add: {moods: =mood}, when: mood is defined}
+  - {set: {average: =(moods | sum) / (moods | length)}, id: divide}
+"""
 TRAP = """\
 script: trap
 phases:
@@ -60,6 +71,16 @@ def walk(cuebook: RunCommand, write: WriteFile) -> Callable[..., Any]:
 
 def inputs(case: str) -> list[str]:
     return re.findall(r"^      - (?:say|choose): (.*)", case, re.MULTILINE)
+
+
+def test_questions_expire_in_walks_and_in_the_case_of_a_finding(
+    walk: Any, cuebook: RunCommand, write: WriteFile
+) -> None:
+    (finding,) = walk(NO_ANSWER, 300)["findings"]
+    assert finding["place"] == "main/main/divide"
+    assert finding["case"].count("- pass: 1 day") == 2
+    write("found.case.yaml", finding["case"])
+    assert "division by zero" in cuebook("test", "found.case.yaml").stdout
 
 
 def test_a_defect_is_found_with_a_minimal_case_that_fails_until_fixed(
