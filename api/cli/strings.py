@@ -14,6 +14,7 @@ from api.cli.output import errors, fail, failing, write_text
 from api.cli.script_arguments import check_locale, script_of, stop
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Locale, Script, StringTable
+from scripts.parse.includes import used_names
 from scripts.parse.read_script import Source, read_file, read_script
 from scripts.translations.localisation import lines_of
 from scripts.translations.string_tables import Sent, Update, read_table, table_yaml, updated, with_sent
@@ -65,7 +66,7 @@ def strings(script: Path, locale: str, output: Path | None, as_csv: bool, sheet:
         title = f"The texts of {script.name} in {locale}. Fill in `text`; remove `was` after reviewing a change."
         write_text(table_yaml(update.table, before, title="" if before else title), table_path)
     _report(update, output if as_csv and output else table_path, sum(not line.id for line in lines))
-    if not as_csv and used is None:
+    if not as_csv and used is None and table_path.name not in read.use:
         names = ", ".join((*read.use, table_path.name))
         errors.print(f"To use it, add to the script: use: {escape(f'[{names}]')}")
 
@@ -75,12 +76,14 @@ def strings(script: Path, locale: str, output: Path | None, as_csv: bool, sheet:
 
 def _read(path: Path) -> tuple[Script, Mapping[str, str]]:
     """Return the script, and its string tables by name; the script is read without them, so that a broken one is no
-    obstacle to fixing it.
+    obstacle to fixing it, nor one that it uses already and this command has yet to write.
     """
     with failing(FileUnreadable):
         source = read_file(path)
     tables = {name: text for name, text in source.side_files.items() if _locale_of(text) is not None}
     emptied = {name: NOTHING if name in tables else text for name, text in source.side_files.items()}
+    used = used_names(read_tree(source.text, Problems()))
+    emptied |= {name: NOTHING for name in used if name not in emptied and name.startswith(f"{path.stem}.")}
     reading = read_script(Source(source.text, source.file, emptied))
     return script_of(reading), tables
 

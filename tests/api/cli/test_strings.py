@@ -63,6 +63,16 @@ def test_from_an_empty_table_to_a_conversation(
     assert cuebook("test", "tea.case.yaml").exit_code == 0
 
 
+def test_tables_that_the_script_uses_already_can_be_written(cuebook: RunCommand, script: Any, tmp_path: Path) -> None:
+    used = script(use="use: [tea.de.yaml, tea.fr.yaml]\n")
+    for locale in ("de", "fr"):
+        written = cuebook("strings", used, "--locale", locale)
+        assert (written.exit_code, "2 missing" in written.stderr, "use:" in written.stderr) == (0, True, False)
+    assert cuebook("check", used).exit_code == 0
+    other = cuebook("strings", script(use="use: [words.yaml]\n"), "--locale", "de")
+    assert (other.exit_code, "USE_NOT_FOUND" in other.stderr) == (2, True)
+
+
 def test_a_table_with_errors_can_be_updated(cuebook: RunCommand, script: Any, write: WriteFile, tmp_path: Path) -> None:
     table = write("tea.de.yaml", 'strings: de\nlines: {p/t/hello.say: "Hallo, {{ nam }}."}\n')
     used = script(use="use: [tea.de.yaml]\n")
