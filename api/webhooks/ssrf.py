@@ -83,7 +83,7 @@ class AddressPolicy:
         if address is not None and not self.permits(parts.host, port, address):
             return "deliveries to this address are not permitted; `webhook_private_targets` lists permitted ones"
         if parts.scheme == "http" and not (self._http or (address is not None and address.is_loopback)):
-            return "the url must begin with https://"
+            return "the url must begin with https://; the setting `webhooks_http` permits http://"
         return ""
 
 

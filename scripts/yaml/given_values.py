@@ -56,7 +56,7 @@ def plain_literals(tree: Tree) -> Tree:
 
 
 def _refuse(tree: Scalar) -> Scalar:
-    fix = "Set the variable with `set`, or write `==` for a text that begins with `=`."
+    fix = "Set the variable with `set`, check a field with `validate`, or write `==` for a text that begins with `=`."
     raise GivenInvalid(tree, "a value, not an expression", fix)
 
 
