@@ -152,8 +152,8 @@ async def send_participant_message(
 ) -> Response[VisibleTurn]:
     """Process a message and return the answer."""
     row, chat = participant_of(request), request.services.chat
+    cached = await _session(request, row)
     if wants_stream(accept):
-        cached = await _session(request, row)
         return await chat.streams.of_turn(
             lambda: chat.submit_message(row.tenant, row.session_id, data, preconditions, join=True),
             visible_turn,
@@ -207,7 +207,7 @@ async def _session(request: ApiRequest, row: ParticipantRow) -> CachedSession:
     """Return the session of a participant. Raises ApiError SESSION_NOT_FOUND, SESSION_REDACTED."""
     cached = await request.services.participants.session(row)
     if cached is None:
-        raise ApiError("SESSION_NOT_FOUND", "the session has not begun")
+        raise ApiError("SESSION_NOT_FOUND", "the session has not begun; POST /api/participants/session begins it")
     require_not_redacted(cached.session)
     return cached
 

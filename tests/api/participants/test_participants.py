@@ -95,6 +95,16 @@ async def test_a_participant_sees_no_variables_and_no_script(api: ApiClient, str
     assert session.json().keys() == VISIBLE - {"messages"}
 
 
+async def test_a_session_that_has_not_begun_says_how_it_begins(api: ApiClient) -> None:
+    me = await token(api, scriptId="study")
+    for answer in (
+        await api.get("/api/participants/session", headers=bearer(me)),
+        await api.post("/api/participants/session/messages", json={"content": "well"}, headers=bearer(me)),
+    ):
+        assert code_of(answer) == (404, "SESSION_NOT_FOUND")
+        assert "POST /api/participants/session begins it" in answer.json()["error"]["message"]
+
+
 async def test_the_stream_of_a_participant_has_words_and_no_values(api: ApiClient) -> None:
     me = await token(api, scriptId="study")
     accepting = bearer(me) | {"Accept": "text/event-stream"}
