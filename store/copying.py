@@ -17,8 +17,7 @@ import psycopg
 
 from store.duckdb import table_rows as duckdb_rows
 from store.duckdb.database import Database
-from store.duckdb.insert import roll_back
-from store.duckdb.statements import Cursor
+from store.duckdb.statements import Cursor, roll_back
 from store.interface.errors import CopyRefused, DatabaseUnreadable, StoreUnavailable, describe_error
 from store.postgres import table_rows as postgres_rows
 from store.postgres.connection import PostgresConnection

@@ -11,8 +11,7 @@ import duckdb
 import msgspec
 
 from store.duckdb.database_file import quoted
-from store.duckdb.insert import roll_back
-from store.duckdb.statements import Cursor
+from store.duckdb.statements import Cursor, roll_back
 from store.interface.errors import AnalyticsUnreadable, StoreUnavailable
 
 TURNS_MAX = 50_000

@@ -17,8 +17,7 @@ import duckdb
 from store.analytics.mirror_rows import MirrorRows
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
-from store.duckdb.insert import roll_back
-from store.duckdb.statements import Cursor
+from store.duckdb.statements import Cursor, roll_back
 from store.interface.admission import SessionId
 from store.interface.errors import StoreUnavailable, describe_error
 from store.interface.private_files import FILE_NAME, beside

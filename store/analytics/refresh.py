@@ -13,7 +13,7 @@ from store.analytics.masking_sql import masking_sql
 from store.analytics.outlines import OUTLINES, Outline
 from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
-from store.duckdb.insert import roll_back
+from store.duckdb.statements import roll_back
 from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
 
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}

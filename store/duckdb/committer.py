@@ -9,8 +9,7 @@ import duckdb
 from cachetools import LRUCache
 
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.insert import as_list, insert_statement, roll_back
-from store.duckdb.statements import execute
+from store.duckdb.statements import as_list, execute, insert_statement, roll_back
 from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
 from store.interface.errors import StoreError
 from store.interface.rows import is_uuid

@@ -6,10 +6,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from store.duckdb.fetch import fetch
-from store.duckdb.insert import as_list, insert_statement
 from store.duckdb.session_heads import SessionHeads
-from store.duckdb.statements import Cursor, execute
+from store.duckdb.statements import Cursor, as_list, execute, fetch, insert_statement
 from store.duckdb.variables import merge_writes
 from store.interface.admission import SessionId
 from store.interface.encoding import encode

@@ -9,9 +9,8 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from store.duckdb.fetch import fetch_columns, from_micros
 from store.duckdb.sessions import MOVE_COLUMNS, START_COLUMNS, convert
-from store.duckdb.statements import Cursor, execute
+from store.duckdb.statements import Cursor, execute, fetch_columns, from_micros
 from store.interface.list_rows import SessionListed
 from store.interface.rows import PositionRow
 from store.sql.connection import decode

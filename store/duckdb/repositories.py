@@ -6,7 +6,6 @@ from pathlib import Path
 
 from store.duckdb import retention, session_list, sessions, variables
 from store.duckdb import search as search_sql
-from store.duckdb import statistics as statistics_sql
 from store.duckdb.backup import back_up, target_in
 from store.duckdb.compaction import compact
 from store.duckdb.connection import DuckDBConnection, with_cursor
@@ -47,7 +46,7 @@ class DuckDBSessions(Sessions):
     head = reads(sessions.session_head)
     load = reads(_load)
     page = reads(session_list.list_sessions)
-    statistics = reads(with_cursor(statistics_sql.statistics))
+    statistics = reads(sessions.statistics)
     _user_variables = reads(with_cursor(variables.user_variables))
 
     async def user_variables(self, tenant: str, user_id: str) -> list[UserVariableRow]:

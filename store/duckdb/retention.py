@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.insert import as_list
 from store.duckdb.redaction import redact_sessions
 from store.duckdb.session_heads import TABLE
+from store.duckdb.statements import as_list
 from store.interface.encoding import encode
 from store.interface.retention_rows import DUE_MAX, Due, DueByPolicy, Policy, RetentionAction, RetentionResult
 from store.sql.connection import Scalar

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import duckdb
 
-from store.duckdb.insert import roll_back
+from store.duckdb.statements import roll_back
 from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
 from store.sql.migrations import Migration, pending_migrations
 from store.sql.migrations import known_migrations as migrations_of

@@ -8,9 +8,8 @@ Only the messages of the matching turns are decoded and matched exactly.
 import re
 from datetime import datetime
 
-from store.duckdb.fetch import fetch
 from store.duckdb.sql_fragments import GAPS, SCRIPT, SPOKEN, TITLE, outside
-from store.duckdb.statements import Cursor
+from store.duckdb.statements import Cursor, fetch
 from store.interface.list_rows import Hit, SearchFilter
 from store.interface.pages import Page
 from store.interface.rows import Role

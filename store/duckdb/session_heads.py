@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from store.duckdb.insert import as_list, typed_rows
-from store.duckdb.statements import Cursor, execute
+from store.duckdb.statements import Cursor, as_list, execute, typed_rows
 from store.interface.admission import ProposedTurn, SessionId
 from store.interface.encoding import encode
 from store.interface.errors import StoreBusy

@@ -7,10 +7,9 @@ first page: of a session that had a turn since, the turn before that time is loo
 from datetime import datetime
 
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.fetch import from_micros, snapshot
 from store.duckdb.list_texts import Found, describe
 from store.duckdb.session_heads import TABLE
-from store.duckdb.statements import Cursor, execute
+from store.duckdb.statements import Cursor, execute, from_micros, snapshot
 from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page, bounded
 from store.sql.connection import Scalar

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from store.duckdb.insert import as_list
-from store.duckdb.statements import Cursor
+from store.duckdb.statements import Cursor, as_list
 
 READ_ROWS = 1_000
 

@@ -4,9 +4,7 @@ A turn is one row, which contains its writes; `user_variable_values` has the val
 since are merged into that table from time to time, and before a transaction that changes or deletes such rows.
 """
 
-from store.duckdb.fetch import fetch, snapshot
-from store.duckdb.insert import as_list, typed_rows
-from store.duckdb.statements import Cursor
+from store.duckdb.statements import Cursor, as_list, fetch, snapshot, typed_rows
 from store.interface.encoding import encode
 from store.interface.global_writes import TurnWrites, global_writes, values_after
 from store.interface.pages import bounded

@@ -14,7 +14,7 @@ from store.duckdb.committer import TurnCommitter
 from store.duckdb.connection import DuckDBConnection, with_cursor
 from store.duckdb.database import Database
 from store.duckdb.database_file import MERGES_AT_CLOSE
-from store.duckdb.insert import roll_back
+from store.duckdb.statements import roll_back
 from store.duckdb.variable_cache import UserVariableCache
 from store.duckdb.variables import MERGE_TURNS, merge_writes, unmerged_turns
 from store.interface.errors import (

@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from store.duckdb.fetch import fetch
-from store.duckdb.statements import Cursor
+from store.duckdb.statements import Cursor, fetch
 from store.interface.findings import FOUND_MAX, Finding
 from store.sql.connection import Connection
 from store.sql.deletion import OWNED

@@ -5,9 +5,7 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from store.duckdb.fetch import fetch
-from store.duckdb.insert import roll_back
-from store.duckdb.statements import Cursor
+from store.duckdb.statements import Cursor, fetch, roll_back
 from store.sql.connection import Parameters
 
 Place: TypeAlias = tuple[str, str]

@@ -14,7 +14,7 @@ import pytest
 from store.analytics.query import query
 from store.duckdb import schema
 from store.duckdb.database import Database
-from store.duckdb.insert import as_list, insert_statement
+from store.duckdb.statements import as_list, insert_statement
 from store.interface.errors import CursorInvalid, RowRefused, TurnConflict
 from store.interface.private_files import FILE_NAME
 from store.interface.rows import SpentRow

@@ -14,7 +14,7 @@ import pytest
 from store.analytics.query import query
 from store.duckdb import schema
 from store.duckdb.database import Database
-from store.duckdb.insert import as_list, insert_statement
+from store.duckdb.statements import as_list, insert_statement
 from store.interface.errors import RowRefused, TurnConflict
 from store.interface.list_rows import SessionFilter
 from store.interface.private_files import FILE_NAME
