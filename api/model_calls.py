@@ -23,9 +23,8 @@ from runtime.state.state import Spent
 from runtime.state.tool_ports import TOOL_PURPOSE
 from runtime.turn.calls import added
 from store.interface.debug_logging import is_debugging
-from store.interface.encoding import encode
 from store.interface.errors import RowRefused
-from store.interface.rows import CallRow, SessionRow
+from store.interface.rows import CallRow, SessionRow, encode
 from store.store import Store
 
 _MS = timedelta(milliseconds=1)

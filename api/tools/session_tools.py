@@ -24,9 +24,8 @@ from runtime.state.tool_ports import (
 from runtime.tools.results import checked_result
 from scripts.expressions.values import Value
 from scripts.model.tools import ToolDefinition
-from store.interface.encoding import encode
 from store.interface.errors import RowRefused
-from store.interface.rows import CallRow
+from store.interface.rows import CallRow, encode
 
 _MS = timedelta(milliseconds=1)
 _NO_REPLY = b"null"

@@ -10,10 +10,9 @@ from cachetools import LRUCache
 
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.statements import as_list, execute, insert_statement, roll_back
-from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
+from store.interface.admission import Entry, Head, ProposedTurn, SessionId, TurnGroup, UniqueKey, keys_of
 from store.interface.errors import StoreError
 from store.interface.rows import is_uuid
-from store.interface.turn_group import Entry, TurnGroup
 from store.sql.calls import settle
 from store.sql.deletion import delete_rows_of
 

@@ -10,7 +10,7 @@ from store.duckdb.session_heads import SessionHeads
 from store.duckdb.statements import Cursor, as_list, execute, fetch, insert_statement
 from store.duckdb.variables import merge_writes
 from store.interface.admission import SessionId
-from store.interface.encoding import encode
+from store.interface.rows import encode
 from store.sql.connection import Parameters
 
 P = ParamSpec("P")

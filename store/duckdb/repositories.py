@@ -12,10 +12,10 @@ from store.duckdb.connection import DuckDBConnection, with_cursor
 from store.duckdb.database_copy import DatabaseCopy, require_room
 from store.duckdb.engine import DuckDBEngine
 from store.duckdb.writer import Writer
+from store.interface.admission import Entry
 from store.interface.errors import BackupRunning, CompactionRunning
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.rows import LoadedSession, UserVariableRow
-from store.interface.turn_group import Entry
 from store.memory import filters_sql
 from store.memory.memory_repository import MemoryRepository
 from store.sql.loads import load_session

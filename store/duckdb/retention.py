@@ -13,8 +13,8 @@ from store.duckdb.connection import DuckDBConnection
 from store.duckdb.redaction import redact_sessions
 from store.duckdb.session_heads import TABLE
 from store.duckdb.statements import as_list
-from store.interface.encoding import encode
 from store.interface.retention_rows import DUE_MAX, Due, DueByPolicy, Policy, RetentionAction, RetentionResult
+from store.interface.rows import encode
 from store.sql.connection import Scalar
 from store.sql.deletion import OF_SESSIONS, delete_sessions
 

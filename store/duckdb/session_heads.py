@@ -15,9 +15,8 @@ import msgspec
 
 from store.duckdb.statements import Cursor, as_list, execute, typed_rows
 from store.interface.admission import ProposedTurn, SessionId
-from store.interface.encoding import encode
 from store.interface.errors import StoreBusy
-from store.interface.rows import JsonText
+from store.interface.rows import JsonText, encode
 
 TABLE = "memory.session_heads"
 WAITING_MAX = 20_000

@@ -5,10 +5,9 @@ since are merged into that table from time to time, and before a transaction tha
 """
 
 from store.duckdb.statements import Cursor, as_list, fetch, snapshot, typed_rows
-from store.interface.encoding import encode
 from store.interface.global_writes import TurnWrites, global_writes, values_after
 from store.interface.pages import bounded
-from store.interface.rows import UserHistoryRow, UserVariableRow
+from store.interface.rows import UserHistoryRow, UserVariableRow, encode
 from store.sql.connection import Parameters
 
 MERGE_TURNS = 1_024

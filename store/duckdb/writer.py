@@ -17,6 +17,7 @@ from store.duckdb.database_file import MERGES_AT_CLOSE
 from store.duckdb.statements import roll_back
 from store.duckdb.variable_cache import UserVariableCache
 from store.duckdb.variables import MERGE_TURNS, merge_writes, unmerged_turns
+from store.interface.admission import Entry
 from store.interface.errors import (
     DatabaseFileLost,
     RestartNeeded,
@@ -27,7 +28,6 @@ from store.interface.errors import (
     describe_error,
 )
 from store.interface.global_writes import global_writes
-from store.interface.turn_group import Entry
 from store.sql.answers import Outcome, answer
 from store.sql.repository import Changed
 from store.sql.writing_thread import WritingThread

@@ -1,16 +1,18 @@
-"""The row types of the database, as all other packages write and read them.
+"""The row types of the database, as all other packages write and read them, and their encoding.
 
 Times are aware datetimes in UTC with microseconds. A `JsonText` field contains one encoded JSON document, which the
 store does not parse. There are two exceptions: the gaps of a state (see `store.duckdb.sql_fragments`) and redaction
 (see `store.duckdb.redaction`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 import msgspec
+
+from store.interface.errors import RowRefused
 
 JsonText: TypeAlias = msgspec.Raw
 JsonObject: TypeAlias = dict[str, Any]
@@ -491,3 +493,17 @@ def is_uuid(text: str) -> bool:
         return str(UUID(text)) == text
     except ValueError:
         return False
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode(row: msgspec.Struct | Mapping[str, Any]) -> bytes:
+    """Encode a row, or a value of a row, as JSON, in the one form in which all databases store it.
+
+    Raises RowRefused for values that JSON cannot represent: lone surrogates, integers beyond 64 bits, other types.
+    """
+    try:
+        return _encoder.encode(row)
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        raise RowRefused(f"a {type(row).__name__.strip('_')} cannot be written as JSON: {error}") from error

@@ -6,9 +6,9 @@ from functools import cache
 
 import duckdb
 
-from store.interface.encoding import encode
 from store.interface.memory_filters import Filter, fields_of
 from store.interface.memory_rows import UnitRow
+from store.interface.rows import encode
 from store.memory.filters_sql import matching_rows
 
 _lock = threading.Lock()  # the connection is shared, and not safe for concurrent use

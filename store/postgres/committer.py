@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 import psycopg
 
-from store.interface.admission import NO_HEAD, Head, ProposedTurn, SessionId, UniqueKey, keys_of
+from store.interface.admission import NO_HEAD, Entry, Head, ProposedTurn, SessionId, TurnGroup, UniqueKey, keys_of
 from store.interface.errors import (
     RowRefused,
     StoreBusy,
@@ -26,7 +26,6 @@ from store.interface.errors import (
 from store.interface.global_writes import global_writes
 from store.interface.rows import CallRow, UserVariableRow, is_uuid
 from store.interface.settlement import Settlement, settled_calls
-from store.interface.turn_group import Entry, TurnGroup
 from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import BAD_ROW, CLASHES_MAX, PAUSE_S, PREVENTED, RETRY_S, PostgresEngine

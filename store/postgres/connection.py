@@ -15,8 +15,7 @@ import psycopg
 import psycopg.sql
 
 from store.interface.admission import SessionId
-from store.interface.encoding import encode
-from store.interface.rows import UserVariableRow
+from store.interface.rows import UserVariableRow, encode
 from store.postgres.heads import LATEST_TURNS, HeadRow, LatestTurn
 from store.postgres.turn_texts import TURNS_OF_SESSION, SpokenTurn, texts_of
 from store.sql.connection import Parameters, Scalar, decode, of_session, rows_select

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import structlog
 
-from store.interface.admission import SessionId
+from store.interface.admission import Entry, SessionId
 from store.interface.errors import StoreError, StoreUnavailable
 from store.interface.rows import CallRow
-from store.interface.turn_group import Entry
 from store.postgres import claims
 from store.postgres.committer import GroupCommitter, SessionLocked
 from store.postgres.engine import PAUSE_S, RETRY_S, PostgresEngine

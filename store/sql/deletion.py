@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from store.interface.admission import SessionId
-from store.interface.encoding import encode
 from store.interface.maintenance_rows import ErasureResult
-from store.interface.rows import ErasureRow
+from store.interface.rows import ErasureRow, encode
 from store.sql.connection import OF_SESSION, Connection, Parameters, exists, of_session
 
 _ROWS = "count(*)"

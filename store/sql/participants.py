@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from store.interface.encoding import encode
 from store.interface.errors import IdTaken, RowRefused
 from store.interface.pages import Page
 from store.interface.participant_rows import LinkRow, ParticipantRow, PushSubscription
+from store.interface.rows import encode
 from store.sql.connection import OF_SESSION, Connection, Parameters, Scalar, count, fetch_one, fetch_page, of_session
 
 LINKS_MAX = 1_000

@@ -5,8 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from store.interface.encoding import encode
-from store.interface.rows import JsonObject, is_uuid
+from store.interface.rows import JsonObject, encode, is_uuid
 from store.sql.connection import Connection, Parameters, rows_select
 from store.sql.deletion import OF_SESSIONS, delete_memory_of
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from store.interface.admission import ProposedTurn
+from store.interface.admission import Entry, ProposedTurn
 from store.interface.hand_over_rows import HandOverRow
 from store.interface.list_rows import Hit, Order, SearchFilter, SessionFilter, SessionListed
 from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
@@ -28,7 +28,6 @@ from store.interface.rows import (
 )
 from store.interface.statistics_rows import SessionStatistics
 from store.interface.timer_rows import TimerRow
-from store.interface.turn_group import Entry
 from store.interface.webhook_rows import DeliveryRow
 from store.sql import calls as calls_sql
 from store.sql import (

@@ -10,10 +10,9 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from store.interface.admission import ProposedTurn
+from store.interface.admission import Entry, ProposedTurn
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import StoreBusy, StoreError, StoreUnavailable
-from store.interface.turn_group import Entry
 
 QUEUE_MAX = 4_096
 """Maximum number of queued writes; in groups of 64, they take about half a second."""

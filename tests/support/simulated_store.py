@@ -1,6 +1,6 @@
 """A store in memory whose disk loses, at a crash, any commits that were not synced; failures come from a seed.
 
-It follows the store's rules for turns (`store.interface.turn_group`) and has what sessions of a script without memory,
+It follows the store's rules for turns (`store.interface.admission`) and has what sessions of a script without memory,
 models and user variables need.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from store.interface.admission import Head, ProposedTurn, SessionId, UniqueKey, keys_of
+from store.interface.admission import Head, ProposedTurn, SessionId, TurnGroup, UniqueKey, keys_of
 from store.interface.errors import ReadTimedOut, StoreBusy, StoreError, StoreUnavailable
 from store.interface.rows import (
     KEYED_TURNS,
@@ -26,7 +26,6 @@ from store.interface.rows import (
     SessionRow,
     TurnRow,
 )
-from store.interface.turn_group import TurnGroup
 
 GROUP_MAX = 8
 
