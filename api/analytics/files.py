@@ -35,7 +35,7 @@ from store.analytics.file import COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking
 from store.interface.errors import AnalyticsUnreadable, StoreBusy, StoreUnavailable
-from store.interface.file_sizes import size_bytes
+from store.interface.private_files import size_bytes
 from store.store import Store
 
 FOLDER = "analytics"

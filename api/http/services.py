@@ -55,8 +55,7 @@ from runtime.context.resize import Handlers
 from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Clock, Ids, Model
 from runtime.tools.examples import EXAMPLES
-from store.interface.file_sizes import size_bytes
-from store.interface.private_files import FILE_NAME
+from store.interface.private_files import FILE_NAME, size_bytes
 from store.store import Store
 
 

@@ -22,9 +22,8 @@ from api.timestamps import FILE_TIME_PATTERN, file_time
 from api.webhooks.keyring import KEY_FILE as WEBHOOK_KEY
 from runtime.state.ports import Clock
 from store.interface.errors import BackupRunning, StoreUnavailable
-from store.interface.file_sync import sync
 from store.interface.maintenance_rows import RunningCopy
-from store.interface.private_files import FILE_NAME, make_folder
+from store.interface.private_files import FILE_NAME, make_folder, sync
 from store.store import Store
 
 FOLDER = "backups"

@@ -21,7 +21,7 @@ from msgspec import Struct
 from store.analytics.file import about, connect
 from store.analytics.parquet import DAY_OF, DAYS_MAX, FILE, Part, Place, parts, path_of, write
 from store.interface.errors import AnalyticsUnreadable
-from store.interface.file_sync import sync
+from store.interface.private_files import sync
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"

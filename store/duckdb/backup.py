@@ -4,8 +4,7 @@ import asyncio
 from pathlib import Path
 
 from store.duckdb.database_copy import DatabaseCopy
-from store.interface.file_sync import sync
-from store.interface.private_files import FILE_NAME, make_folder
+from store.interface.private_files import FILE_NAME, make_folder, sync
 
 
 async def back_up(copy: DatabaseCopy, folder: Path) -> int:

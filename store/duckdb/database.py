@@ -24,9 +24,8 @@ from store.duckdb.database_file import SPILLED, attach, inode_of, log_of
 from store.duckdb.schema import migrate, require_current
 from store.duckdb.session_heads import SessionHeads
 from store.interface.errors import DatabaseFileLost, RestartNeeded, StoreUnavailable
-from store.interface.file_sync import sync
 from store.interface.maintenance_rows import Size
-from store.interface.private_files import FILE_NAME, beside, make_data_folder
+from store.interface.private_files import FILE_NAME, beside, make_data_folder, sync
 from store.sql import copy_progress
 
 FRESH = ".compacting"  # suffix of the file that a compaction writes

@@ -13,8 +13,7 @@ from store.duckdb.commit_mark import LOST, MARK
 from store.duckdb.database import Database, remove_database
 from store.duckdb.database_file import attach, log_of, why_not_open
 from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
-from store.interface.file_sync import sync
-from store.interface.private_files import FILE_NAME, beside, make_folder
+from store.interface.private_files import FILE_NAME, beside, make_folder, sync
 
 RESTORED = ".restoring"  # suffix of the copy of the backup
 DERIVED = ("analytics", "memory")

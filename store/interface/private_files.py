@@ -1,8 +1,9 @@
-"""Restrict files to the account of this process: mode 0600 for files, 0700 for folders."""
+"""Files of a data folder: restricted to the account of this process (mode 0600, 0700 for folders), and synced."""
 
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -104,3 +105,24 @@ def make_data_folder(folder: Path) -> None:
         restrict(folder)
     except OSError as error:
         raise DatabaseUnreadable(f"the data folder {folder} cannot be created: {error.strerror}") from error
+
+
+def sync(path: Path) -> None:
+    """Sync a file, or the entries of a folder, to disk.
+
+    Do not call it for the database file while that is open: closing the descriptor would release DuckDB's lock.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def size_bytes(folder: Path, pattern: str) -> int:
+    """Return the size of the files of a folder whose names match, which others may remove meanwhile."""
+    size = 0
+    for path in folder.glob(pattern):
+        with suppress(FileNotFoundError):
+            size += path.stat().st_size
+    return size

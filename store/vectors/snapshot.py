@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from store.interface.errors import SnapshotInvalid, StoreUnavailable
-from store.interface.file_sync import sync
+from store.interface.private_files import sync
 from store.vectors.graph import PARAMETERS, Graph, LabelList, Parameters
 
 _locks: WeakValueDictionary[Path, "_Lock"] = WeakValueDictionary()

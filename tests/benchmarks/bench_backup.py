@@ -12,8 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from store.interface.file_sync import sync
-from store.interface.private_files import FILE_NAME
+from store.interface.private_files import FILE_NAME, sync
 from store.open_store import open_store
 from store.store import Store
 from tests.benchmarks.bench_store_size import fill

@@ -8,7 +8,7 @@ import pytest
 
 from store.duckdb.readers import READERS
 from store.interface.errors import ReadTimedOut, StoreBusy, StoreUnavailable
-from store.interface.file_sync import sync
+from store.interface.private_files import sync
 from store.open_store import open_store
 from tests.support.duckdb_engine import engine_of
 from tests.support.store_rows import Conversation
