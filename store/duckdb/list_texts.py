@@ -14,7 +14,7 @@ from store.duckdb.statements import Cursor, execute, fetch_columns, from_micros
 from store.interface.list_rows import SessionListed
 from store.interface.rows import PositionRow
 from store.sql.connection import decode
-from store.sql.list_preview import ListTexts
+from store.sql.list_pages import ListTexts
 from store.sql.turns import outside
 
 

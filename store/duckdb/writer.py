@@ -28,9 +28,8 @@ from store.interface.errors import (
     describe_error,
 )
 from store.interface.global_writes import global_writes
-from store.sql.answers import Outcome, answer
 from store.sql.repository import Changed
-from store.sql.writing_thread import WritingThread
+from store.sql.writing_thread import Outcome, WritingThread, answer
 
 LOOK_S = 1.0
 """How often the files are checked while nothing is written, since the log with the last commits may be deleted."""

@@ -14,8 +14,7 @@ from store.interface.rows import CallRow
 from store.postgres import claims
 from store.postgres.committer import GroupCommitter, SessionLocked
 from store.postgres.engine import PAUSE_S, RETRY_S, PostgresEngine
-from store.sql.answers import answer
-from store.sql.writing_thread import WritingThread
+from store.sql.writing_thread import WritingThread, answer
 
 log = structlog.get_logger()
 

@@ -13,8 +13,7 @@ from store.interface.pages import Page, bounded
 from store.interface.rows import PositionRow, SessionSummary
 from store.postgres.connection import PostgresConnection
 from store.sql.connection import Scalar
-from store.sql.list_pages import ListStart, list_page, list_start
-from store.sql.list_preview import ListTexts
+from store.sql.list_pages import ListStart, ListTexts, list_page, list_start
 
 
 class _Found(msgspec.Struct, frozen=True):

@@ -1,12 +1,12 @@
-"""A thread that writes: writes wait in its queue, and it takes all that wait at once."""
+"""A thread that writes: writes wait in its queue, it takes all that wait at once, and answers their callers."""
 
 import asyncio
 import queue
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import structlog
 
@@ -102,3 +102,29 @@ class WritingThread(ABC, Generic[J]):
     @abstractmethod
     def _drain(self) -> None:
         """Write the queued jobs until the queue is closed. Runs in the thread."""
+
+
+Outcome: TypeAlias = tuple[asyncio.Future[Any], object]
+"""The future of a write, and its result or StoreError."""
+
+
+def answer(outcomes: Iterable[Outcome]) -> None:
+    """Resolve the futures of a group of writes, with one wake-up of each event loop for all of its callers."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
+    for done, outcome in outcomes:
+        by_loop.setdefault(done.get_loop(), []).append((done, outcome))
+    for loop, answers in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, answers)
+        except RuntimeError:  # the loop was closed, so no caller waits
+            continue
+
+
+def _resolve(answers: list[Outcome]) -> None:
+    for done, outcome in answers:
+        if done.done():  # its caller was cancelled
+            continue
+        if isinstance(outcome, StoreError):
+            done.set_exception(outcome)
+        else:
+            done.set_result(outcome)
