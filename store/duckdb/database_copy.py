@@ -1,5 +1,6 @@
-"""Copy all rows of the database into a new file, table by table, in their order."""
+"""Copy all rows of the database into a new file, table by table, in their order; reads and turns continue meanwhile."""
 
+import asyncio
 import contextlib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from store.duckdb.database_file import options, quoted
 from store.duckdb.statements import Cursor
 from store.interface.errors import DiskTooSmall, StoreUnavailable, describe_error
 from store.interface.maintenance_rows import OnStep, Size
+from store.interface.private_files import FILE_NAME, make_folder, sync
 
 MEMORY = "1GB"
 """Memory limit of the copy and the concurrent reads; DuckDB's default is most of the machine's memory."""
@@ -111,3 +113,18 @@ def _copy_table(cursor: Cursor, table: str) -> None:
     counts = cursor.execute(f"SELECT (SELECT count(*) FROM {source}), (SELECT count(*) FROM {target})").fetchall()  # noqa: S608
     if counts[0][0] != counts[0][1]:
         raise StoreUnavailable(f"table {table} has {counts[0][0]} rows, but its copy has {counts[0][1]}")
+
+
+async def back_up(copy: DatabaseCopy, folder: Path) -> int:
+    """Write a backup, `copy`, and sync it; return the size of the file in bytes. Raises OSError, StoreUnavailable."""
+    path = folder / FILE_NAME
+    await asyncio.to_thread(copy.write, erased_bytes_remain=True)
+    await asyncio.to_thread(sync, path)
+    await asyncio.to_thread(sync, folder)
+    return path.stat().st_size
+
+
+def target_in(folder: Path) -> Path:
+    """Create a folder, and return the path of the copy in it. Raises OSError."""
+    make_folder(folder)
+    return folder / FILE_NAME

@@ -8,7 +8,6 @@ Only the messages of the matching turns are decoded and matched exactly.
 import re
 from datetime import datetime
 
-from store.duckdb.sql_fragments import GAPS, SCRIPT, SPOKEN, TITLE, outside
 from store.duckdb.statements import Cursor, fetch
 from store.interface.list_rows import Hit, SearchFilter
 from store.interface.pages import Page
@@ -71,16 +70,40 @@ def _select(conditions: str, exact: str) -> str:
         SELECT session_id, max(turn) AS turn FROM turns
         WHERE tenant = $tenant AND session_id IN (SELECT session_id FROM candidates) GROUP BY session_id
     ), current AS (
-        SELECT t.session_id, {GAPS} AS gaps
+        SELECT t.session_id, {_GAPS} AS gaps
         FROM turns AS t JOIN latest USING (session_id, turn) WHERE t.tenant = $tenant
     )
-    SELECT c.session_id, c.user_id, s.key, {TITLE} AS title, c.turn, c.finished_at,
-        CASE WHEN {outside("current.gaps", "c.message_count")}
-            THEN list_filter(from_json(c.messages, '{SPOKEN}'), lambda message: {exact}) ELSE [] END AS matches
+    SELECT c.session_id, c.user_id, s.key, {_TITLE} AS title, c.turn, c.finished_at,
+        CASE WHEN {_outside("current.gaps", "c.message_count")}
+            THEN list_filter(from_json(c.messages, '{_SPOKEN}'), lambda message: {exact}) ELSE [] END AS matches
     FROM candidates AS c JOIN current USING (session_id)
     JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = c.session_id
-    LEFT JOIN ({LAST_MOVES}) AS m ON m.session_id = c.session_id {SCRIPT}
+    LEFT JOIN ({LAST_MOVES}) AS m ON m.session_id = c.session_id {_SCRIPT}
     ORDER BY c.finished_at DESC, c.session_id DESC, c.turn DESC"""  # noqa: S608
+
+
+_SPOKEN = (
+    '[{"seq": "INTEGER", "message_id": "VARCHAR", "role": "VARCHAR", "content": "VARCHAR", "created_at": "VARCHAR"}]'
+)
+"""The structure of a turn's messages, for `from_json`."""
+
+_SCRIPT = """
+LEFT JOIN scripts AS script
+    ON script.tenant = $tenant AND script.script_uuid = coalesce(m.script_uuid, s.script_uuid)
+    AND script.version = coalesce(m.script_version, s.script_version)"""
+"""Joins the version of the script that a session `s` runs now; `m` is its last migration."""
+
+_TITLE = "coalesce(nullif(trim(s.metadata ->> '$.title'), ''), nullif(script.name, ''), s.script_id)"
+"""The title of a session: `title` in its metadata, otherwise the name of its script."""
+
+# The only field of a state that the store reads. Both ends of a gap are at the bounds of turns.
+_GAPS = """coalesce(from_json(t.state -> '$.gaps', '[["INTEGER"]]'), [])"""
+"""First and last numbers of the ranges of messages that are no longer in the conversation after turn `t`."""
+
+
+def _outside(gaps: str, message_count: str) -> str:
+    """Return SQL for whether the messages of a turn are outside all gaps; a gap has all of them or none."""
+    return f"len(list_filter({gaps}, lambda gap: {message_count} BETWEEN gap[1] AND gap[2])) = 0"
 
 
 # -- regular expressions --------------------------------------------------------------------------------------------

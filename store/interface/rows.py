@@ -1,7 +1,7 @@
 """The row types of the database, as all other packages write and read them, and their encoding.
 
 Times are aware datetimes in UTC with microseconds. A `JsonText` field contains one encoded JSON document, which the
-store does not parse. There are two exceptions: the gaps of a state (see `store.duckdb.sql_fragments`) and redaction
+store does not parse. There are two exceptions: the gaps of a state (see `store.duckdb.search`) and redaction
 (see `store.duckdb.redaction`).
 """
 

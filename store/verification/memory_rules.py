@@ -8,7 +8,6 @@ that of DuckDB, the SQL of a fix is executed by every database, and changes only
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from store.duckdb.short_term_sql import DANGLING
 from store.sql.connection import Connection
 from store.sql.deletion import remove_dangling
 from store.verification.rules import Rule
@@ -99,9 +98,18 @@ _VECTOR_INVALID = """SELECT tenant, user_id, embedder, sequence, digest,
             WHERE octet_length(vector) > 0 GROUP BY embedder) USING (embedder))
     WHERE problem IS NOT NULL"""
 
+# Short-term memory is a JSON column with lists of unit sequences.
+_SEQUENCES = """flatten(list_transform(json_extract(short_term, '$.working.*'),
+    lambda each: if(json_type(each) = 'ARRAY', from_json(each, '["BIGINT"]'), [])))"""
+_DANGLING = f"""SELECT tenant, user_id, group_id, place, list(listed) AS gone FROM (
+        SELECT tenant, user_id, group_id, rowid AS place, unnest({_SEQUENCES}) AS listed FROM memory_groups
+        WHERE json_type(short_term, '$.working') = 'OBJECT'
+    ) AS g WHERE NOT EXISTS (FROM memory_unit_rows AS u
+        WHERE u.tenant = g.tenant AND u.user_id = g.user_id AND u.sequence = g.listed) GROUP BY ALL"""  # noqa: S608
+"""SELECT of all groups whose short-term memory names units that no longer exist, and of those units as `gone`."""
 _SHORT_TERM_MISSING = f"""SELECT tenant, user_id,
         'group `' || group_id || '` has units in short-term memory that do not exist' AS what
-    FROM ({DANGLING})"""  # noqa: S608
+    FROM ({_DANGLING})"""  # noqa: S608
 
 # What length is usual, all memories tell: so the check finds the vectors, and the fix does not read those of others.
 _REMOVE_VECTORS = f"""DELETE FROM memory_vectors WHERE {_OF_MEMORY} AND (embedder, sequence, md5(vector)) IN (
