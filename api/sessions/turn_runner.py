@@ -31,8 +31,7 @@ from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES
 from runtime.turn.calls import ModelCall
 from scripts.expressions.values import ValueRefused, bounded
-from scripts.model.context_config import strategies
-from scripts.model.context_strategies import ContextSettings, SettingsInvalid, checked, read_settings
+from scripts.model.context_strategies import ContextSettings, SettingsInvalid, checked, read_settings, strategies
 from store.interface.rows import SessionRow, TurnRow
 from store.store import Store
 

@@ -19,8 +19,7 @@ from runtime.context.windows import head_of
 from runtime.state.events import HISTORY_MAX, Message
 from runtime.state.state import ContextMemory, State
 from scripts.model.actions import Action, Chat
-from scripts.model.context_config import GROUP, settings_of
-from scripts.model.context_strategies import ContextSettings, SettingsInvalid, checked
+from scripts.model.context_strategies import GROUP, ContextSettings, SettingsInvalid, checked, settings_of
 from scripts.model.script import Script, all_actions
 
 # -- creation ---------------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ from scripts.model.actions import (
     walk,
 )
 from scripts.model.base import ID_CHARS_MAX, Expression, Location, Template
-from scripts.model.context_config import Context, faults_of
+from scripts.model.context_strategies import Context, faults_of
 from scripts.model.diagnostics import Fault, Problems, Severity
 from scripts.model.experiments import Arm, ExperimentPlan, block_faults, plan_faults, unused
 from scripts.model.script import (

@@ -8,7 +8,7 @@ from msgspec.structs import FieldInfo, fields, replace
 
 from scripts.expressions.values import Value
 from scripts.model.base import Assigned, Expression, Node, Results, Template
-from scripts.model.context_config import Context
+from scripts.model.context_strategies import Context
 from scripts.model.exits import ROUNDS_MAX, Exit, Rounds
 from scripts.model.memory_plan import K, Score
 from scripts.model.moments import Moment

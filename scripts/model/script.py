@@ -14,7 +14,7 @@ from msgspec import Meta, field
 from scripts.expressions.values import DeclaredType, Value
 from scripts.model.actions import Action, Expiry, OnInterrupted, Question, Reminder, walk
 from scripts.model.base import Expression, Node, Reference, Template
-from scripts.model.context_config import Context
+from scripts.model.context_strategies import Context
 from scripts.model.detectors import Example, Measure, Pattern, Rule, Sign
 from scripts.model.experiments import ExperimentPlan, arm_variables
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
