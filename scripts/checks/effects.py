@@ -13,49 +13,8 @@ from msgspec.structs import replace
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.members import FAILURE
 from scripts.expressions.values import Value
-from scripts.model.actions import (
-    Action,
-    Add,
-    AfterRounds,
-    AiAsk,
-    AiSay,
-    AiThink,
-    Ask,
-    Asking,
-    Call,
-    CallTool,
-    Chat,
-    ChoiceItem,
-    Choose,
-    Emit,
-    End,
-    Experiment,
-    Expiry,
-    Foreach,
-    Form,
-    Goto,
-    If,
-    IfKnown,
-    ListedChoices,
-    Loop,
-    OnFail,
-    Onward,
-    OwnAction,
-    Question,
-    Recall,
-    Remember,
-    Repeat,
-    Say,
-    Scene,
-    Set,
-    Show,
-    Sleep,
-    Step,
-    UserSay,
-    policies,
-    timed_arms,
-    walk,
-)
+from scripts.model import actions
+from scripts.model.actions import Action, Asking, Question, policies, timed_arms, walk
 from scripts.model.base import Expression, Location, Template, sources_below
 from scripts.model.exits import Exit
 from scripts.model.memory_plan import sources_in
@@ -121,7 +80,7 @@ class Branch(Struct, frozen=True):
 class Each(Struct, frozen=True):
     """A list that runs once per item, possibly never."""
 
-    loop: Loop
+    loop: actions.Loop
     do: tuple[Action, ...]
 
 
@@ -155,7 +114,7 @@ class Select(Struct, frozen=True):
 class Run(Struct, frozen=True):
     """A call of a skill, once or for each item of a list."""
 
-    call: Call
+    call: actions.Call
 
 
 Body: TypeAlias = Straight | Branch | Each | LoopBack | Select | Run
@@ -194,7 +153,7 @@ _EFFECTS: dict[int, tuple[Action, Effect]] = {}
 
 def effect_of(action: Action, sheets: tuple[FormDefinition, ...] = ()) -> Effect:
     """Return the effect of an action whose `when` is true; `sheets` are the script's forms, whose fields it sets."""
-    if isinstance(action, Form):
+    if isinstance(action, actions.Form):
         return _with_time(action, _filling(action, sheets))
     known = _EFFECTS.get(id(action))
     if known is not None and known[0] is action:
@@ -219,14 +178,14 @@ def _with_time(action: Action, effect: Effect) -> Effect:
     return replace(effect, steps=(*steps, *effect.steps))
 
 
-def with_shared_expiry(action: Action, effect: Effect, shared: Expiry | None) -> Effect:
+def with_shared_expiry(action: Action, effect: Effect, shared: actions.Expiry | None) -> Effect:
     """Return the effect of an action where questions without an expiry of their own have a shared one."""
     if not isinstance(action, Question) or action.expire is not None or effect.waits == "never":
         return effect
     return _expiring(effect, shared)
 
 
-def _expiring(effect: Effect, expire: Expiry | None) -> Effect:
+def _expiring(effect: Effect, expire: actions.Expiry | None) -> Effect:
     """Return the effect of a question that expires: the answers may be missing, or the conversation goes elsewhere."""
     if expire is None or expire.then.policy == "end":
         return effect
@@ -248,110 +207,112 @@ def _expired(step: Write) -> Write:
 
 def _effect_of(action: Action) -> Effect:
     match action:
-        case Say():
+        case actions.Say():
             return Effect((*_looks(*action.texts), *_suggested(action)), waits=_after_message(action), says=True)
-        case AiSay():
+        case actions.AiSay():
             return _saying(action)
-        case Ask():
+        case actions.Ask():
             return _asking(action)
-        case AiAsk():
+        case actions.AiAsk():
             leaves = _leaves(action.on_fail.then, *(each.then for each in policies(action).values()))
             return _failing(action, Effect(_leading(action), leaves=leaves, waits="always", says=True))
-        case AiThink():
-            return Effect((*_looks(action.task), *_outputs(action.outputs, OnFail())))
-        case Set():
+        case actions.AiThink():
+            return Effect((*_looks(action.task), *_outputs(action.outputs, actions.OnFail())))
+        case actions.Set():
             return Effect(tuple(Write(name, value.at, value) for name, value in action.assignments.items()))
-        case Add():
+        case actions.Add():
             added = ((Read(value), Write(name, value.at)) for name, value in action.additions.items())
             return Effect(tuple(itertools.chain.from_iterable(added)))
-        case Choose():
+        case actions.Choose():
             return _choosing(action)
-        case UserSay():
+        case actions.UserSay():
             return Effect(_looks(action.text), waits="always")
-        case Show():
+        case actions.Show():
             looks = _looks(action.media.image, action.media.url, action.media.caption)
             return Effect((*looks, *_suggested(action)), waits=_after_message(action), says=True)
-        case If():
+        case actions.If():
             steps = (Read(action.condition, is_condition=True),)
             return Effect(steps, Branch(action.condition, action.then, action.otherwise))
-        case Experiment():
+        case actions.Experiment():
             return _assigning(action)
-        case Foreach():
+        case actions.Foreach():
             return Effect(_looks(action.loop.items), Each(action.loop, action.do))
-        case Repeat():
+        case actions.Repeat():
             return Effect(body=LoopBack(action.until.until, action.do))
-        case Call():
+        case actions.Call():
             return _calling(action)
-        case Emit():
+        case actions.Emit():
             return Effect(_looks(*action.signal.data.values()))
-        case Remember():
+        case actions.Remember():
             return _remembering(action)
-        case Recall():
+        case actions.Recall():
             return _recalling(action)
-        case CallTool():
+        case actions.CallTool():
             return _using(action)
-        case Form():
+        case actions.Form():
             return _filling(action, ())
-        case Chat():
+        case actions.Chat():
             return _chatting(action)
-        case Scene():
+        case actions.Scene():
             return Effect()
-        case Sleep():
+        case actions.Sleep():
             return _sleeping(action)
-        case Goto():
+        case actions.Goto():
             return Effect(leaves=(Leave(action.target, action.mark("goto")),), passes=False)
-        case End():
+        case actions.End():
             return Effect(leaves=(Leave(None, action.at),), passes=False)
-        case OwnAction():
+        case actions.OwnAction():
             return _of_package(action)
         case _:
             assert_never(action)
 
 
-def _saying(action: AiSay) -> Effect:
+def _saying(action: actions.AiSay) -> Effect:
     may_wait = action.acknowledge is None and action.utterances > 1
     said = (*_looks(action.task), *_suggested(action), *_exiting(action.exits))
     return Effect(said, waits="maybe" if may_wait else _after_message(action), says=True)
 
 
-def _asking(action: Ask) -> Effect:
+def _asking(action: actions.Ask) -> Effect:
     asks = _looks(action.question, action.invalid)
     confirms = _confirming(action.if_known, _output_names(action.outputs))
     steps = (*asks, *confirms, *_outputs(action.outputs, action.on_fail))
     return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always", says=True))
 
 
-def _assigning(action: Experiment) -> Effect:
+def _assigning(action: actions.Experiment) -> Effect:
     options = tuple(Option(arm, arm, inner) for arm, inner in action.arms.items())
     put = Write(action.plan, action.mark("experiment"))
     return Effect(body=Select(put, options, "arm", is_sure=bool(options)))
 
 
-def _suggested(action: Say | AiSay | Show) -> tuple[Read, ...]:
+def _suggested(action: actions.Say | actions.AiSay | actions.Show) -> tuple[Read, ...]:
     return _looks(action.acknowledge.text) if action.acknowledge is not None else ()
 
 
-def _after_message(action: Say | AiSay | Show) -> Waits:
+def _after_message(action: actions.Say | actions.AiSay | actions.Show) -> Waits:
     return "never" if action.acknowledge is None else "always"
 
 
-def _sleeping(action: Sleep) -> Effect:
+def _sleeping(action: actions.Sleep) -> Effect:
     return Effect(_looks(action.moment.date), waits="always")
 
 
-def _remembering(action: Remember) -> Effect:
+def _remembering(action: actions.Remember) -> Effect:
     metadata = sources_in(dict(action.metadata), action.mark("metadata"))
     return Effect(_looks(action.text, action.about, action.source, *metadata))
 
 
-def _recalling(action: Recall) -> Effect:
+def _recalling(action: actions.Recall) -> Effect:
     looks = _looks(action.query, *sources_in(dict(action.filters), action.mark("filters")))
     return Effect((*looks, Write(action.into, action.mark("into"), null="memory has no result for it")))
 
 
-def _of_package(action: OwnAction) -> Effect:
+def _of_package(action: actions.OwnAction) -> Effect:
     """Return the effect of an action of a package: it reads its texts and expressions, and may wait and say."""
-    own = (getattr(action, name) for name in type(action).__struct_fields__ if name not in Step.__struct_fields__)
+    own = (
+        getattr(action, name) for name in type(action).__struct_fields__ if name not in actions.Step.__struct_fields__
+    )
     names = variables_of(action)
     # it may set its variables before it says a text
     at_hand = frozenset(variable.name for _, variable in names)
@@ -418,7 +379,7 @@ def _looks(*sources: Template | Expression | None) -> tuple[Read, ...]:
     return tuple(Read(source) for source in sources if source is not None)
 
 
-def _filling(action: Form, sheets: tuple[FormDefinition, ...]) -> Effect:
+def _filling(action: actions.Form, sheets: tuple[FormDefinition, ...]) -> Effect:
     steps: tuple[Read | Write, ...] = (*_looks(action.invalid), *_fields(action, sheets))
     return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always", says=True))
 
@@ -429,7 +390,7 @@ def _failing(action: Asking, effect: Effect) -> Effect:
     return replace(effect, steps=(*effect.steps, *says), failing=action.on_fail.actions)
 
 
-def _fields(action: Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Write]:
+def _fields(action: actions.Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Write]:
     """Return the writes of the fields that the user fills in, then those of computed fields.
 
     A field with an explicit `required: false` may stay empty; all others count as filled in.
@@ -446,11 +407,11 @@ def _fields(action: Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Write]
             yield Write(each.name, each.mark("field"), each.computed)
 
 
-def _skipped(action: Form) -> str:
+def _skipped(action: actions.Form) -> str:
     return _doubt(action.on_fail, is_open=False)
 
 
-def _leading(action: AiAsk) -> tuple[Read | Write, ...]:
+def _leading(action: actions.AiAsk) -> tuple[Read | Write, ...]:
     says = (each.say for each in policies(action).values())
     looks = list(_looks(action.task, action.invalid, *says))
     looks += _confirming(action.if_known, _output_names(action.outputs))
@@ -463,7 +424,7 @@ def _leading(action: AiAsk) -> tuple[Read | Write, ...]:
     )
 
 
-def _confirming(if_known: IfKnown, names: frozenset[str]) -> tuple[Read, ...]:
+def _confirming(if_known: actions.IfKnown, names: frozenset[str]) -> tuple[Read, ...]:
     """Return what the text reads that asks whether known values are right; all `names` have a value then."""
     return () if if_known.confirm is None else (Read(if_known.confirm, names),)
 
@@ -481,7 +442,7 @@ def _output_names(items: tuple[OutputItem, ...]) -> frozenset[str]:
     }
 
 
-def _outputs(items: tuple[OutputItem, ...], on_fail: OnFail, skipped: str = "") -> tuple[Read | Write, ...]:
+def _outputs(items: tuple[OutputItem, ...], on_fail: actions.OnFail, skipped: str = "") -> tuple[Read | Write, ...]:
     """Return the writes of an answer, then of values computed from it; `skipped` says when there may be no answer."""
     steps: list[Read | Write] = []
     for output in (output for item in items for output in item.questions):
@@ -505,13 +466,13 @@ def _outputs(items: tuple[OutputItem, ...], on_fail: OnFail, skipped: str = "") 
 _SKIP = "there is no valid answer (`on_fail: skip`)"
 
 
-def _doubt(on_fail: OnFail, *, is_open: bool) -> str:
+def _doubt(on_fail: actions.OnFail, *, is_open: bool) -> str:
     if on_fail.then.policy == "skip" and not on_fail.actions:
         return _SKIP
     return "the answer does not contain it (`required: false`)" if is_open else ""
 
 
-def _leaves(*thens: AfterRounds | Onward) -> tuple[Leave, ...]:
+def _leaves(*thens: actions.AfterRounds | actions.Onward) -> tuple[Leave, ...]:
     """Return the jumps after invalid or unproductive replies."""
     return tuple(
         Leave(each.target if each.policy == "goto" else None, each.at, is_on_fail=True)
@@ -520,7 +481,7 @@ def _leaves(*thens: AfterRounds | Onward) -> tuple[Leave, ...]:
     )
 
 
-def _chatting(action: Chat) -> Effect:
+def _chatting(action: actions.Chat) -> Effect:
     after = tuple(policies(action).values())
     looks = _looks(action.task, *(each.say for each in after))
     conditions = _exiting(action.exits)
@@ -529,13 +490,13 @@ def _chatting(action: Chat) -> Effect:
     return Effect(steps, leaves=leaves, waits="always", says=True)
 
 
-def _looking_up(action: AiAsk | Chat) -> Iterator[Write]:
+def _looking_up(action: actions.AiAsk | actions.Chat) -> Iterator[Write]:
     """Yield the writes of the tools that the model may call."""
     for into in (each.into for each in action.tools if each.into is not None):
         yield from (Write(name, into.mark(name), doubt="the model does not call the tool") for name in into.variables)
 
 
-def _choosing(action: Choose) -> Effect:
+def _choosing(action: actions.Choose) -> Effect:
     options = [Option(each.key, each.key if each.value is None else each.value, each.actions) for each in action.fixed]
     options += [Option("", None, ())] if not action.is_fixed else []
     is_skipped = action.on_fail.then.policy == "skip" and not action.on_fail.actions
@@ -555,10 +516,10 @@ def _choosing(action: Choose) -> Effect:
     return _failing(action, effect)
 
 
-def _offered(choice: ChoiceItem | ListedChoices) -> Iterator[Read]:
+def _offered(choice: actions.ChoiceItem | actions.ListedChoices) -> Iterator[Read]:
     """Yield what a choice reads when it is offered."""
     at_hand = _NO_NAMES
-    if isinstance(choice, ListedChoices):
+    if isinstance(choice, actions.ListedChoices):
         at_hand = frozenset({choice.loop.name})
         yield Read(choice.loop.items)
         yield Read(choice.key, at_hand)
@@ -567,10 +528,10 @@ def _offered(choice: ChoiceItem | ListedChoices) -> Iterator[Read]:
     yield Read(choice.text, at_hand)
 
 
-_FAILURES = Loop(items=Expression("[failure]"), name=FAILURE)
+_FAILURES = actions.Loop(items=Expression("[failure]"), name=FAILURE)
 
 
-def _using(action: CallTool) -> Effect:
+def _using(action: actions.CallTool) -> Effect:
     """Return the effect of a tool; the actions after a failure run once or never, with `failure` as their item."""
     on_fail = action.on_fail
     is_skipped = on_fail is not None and on_fail.then.policy == "skip"
@@ -587,7 +548,7 @@ def _using(action: CallTool) -> Effect:
     return Effect((*steps, *said), body, leaves, says=bool(said))
 
 
-def _calling(action: Call) -> Effect:
+def _calling(action: actions.Call) -> Effect:
     at_hand = frozenset({action.loop.name}) if action.loop is not None else _NO_NAMES
     looks = _looks(action.loop.items) if action.loop is not None else ()
     return Effect((*looks, *(Read(value, at_hand) for value in action.input.values())), Run(action))

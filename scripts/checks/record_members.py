@@ -10,21 +10,8 @@ from scripts.checks.effects import Each, LoopBack, Read, effect_of, inner_lists
 from scripts.checks.tool_checks import kind_of_result
 from scripts.checks.type_check import Cell, cell_of
 from scripts.expressions.members import FAILURE, KINDS, Kind, joined, kind_of_value, list_kind, record_kind
-from scripts.model.actions import (
-    Action,
-    Add,
-    Call,
-    CallTool,
-    Choose,
-    Form,
-    Into,
-    ListedChoices,
-    Loop,
-    Recall,
-    Set,
-    outputs_of,
-    walk,
-)
+from scripts.model import actions
+from scripts.model.actions import Action, outputs_of, walk
 from scripts.model.base import Expression, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.script import FormDefinition, Script, Skill
@@ -74,21 +61,21 @@ def _writes(action: Action, script: Script, sight: Sight) -> Iterator[tuple[str,
     """Yield the variables that an action writes, each with the kind of its value, None if that is unknown."""
     known: dict[str, Kind | None] = {}
     match action:
-        case Set():
+        case actions.Set():
             known = {name: _kind(value, {}) for name, value in action.assignments.items()}
-        case Add():
+        case actions.Add():
             known = {name: list_kind(_kind(value, {})) for name, value in action.additions.items()}
-        case Recall():
+        case actions.Recall():
             known = {action.into: _recalled(sight.declaration(action.into))}
-        case Call(loop=Loop(items=items)) if items.source.isidentifier():
+        case actions.Call(loop=actions.Loop(items=items)) if items.source.isidentifier():
             known = {items.source: list_kind(record_kind(action.output))}
-        case Call(loop=None):
+        case actions.Call(loop=None):
             returns = [name for skill in script.skills if skill.id == action.skill for name in skill.returns]
             known = {name: record_kind(returns) for name, result in action.output.items() if not result}
-        case CallTool(into=Into(variables=variables)):
+        case actions.CallTool(into=actions.Into(variables=variables)):
             tools = [tool for tool in script.tools if tool.id == action.tool]
             known = {name: kind_of_result(tool.result, part) for tool in tools for name, part in variables.items()}
-        case Form():
+        case actions.Form():
             fields = (field for form in script.forms if form.id == action.sheet for field in form.fields)
             tables = {field.name: field.columns for field in fields if field.columns}
             known = {name: list_kind(record_kind(each.name for each in columns)) for name, columns in tables.items()}
@@ -147,16 +134,16 @@ def _sources(
 def _loops(action: Action, kinds: Kinds) -> Mapping[str, Kind | None]:
     """Return the kinds of the items that an action names for its own texts and expressions."""
     match action:
-        case Choose():
-            loops = [choice.loop for choice in action.choices if isinstance(choice, ListedChoices)]
-        case Call(loop=Loop() as loop):
+        case actions.Choose():
+            loops = [choice.loop for choice in action.choices if isinstance(choice, actions.ListedChoices)]
+        case actions.Call(loop=actions.Loop() as loop):
             loops = [loop]
         case _:
             loops = []
     return {loop.name: _item(loop, kinds) for loop in loops}
 
 
-def _item(loop: Loop, kinds: Kinds) -> Kind | None:
+def _item(loop: actions.Loop, kinds: Kinds) -> Kind | None:
     found = _kind(loop.items, kinds)
     return None if found is None else found.item
 
