@@ -11,35 +11,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
-from scripts.model.actions import (
-    Action,
-    AfterRounds,
-    Asking,
-    Call,
-    CallTool,
-    Choose,
-    End,
-    Ending,
-    Experiment,
-    Expiry,
-    FailureExit,
-    Goto,
-    If,
-    Loop,
-    Media,
-    Onward,
-    Question,
-    Recall,
-    Repeat,
-    Signal,
-    Speakers,
-    Until,
-    action_type,
-    arms,
-    key_field,
-    may_wait,
-    policies,
-)
+from scripts.model import actions
+from scripts.model.actions import Action, Asking, Question, action_type, arms, key_field, may_wait, policies
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.moments import Moment
 from scripts.model.script import (
@@ -173,7 +146,7 @@ class _Step(Struct, frozen=True):
     depth: int
     arm: str
     when: tuple[str, ...]
-    expire: Expiry | None = None
+    expire: actions.Expiry | None = None
 
 
 def build_graph(script: Script) -> Graph:
@@ -255,7 +228,7 @@ def _source(expression: Expression | None) -> str:
 
 def _steps(
     actions: Sequence[Action],
-    shared: Expiry | None,
+    shared: actions.Expiry | None,
     depth: int = 0,
     arm: str = "",
     when: tuple[str, ...] = (),
@@ -274,12 +247,12 @@ def _steps(
 
 def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
     match action:
-        case If():
+        case actions.If():
             condition = _source(action.condition)
             return (condition if arm == "then" else f"not ({condition})",)
-        case Choose():
+        case actions.Choose():
             return (f"{action.variable} is {arm}",)
-        case Experiment():
+        case actions.Experiment():
             return (f"{action.plan} is {arm}",)
         case _:
             return ()
@@ -305,14 +278,14 @@ def _item(step: _Step) -> ActionItem:
 
 def _detail(action: Action) -> str:
     match action:
-        case Choose():
+        case actions.Choose():
             listed = [] if action.is_fixed else ["…"]
             return f"{action.variable}: {', '.join([*(choice.key for choice in action.fixed), *listed])}"
-        case Recall():
+        case actions.Recall():
             return f"{action.into}: {action.query.source}"
-        case Repeat() if action.until.until is None:
+        case actions.Repeat() if action.until.until is None:
             return f"{action.until.max} times"
-        case Repeat():
+        case actions.Repeat():
             return f"until {_spelled(action.until)}"
         case _:
             return _spelled(getattr(action, key_field(type(action))))
@@ -327,33 +300,33 @@ def _spelled(value: object) -> str:
             return " | ".join(map(_spelled, value))
         case Mapping():
             return ", ".join(f"{name} = {_spelled(each)}" for name, each in value.items())
-        case Media():
+        case actions.Media():
             return _spelled(value.caption or value.image or value.url)
-        case Until():
+        case actions.Until():
             return _spelled(value.until)
-        case Loop():
+        case actions.Loop():
             return f"{value.items.source} as {value.name}"
-        case Signal():
+        case actions.Signal():
             return value.event
-        case Ending():
+        case actions.Ending():
             return ": ".join(filter(None, (value.outcome, value.reason)))
         case Moment():
             return value.text
-        case Speakers():
+        case actions.Speakers():
             return ", ".join(filter(None, (value.ai, value.human)))
         case _:
             return "" if value is None else str(value)
 
 
-def _policy_jumps(step: _Step) -> Iterator[tuple[EdgeKind, AfterRounds | Onward | FailureExit]]:
+def _policy_jumps(step: _Step) -> Iterator[tuple[EdgeKind, actions.AfterRounds | actions.Onward | actions.FailureExit]]:
     """Return the edges of an action without a valid answer."""
     action = step.action
-    found: list[tuple[EdgeKind, AfterRounds | Onward | FailureExit]] = [
+    found: list[tuple[EdgeKind, actions.AfterRounds | actions.Onward | actions.FailureExit]] = [
         (key, each.then) for key, each in policies(action).items()
     ]
     if isinstance(action, Asking):
         found = [("on_fail", action.on_fail.then), *found]
-    if isinstance(action, CallTool) and action.on_fail is not None:
+    if isinstance(action, actions.CallTool) and action.on_fail is not None:
         found = [("on_fail", action.on_fail.then)]
     if step.expire is not None:
         found.append(("expire", step.expire.then))
@@ -363,11 +336,11 @@ def _policy_jumps(step: _Step) -> Iterator[tuple[EdgeKind, AfterRounds | Onward 
 def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]:
     """Return the edges of an action."""
     action = step.action
-    if isinstance(action, Call) and any(skill.id == action.skill for skill in script.skills):
+    if isinstance(action, actions.Call) and any(skill.id == action.skill for skill in script.skills):
         yield Edge(here, f"{SKILLS}/{action.skill}", "call", action.id, step.when)
-    if isinstance(action, End):
+    if isinstance(action, actions.End):
         yield Edge(here, END, "end", action.id, step.when)
-    if isinstance(action, Goto) and (target := resolve_target(script, action.target, phase)) is not None:
+    if isinstance(action, actions.Goto) and (target := resolve_target(script, action.target, phase)) is not None:
         yield Edge(here, "/".join(target), "goto", action.id, step.when)
     for kind, then in _policy_jumps(step):
         if then.policy == "end":
@@ -409,15 +382,15 @@ def _goes_on(actions: Sequence[Action]) -> bool:
 
 def _passes(action: Action) -> bool:
     match action:
-        case Goto() | End():
+        case actions.Goto() | actions.End():
             return False
-        case If():
+        case actions.If():
             return _goes_on(action.then) or _goes_on(action.otherwise)
-        case Experiment():
+        case actions.Experiment():
             return not action.arms or any(_goes_on(inner) for inner in action.arms.values())
-        case Repeat():
+        case actions.Repeat():
             return _goes_on(action.do)
-        case Choose() if action.on_fail.then.policy in {"goto", "end"}:
+        case actions.Choose() if action.on_fail.then.policy in {"goto", "end"}:
             return not action.is_fixed or any(_goes_on(choice.actions) for choice in action.fixed)
         case _:
             return True
