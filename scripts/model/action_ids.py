@@ -6,20 +6,8 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from scripts.model.actions import (
-    Action,
-    Add,
-    Call,
-    CallTool,
-    Choose,
-    Experiment,
-    Recall,
-    Set,
-    action_type,
-    outputs_of,
-    walk,
-    with_arms,
-)
+from scripts.model import actions
+from scripts.model.actions import Action, action_type, outputs_of, walk, with_arms
 from scripts.model.base import Location
 from scripts.model.diagnostics import PROBLEMS_MAX, Problems
 from scripts.model.script import Detector, IncludeFile, Interrupt, Script, Skill, Topic
@@ -114,19 +102,19 @@ def _named_action(action: Action, fresh: _Fresh) -> Action:
 def _variable_of(action: Action) -> str:
     """Return the first variable that an action sets, or an empty text."""
     match action:
-        case Choose():
+        case actions.Choose():
             return action.variable
-        case Set():
+        case actions.Set():
             return next(iter(action.assignments), "")
-        case Add():
+        case actions.Add():
             return next(iter(action.additions), "")
-        case Call():
+        case actions.Call():
             return next(iter(action.output), "")
-        case CallTool() if action.into is not None:
+        case actions.CallTool() if action.into is not None:
             return next(iter(action.into.variables), "")
-        case Recall():
+        case actions.Recall():
             return action.into
-        case Experiment():
+        case actions.Experiment():
             return action.plan
         case _:
             return next((item.variable for item in outputs_of(action)), "")

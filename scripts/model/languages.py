@@ -11,20 +11,8 @@ from typing import Any, Literal, TypeAlias, get_args
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
-from scripts.model.actions import (
-    ACTION_TYPES,
-    AiAsk,
-    AiSay,
-    AiThink,
-    Ask,
-    Call,
-    Chat,
-    ChoiceItem,
-    Choose,
-    Form,
-    Recall,
-    Remember,
-)
+from scripts.model import actions
+from scripts.model.actions import ACTION_TYPES
 from scripts.model.base import Assigned, Expression, Template, written_key
 from scripts.model.older_keys import OlderExits, OlderSpeech
 from scripts.model.variables import Output, Records
@@ -37,24 +25,24 @@ MAIN = "main"
 """The id of the phase, and of its topic, in a script of the first release with `actions` instead of `phases`."""
 _ASKING = {"output": "into", "max_rounds": "rounds"}
 KEYS: Mapping[type[Struct], Mapping[str, str]] = {
-    AiSay: {"max_rounds": "utterances", "require_acknowledgment": "acknowledge"},
-    Ask: _ASKING,
-    AiAsk: _ASKING,
-    AiThink: {"output": "into"},
-    Choose: {"choose": "into", "question": "choose", "max_rounds": "rounds"},
-    ChoiceItem: {"actions": "do"},
-    Form: {"max_rounds": "rounds"},
-    Chat: {"max_rounds": "rounds"},
-    Call: {"input": "with", "output": "into"},
+    actions.AiSay: {"max_rounds": "utterances", "require_acknowledgment": "acknowledge"},
+    actions.Ask: _ASKING,
+    actions.AiAsk: _ASKING,
+    actions.AiThink: {"output": "into"},
+    actions.Choose: {"choose": "into", "question": "choose", "max_rounds": "rounds"},
+    actions.ChoiceItem: {"actions": "do"},
+    actions.Form: {"max_rounds": "rounds"},
+    actions.Chat: {"max_rounds": "rounds"},
+    actions.Call: {"input": "with", "output": "into"},
     Output: {"get": "var"},
     Records: {"tolist": "add_to"},
 }
 """By type, the keys of the first release by the older key."""
 
 OLDER_KEYS: Mapping[type[Struct], type[OlderSpeech | OlderExits]] = {
-    AiSay: OlderSpeech,
-    AiAsk: OlderExits,
-    Chat: OlderExits,
+    actions.AiSay: OlderSpeech,
+    actions.AiAsk: OlderExits,
+    actions.Chat: OlderExits,
 }
 """By action, the older keys that stand for some of its fields."""
 
@@ -99,7 +87,7 @@ def action_keys() -> frozenset[str]:
 def older_key(kind: type[Struct], field: FieldInfo) -> str:
     """Return the key of a field in an older file, if it is another one."""
     key = written_key(field)
-    return next((older for older, new in KEYS.get(kind, {}).items() if new == key and kind is AiSay), key)
+    return next((older for older, new in KEYS.get(kind, {}).items() if new == key and kind is actions.AiSay), key)
 
 
 def takes_literals(field: FieldInfo) -> bool:
@@ -115,7 +103,7 @@ def takes_literals(field: FieldInfo) -> bool:
 
 def takes_placeholders(kind: type[Struct], field: FieldInfo) -> bool:
     """Whether the texts of a field's values have placeholders; a text that is only one is an expression."""
-    return kind in {Remember, Recall} and field.name in _MEMORY_KEYS
+    return kind in {actions.Remember, actions.Recall} and field.name in _MEMORY_KEYS
 
 
 def computable(members: Collection[Any]) -> bool:

@@ -14,24 +14,8 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 import msgspec
 from msgspec import Meta, Struct
 
-from scripts.model.actions import (
-    ACTION_TYPES,
-    Acknowledgement,
-    AfterRounds,
-    ChoiceItem,
-    Choose,
-    FailureExit,
-    If,
-    IfKnown,
-    Into,
-    Loop,
-    OnFail,
-    OnToolFailure,
-    Onward,
-    OwnAction,
-    Policy,
-    own_key,
-)
+from scripts.model import actions
+from scripts.model.actions import ACTION_TYPES, own_key
 from scripts.model.base import Expression, Reference, Template, Variable
 from scripts.model.exits import Exit
 from scripts.model.languages import LANGUAGE_KEY, Language, computable, fields_in, key_in
@@ -96,12 +80,12 @@ class _Definitions:
             Reference: _WORD,
             Variable: _WORD,
             Expression: {},
-            AfterRounds: _AFTER_ROUNDS,
+            actions.AfterRounds: _AFTER_ROUNDS,
             After: _AFTER,
-            Onward: _ONWARD,
-            FailureExit: _FAILURE_EXIT,
-            Loop: _LOOP,
-            Into: _INTO,
+            actions.Onward: _ONWARD,
+            actions.FailureExit: _FAILURE_EXIT,
+            actions.Loop: _LOOP,
+            actions.Into: _INTO,
             Duration: _DURATION,
             Clock: _CLOCK,
             DateValue: _WORD,
@@ -111,19 +95,19 @@ class _Definitions:
         whole = self._object(kind)
         if kind is Trigger:
             return _describe_type(kind) | {"anyOf": [_WORD, {"type": "array", "items": _WORD}, whole]}
-        if kind is Policy:
+        if kind is actions.Policy:
             return _describe_type(kind) | {"anyOf": [*_ONWARD["anyOf"], whole]}
-        if kind is Acknowledgement:
+        if kind is actions.Acknowledgement:
             return _describe_type(kind) | {"anyOf": [{"type": "boolean"}, _TEXT]}
-        if kind is IfKnown:
+        if kind is actions.IfKnown:
             confirm = {"type": "object", "properties": {"confirm": whole["properties"]["confirm"]}}
             closed = {"required": ["confirm"], "additionalProperties": False}
             return _describe_type(kind) | {"anyOf": [{"enum": ["ask", "skip"]}, confirm | closed]}
-        if kind is OnFail:
+        if kind is actions.OnFail:
             return _describe_type(kind) | {"anyOf": [*_AFTER_ROUNDS["anyOf"], whole]}
-        if kind is OnToolFailure:
+        if kind is actions.OnToolFailure:
             return _describe_type(kind) | {"anyOf": [*_FAILURE_EXIT["anyOf"], whole]}
-        if kind is ChoiceItem:
+        if kind is actions.ChoiceItem:
             return _describe_type(kind) | {"anyOf": [_WORD, self._short_choice(whole), whole]}
         short = SHORTHANDS.get(kind.__name__)
         if short is not None:
@@ -136,14 +120,14 @@ class _Definitions:
         if kind is Script and self._language == "1":
             properties[LANGUAGE_KEY] = {"description": self._descriptions[LANGUAGE_KEY], "const": 1}
             properties["actions"] = self._object(Topic)["properties"]["actions"]
-        if kind is If:
+        if kind is actions.If:
             properties["elif"] = self._elif(properties)
         aliases = {alias: name for alias, name in ALIASES.items() if name in properties and alias not in properties}
         for alias, name in aliases.items():
             properties[alias] = properties[name] | {"deprecated": True, "description": f"The same as `{name}`."}
         shape: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
         required = [key_in(self._language, kind, field) for field in fields if field.required]
-        if kind is Choose and self._language == "1":
+        if kind is actions.Choose and self._language == "1":
             required.append("choose")
         if kind is Script and self._language == "1":
             required.remove("phases")
@@ -218,9 +202,9 @@ class _Definitions:
     def _union(self, members: tuple[Any, ...]) -> Schema:
         if set(members) >= {list[Any], dict[str, Any]} or set(members) >= {Template, Expression}:
             return {}  # any value
-        if OwnAction in members:
+        if actions.OwnAction in members:
             own = (each.fields for each in installed_actions().values())
-            members = (*(each for each in members if each is not OwnAction), *own)
+            members = (*(each for each in members if each is not actions.OwnAction), *own)
         if computable(members):  # an expression is marked by `=` in a text
             members = tuple(member for member in members if member is not Expression)
         parts = [self.of(member) for member in members if member is not types.NoneType]
@@ -246,7 +230,7 @@ class _Definitions:
 
 def _describe_type(kind: type[Struct]) -> Schema:
     verb = next((verb for verb, action in ACTION_TYPES.items() if action is kind), kind.__name__)
-    verb = own_key(kind) if issubclass(kind, OwnAction) and kind is not OwnAction else verb
+    verb = own_key(kind) if issubclass(kind, actions.OwnAction) and kind is not actions.OwnAction else verb
     return {"title": verb, "description": _documentation(kind)}
 
 
@@ -281,7 +265,7 @@ def _leading(*policies: str) -> Schema:
 
 
 _AFTER_ROUNDS, _AFTER, _ONWARD, _FAILURE_EXIT = (
-    _leading(*policy_words(kind)) for kind in (AfterRounds, After, Onward, FailureExit)
+    _leading(*policy_words(kind)) for kind in (actions.AfterRounds, After, actions.Onward, actions.FailureExit)
 )
 _INTO: Schema = {"anyOf": [_WORD, {"type": "object", "additionalProperties": _WORD}]}
 _DURATION: Schema = {"type": "string", "pattern": r"^\s*(\d{1,9}\s*((second|minute|hour|day|week)s?|s|min|h)\s*)+$"}

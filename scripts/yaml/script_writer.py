@@ -11,26 +11,7 @@ from typing import Any, TypeVar, cast, get_args
 import msgspec
 from msgspec import Struct
 
-from scripts.model.actions import (
-    Acknowledgement,
-    AfterRounds,
-    CallTool,
-    ChoiceItem,
-    Choose,
-    Ending,
-    FailureExit,
-    If,
-    IfKnown,
-    Into,
-    Loop,
-    Media,
-    ModelTool,
-    OnFail,
-    OnToolFailure,
-    Onward,
-    Policy,
-    Step,
-)
+from scripts.model import actions
 from scripts.model.base import (
     NOWHERE,
     Assigned,
@@ -76,7 +57,7 @@ _ORDER: Mapping[type[Node], tuple[str, ...]] = {
     Declaration: ("var", "define", "type", "choices", "value", "pii"),
     Assignment: ("set", "value", "when"),
     Example: ("name", "messages", "detected", "label", "score", "severity", "measured"),
-    Choose: ("question", "id", "when", "tone", "role", "choose", "choices"),
+    actions.Choose: ("question", "id", "when", "tone", "role", "choose", "choices"),
 }
 _GIVEN = frozenset({"given", "body"})  # fields whose values are written with `=` before expressions
 
@@ -126,7 +107,7 @@ def _without_places(value: Any) -> Any:
 
 
 _SPACED = Phase | Topic | Skill | Interrupt | Detector | FormDefinition | Role
-_BLOCKS = _SPACED | Step
+_BLOCKS = _SPACED | actions.Step
 FILES_OF_DETECTORS = {"consciousness", "detectors"}  # files that define only detectors
 
 
@@ -185,12 +166,12 @@ class _Writer:
             value = getattr(node, field.name)
             if isinstance(node, Script) and field.name in SHARED:
                 value = _own(node, value)
-            is_verb = isinstance(node, Choose) and field.name == "question"
+            is_verb = isinstance(node, actions.Choose) and field.name == "question"
             if field.required or is_verb or not _is_default(value, field):
                 found.append((key_in("1", type(node), field), self.field(node, field, value)))
         return tuple(found)
 
-    def branches(self, action: If) -> tuple[tuple[str, Layout], ...]:
+    def branches(self, action: actions.If) -> tuple[tuple[str, Layout], ...]:
         """Return the keys of an `if`, with the branches that its `else` contains as `elif`."""
         further, last = branches(action)
         if not further:
@@ -205,7 +186,7 @@ class _Writer:
         return (*own, ("elif", Items(tuple(items))), *otherwise)
 
     def field(self, node: Node, field: msgspec.structs.FieldInfo, value: Any) -> Layout:
-        if field.name in _GIVEN and isinstance(node, CallTool | HttpRequest):
+        if field.name in _GIVEN and isinstance(node, actions.CallTool | HttpRequest):
             return _given(value)
         if field.type == Results and list(value.values()) == [""]:
             return str(next(iter(value)))
@@ -234,20 +215,24 @@ class _Writer:
                 return value.id
             case Variable():
                 return value.name
-            case Acknowledgement():
+            case actions.Acknowledgement():
                 return True if value.text is None else value.text.source
-            case Ending(outcome=""):
+            case actions.Ending(outcome=""):
                 return value.reason
-            case IfKnown(policy="ask" | "skip"):
+            case actions.IfKnown(policy="ask" | "skip"):
                 return value.policy
-            case IfKnown():
+            case actions.IfKnown():
                 return Record((("confirm", cast(Template, value.confirm).source),))
-            case Policy(say=None, after=1) | OnFail(say=None, actions=()) | OnToolFailure(say=None, actions=()):
+            case (
+                actions.Policy(say=None, after=1)
+                | actions.OnFail(say=None, actions=())
+                | actions.OnToolFailure(say=None, actions=())
+            ):
                 return self.layout(value.then)
-            case Into(variables=variables):
+            case actions.Into(variables=variables):
                 whole = next((name for name, part in variables.items() if not part), None)
                 return whole if whole is not None else Record(tuple(variables.items()))
-            case AfterRounds() | After() | Onward() | FailureExit():
+            case actions.AfterRounds() | After() | actions.Onward() | actions.FailureExit():
                 return f"goto {value.target}" if value.policy == "goto" else value.policy
             case Trigger(keywords=words, match="short", intent="", detector=""):
                 return self.tuple(words)
@@ -257,23 +242,23 @@ class _Writer:
                 return value.text
             case Moment(after=Duration(text=text), clock=None, days=(), until=None) if type(value) is Moment:
                 return text
-            case Loop():
+            case actions.Loop():
                 return f"{value.items.source} as {value.name}"
             case Validation(say=None):
                 return Source(value.unless.source)
             case Exit(said=Template(source=text)) if value.has_only_words:
                 return text
-            case ChoiceItem():
+            case actions.ChoiceItem():
                 return self.choice(value)
-            case If():
+            case actions.If():
                 return Record(self.branches(value), flow=False)
-            case ModelTool(into=None):
+            case actions.ModelTool(into=None):
                 return value.tool
             case Line(role="user"):
                 return value.content
             case Output() if len(pairs := self.pairs(value)) == 1:
                 return pairs[0][1]
-            case Media(image=Template() as image, url=None, caption=None):
+            case actions.Media(image=Template() as image, url=None, caption=None):
                 return image.source
             case Node():
                 return Record(self.pairs(value), flow=not isinstance(value, _BLOCKS))
@@ -311,7 +296,7 @@ class _Writer:
         spaced = any(isinstance(part, _SPACED) for part in value)
         return Items(tuple(items), flow=is_one or all(isinstance(part, str | Arm) for part in value), spaced=spaced)
 
-    def choice(self, choice: ChoiceItem) -> Layout:
+    def choice(self, choice: actions.ChoiceItem) -> Layout:
         pairs = self.pairs(choice)
         if len(pairs) > 2:
             return Record(pairs, flow=not choice.actions)
@@ -338,17 +323,17 @@ def _assignments(expressions: Mapping[str, Expression]) -> Record:
 def _in_order(kind: type[Node]) -> list[msgspec.structs.FieldInfo]:
     fields = [field for field in msgspec.structs.fields(kind) if field.name not in _NOT_WRITTEN]
     verb = next((field.encode_name for field in fields if field.required), "")
-    first = _ORDER.get(kind, (verb, *_FIRST, *(("tone", "role") if issubclass(kind, Step) else ())))
+    first = _ORDER.get(kind, (verb, *_FIRST, *(("tone", "role") if issubclass(kind, actions.Step) else ())))
     rank = {name: place for place, name in enumerate(first)}
     return sorted(fields, key=lambda field: rank.get(field.encode_name, len(rank)))
 
 
 def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
-    if isinstance(value, IfKnown):
+    if isinstance(value, actions.IfKnown):
         return value.policy == "ask"
-    if isinstance(value, OnFail):
+    if isinstance(value, actions.OnFail):
         return value.say is None and not value.actions and value.then.policy == "default"
-    if isinstance(value, AfterRounds | After | Onward):
+    if isinstance(value, actions.AfterRounds | After | actions.Onward):
         return value.policy in {"default", "resume", "continue"} and not (
             isinstance(value, After) and field.default is None
         )
