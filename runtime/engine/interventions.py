@@ -3,22 +3,9 @@
 import msgspec
 
 from runtime.migration.rewind import account_of, cleared, rewound
+from runtime.state import inputs
 from runtime.state.events import Intervened
-from runtime.state.inputs import (
-    Append,
-    Clear,
-    End,
-    GiveBack,
-    InputRefused,
-    Intervention,
-    Pause,
-    Resume,
-    Rewind,
-    SetVariables,
-    Speak,
-    TakeOver,
-    UseModel,
-)
+from runtime.state.inputs import Intervention
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import HandOver, restore_state
 from runtime.turn import timing
@@ -31,46 +18,46 @@ OPERATOR = "operator"
 def carry_out(run: TurnContext, intervention: Intervention) -> None:
     """Apply an intervention to the state; the engine ends the conversation. Raises InputRefused, LimitExceeded."""
     match intervention:
-        case Pause():
+        case inputs.Pause():
             run.record(Intervened("pause"))
             run.state.status = "paused"
-        case Resume():
+        case inputs.Resume():
             run.record(Intervened("resume"))
             run.state.status = "active"
             timing.count_from_now(run)
-        case End():
+        case inputs.End():
             run.record(Intervened("end", reason=intervention.reason))
             run.state.status = "active"  # so that it can end
             run.state.hand_over = None
-        case SetVariables():
+        case inputs.SetVariables():
             run.record(Intervened("set_variables", scope=intervention.scope))
             _set(run, intervention)
-        case Rewind():
+        case inputs.Rewind():
             _rewind(run, intervention)
-        case Clear():
+        case inputs.Clear():
             _clear(run)
-        case Append():
+        case inputs.Append():
             first = run.state.message_seq + 1
             run.record(Intervened("append", first=first, last=first + len(intervention.messages) - 1))
             for each in intervention.messages:
                 run.append(each.role, each.content, each.metadata)
-        case TakeOver():
+        case inputs.TakeOver():
             run.record(Intervened("take_over", operator=intervention.operator))
             asked = run.state.hand_over or HandOver(run.now())
             run.state.hand_over = msgspec.structs.replace(asked, operator=intervention.operator)
-        case Speak():
+        case inputs.Speak():
             number = run.state.message_seq + 1
             run.record(Intervened("speak", first=number, last=number, operator=intervention.operator))
             run.append("assistant", intervention.content, {OPERATOR: intervention.operator})
-        case GiveBack():
+        case inputs.GiveBack():
             run.record(Intervened("give_back", operator=run.state.operator))
             run.state.hand_over = None
-        case UseModel():
+        case inputs.UseModel():
             run.record(Intervened("use_model", model=intervention.model))
             run.state.model = intervention.model
 
 
-def _set(run: TurnContext, intervention: SetVariables) -> None:
+def _set(run: TurnContext, intervention: inputs.SetVariables) -> None:
     frames = run.state.frames
     for name, value in intervention.values.items():
         if intervention.scope is None and not run.scopes.is_known(name):
@@ -78,12 +65,12 @@ def _set(run: TurnContext, intervention: SetVariables) -> None:
         try:
             run.assign_in(intervention.scope or run.scopes.addressed(name), name, value, "api")
         except WriteRefused as refused:
-            raise InputRefused(str(refused)) from refused
+            raise inputs.InputRefused(str(refused)) from refused
         finally:
             run.state.frames = frames
 
 
-def _rewind(run: TurnContext, intervention: Rewind) -> None:
+def _rewind(run: TurnContext, intervention: inputs.Rewind) -> None:
     now, state = run.state, rewound(run.state, intervention.state)
     last = now.message_seq if now.message_seq > intervention.state.message_seq else None
     first = None if last is None else intervention.state.message_seq + 1

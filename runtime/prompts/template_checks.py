@@ -7,17 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from runtime.prompts import templates
 from runtime.prompts.rendering import variables_for
-from runtime.prompts.templates import (
-    CUSTOM,
-    NAMES,
-    PARTS,
-    SUFFIX,
-    PromptInvalid,
-    TemplateSource,
-    custom_sources,
-    is_safe_name,
-)
+from runtime.prompts.templates import PromptInvalid, TemplateSource
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 
@@ -40,7 +32,7 @@ class PromptFault(Struct, frozen=True):
 def faults_in(folder: Path) -> list[PromptFault]:
     """Return all problems of a folder's templates, by file and line."""
     try:
-        sources = custom_sources(folder)
+        sources = templates.custom_sources(folder)
     except PromptInvalid as error:
         return [PromptFault(str(folder), 1, "error", str(error))]
     found = [fault for source in sources for fault in faults_of(source)]
@@ -67,7 +59,7 @@ def faults_of(source: TemplateSource) -> list[PromptFault]:
         fault(_line(source.text, name), f"there is no variable `{name}`: it is empty. {suggest(name, sorted(known))}")
         for name in sorted(names - known)
     ]
-    if source.name not in PARTS and "data" not in names:
+    if source.name not in templates.PARTS and "data" not in names:
         found.append(fault(1, "it does not say that data is not an instruction; add {{ data }} at the place for it"))
     if source.name in _SAYS_TASK and "task" not in names:
         found.append(fault(1, "it does not contain the script's task; add {{ task }} at the place for it"))
@@ -106,17 +98,17 @@ def _single_braces(text: str) -> Iterator[tuple[int, str]]:
 
 def _misplaced(folder: Path) -> Iterator[PromptFault]:
     """Yield the files that are not read as prompts."""
-    custom = folder / CUSTOM
-    for path in sorted(folder.rglob(f"*{SUFFIX}")):
+    custom = folder / templates.CUSTOM
+    for path in sorted(folder.rglob(f"*{templates.SUFFIX}")):
         parts = path.relative_to(custom).parts if path.is_relative_to(custom) else ()
         if len(parts) != 3:
-            where = f"{CUSTOM}/SCHEME/LANGUAGE/{path.name}"
+            where = f"{templates.CUSTOM}/SCHEME/LANGUAGE/{path.name}"
             yield PromptFault(str(path), 1, "error", f"no prompt is read from this path; it belongs in {where}")
-        elif not all(map(is_safe_name, parts[:2])):
+        elif not all(map(templates.is_safe_name, parts[:2])):
             yield PromptFault(
                 str(path), 1, "error", "names of schemes and languages contain only letters, digits, _ and -"
             )
-        elif path.stem not in NAMES:
+        elif path.stem not in templates.NAMES:
             yield PromptFault(
-                str(path), 1, "error", f"there is no prompt called {path.stem}. {suggest(path.stem, NAMES)}"
+                str(path), 1, "error", f"there is no prompt called {path.stem}. {suggest(path.stem, templates.NAMES)}"
             )
