@@ -50,7 +50,7 @@ class ProposedTurn(NamedTuple):
 
     turn: TurnRow
     expected_turn: int
-    session: SessionRow | None
+    session: SessionRow | None = None
     migration: MigrationRow | None = None
     calls_used: tuple[str, ...] | None = None  # if set, the session's journal is settled: the turn used these calls
     calls_withheld: tuple[str, ...] = ()  # the texts of these calls are not stored

@@ -4,13 +4,12 @@ An abstract method is not the same in every database. Every method concerns one 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from store.interface.admission import Entry, ProposedTurn
-from store.interface.hand_over_rows import HandOverRow
 from store.interface.list_rows import Hit, Order, SearchFilter, SessionFilter, SessionListed
 from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
 from store.interface.pages import Page
@@ -19,16 +18,11 @@ from store.interface.rows import (
     CallRow,
     Gaps,
     LoadedSession,
-    MigrationRow,
     SessionHead,
-    SessionRow,
-    TurnRow,
     UserHistoryRow,
     UserVariableRow,
 )
 from store.interface.statistics_rows import SessionStatistics
-from store.interface.timer_rows import TimerRow
-from store.interface.webhook_rows import DeliveryRow
 from store.sql import calls as calls_sql
 from store.sql import (
     copies,
@@ -48,6 +42,17 @@ from store.sql import failures as failures_sql
 from store.sql.repository import Changed, Engine, Repository, reads, reads_durable, writes
 from store.sql.variables import set_user_variables
 
+P = ParamSpec("P")
+
+
+def _commits(entry: Callable[P, Entry]) -> Callable[Concatenate["Turns", P], Coroutine[Any, Any, None]]:
+    """Return the method that commits what `entry` returns from the same arguments."""
+
+    async def method(self: "Turns", /, *args: P.args, **fields: P.kwargs) -> None:
+        await self._commit(entry(*args, **fields))
+
+    return method
+
 
 class Turns(Repository, ABC):
     """Store and read turns. `commit` commits a turn, or a call for the journal, with the other waiting ones."""
@@ -56,45 +61,19 @@ class Turns(Repository, ABC):
         super().__init__(engine)
         self._commit = commit
 
-    async def commit(
-        self,
-        turn: TurnRow,
-        expected_turn: int,
-        session: SessionRow | None = None,
-        migration: MigrationRow | None = None,
-        calls_used: tuple[str, ...] | None = None,
-        calls_withheld: tuple[str, ...] = (),
-        prompts: Mapping[str, str] = {},
-        deliveries: tuple[DeliveryRow, ...] = (),
-        timers: tuple[TimerRow, ...] | None = None,
-        hand_overs: tuple[HandOverRow, ...] | None = None,
-    ) -> None:
-        """Commit a turn atomically, in a group with the other waiting turns; return after it is on disk.
+    commit = _commits(ProposedTurn)
+    """Commit a turn atomically, in a group with the other waiting turns; return after it is on disk.
 
-        `expected_turn` is the turn it was computed from. At creation it is NO_TURN, and `session` is the new session. A
-        turn that migrates the session to another version of its script has a `migration`. With `calls_used`, the calls
-        of models in the session's journal are settled: those with these ids were used, the others were not. The texts
-        of `calls_withheld`, and of calls that were not used, are not stored. `prompts` are stored with the calls of
-        these ids. `deliveries` are the events for webhooks. `timers` and `hand_overs` replace those of the session;
-        None leaves them as they are.
+    `expected_turn` is the turn it was computed from. At creation it is NO_TURN, and `session` is the new session. A
+    turn that migrates the session to another version of its script has a `migration`. With `calls_used`, the calls
+    of models in the session's journal are settled: those with these ids were used, the others were not. The texts
+    of `calls_withheld`, and of calls that were not used, are not stored. `prompts` are stored with the calls of
+    these ids. `deliveries` are the events for webhooks. `timers` and `hand_overs` replace those of the session;
+    None leaves them as they are.
 
-        Raises TurnConflict if another turn was committed first, KeyTaken if a new session's key belongs to another
-        session, UserErased if the user of a new session was erased after it began, RowRefused for an invalid row.
-        """
-        await self._commit(
-            ProposedTurn(
-                turn,
-                expected_turn,
-                session,
-                migration,
-                calls_used,
-                calls_withheld,
-                prompts,
-                deliveries,
-                timers,
-                hand_overs,
-            )
-        )
+    Raises TurnConflict if another turn was committed first, KeyTaken if a new session's key belongs to another
+    session, UserErased if the user of a new session was erased after it began, RowRefused for an invalid row.
+    """
 
     async def note_call(self, call: CallRow) -> None:
         """Write a call of a model to the journal: before it is made, and again with its result after it has ended.
