@@ -28,13 +28,7 @@ from runtime.turn.model_requests import always, complete
 from scripts.expressions.values import is_given
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Policy, rounds_of
 from scripts.model.base import Template
-from scripts.model.variables import Assignment, Output, OutputItem, Records
-
-
-def computed(items: Iterable[OutputItem]) -> tuple[Assignment, ...]:
-    """Return the outputs that are computed."""
-    return tuple(item for item in items if isinstance(item, Assignment))
-
+from scripts.model.variables import Output, OutputItem, Records
 
 # -- ask ------------------------------------------------------------------------------------------------------------
 
@@ -159,7 +153,10 @@ def _given_up(run: TurnContext, action: AiAsk, decision: ExitDecision, policy: P
     _write(run, action.outputs, "user")
     for output in unset:
         _default_or_warn(run, output, decision.reason)
-    return onward(run, policy.then, action.id) or _then_computed(run, action)
+    away = onward(run, policy.then, action.id)
+    if away is None:
+        run.assign_computed(action.outputs)
+    return away or DONE
 
 
 def typed(run: TurnContext, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:
@@ -319,7 +316,7 @@ def _finish(
     _write(run, action.outputs, source)
     for output in unset:
         _default_or_warn(run, output, (reasons or {}).get(output.get, "the reply did not give it"))
-    run.assign_computed(computed(action.outputs))
+    run.assign_computed(action.outputs)
     return DONE
 
 
@@ -362,13 +359,8 @@ def _exhausted(run: TurnContext, action: Ask | AiAsk) -> Outcome:
         else:
             run.warn("value_missing", f"`{output.get}` stays unset: no valid answer within the rounds")
     if action.on_fail.then.policy in {"default", "skip"}:
-        run.assign_computed(computed(action.outputs))
+        run.assign_computed(action.outputs)
     return after_failure(run, action)
-
-
-def _then_computed(run: TurnContext, action: Ask | AiAsk) -> Outcome:
-    run.assign_computed(computed(action.outputs))
-    return DONE
 
 
 def leave_open(run: TurnContext, action: Ask | AiAsk) -> bool:
@@ -377,7 +369,7 @@ def leave_open(run: TurnContext, action: Ask | AiAsk) -> bool:
     Values that the session asked to confirm stay.
     """
     if run.progress.is_confirmation:
-        run.assign_computed(computed(action.outputs))
+        run.assign_computed(action.outputs)
         return True
     if any(output.required for output in _missing(run, action)):
         return False

@@ -10,8 +10,7 @@ from msgspec import Struct
 from runtime.answers.choices import match_choice
 from runtime.answers.lists import parse_list
 from runtime.answers.numbers import has_decimal_comma
-from runtime.answers.reply_values import AnswerRefused, checked, labelled_parts, parse_answer, read_outputs
-from runtime.state.state import Choice
+from runtime.answers.reply_values import AnswerRefused, checked, choices_of, labelled_parts, parse_answer, read_outputs
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, ValueRefused, coerce, is_given
 from scripts.model.script import FormField, Locale, as_output, kind_of
@@ -87,7 +86,7 @@ def words_for(run: TurnContext, field: FormField, name: str) -> str:
     kind = kind_of(field)
     if name in {"list", "record"} and kind in {"table", "multichoice"}:
         name = kind
-    texts = tuple(choice.text for choice in _options(field))
+    texts = tuple(choice.text for choice in choices_of(field))
     return run.phrase(name, texts)  # type: ignore[arg-type]  # types are names of phrases
 
 
@@ -117,11 +116,6 @@ def _rows(run: TurnContext, field: FormField, value: Value, others: Mapping[str,
                 cells[column.name] = cell
         taken_values.append(cells)
     return taken_values
-
-
-def _options(field: FormField) -> tuple[Choice, ...]:
-    """Return the choices of a field, each with its label."""
-    return tuple(Choice(value, field.labels.get(value, value)) for value in field.choices)
 
 
 def label_of(run: TurnContext, field: FormField) -> str:
@@ -161,15 +155,11 @@ def _read(field: FormField, text: str, today: date, locale: Locale) -> Value:
             return _read_rows(field, text, today, locale)
         case "multichoice":
             items = parse_list(text, locale)
-            return text if items is None else [match_choice(item, _options(field), locale) or item for item in items]
+            return text if items is None else [match_choice(item, choices_of(field), locale) or item for item in items]
         case _:
-            output = as_output(field)
-            found = read_outputs((_unlabelled(output),), text, today, locale).values.get(output.get)
+            unlabelled = msgspec.structs.replace(as_output(field), define="")
+            found = read_outputs((unlabelled,), text, today, locale).values.get(unlabelled.get)
             return found if is_given(found) else text.strip()
-
-
-def _unlabelled(output: Output) -> Output:
-    return msgspec.structs.replace(output, define="")
 
 
 def _read_rows(field: FormField, text: str, today: date, locale: Locale) -> Value:
@@ -183,7 +173,9 @@ def _read_rows(field: FormField, text: str, today: date, locale: Locale) -> Valu
         row: dict[str, Value] = {}
         for column, cell in zip(field.columns, cells, strict=False):
             if cell:
-                found = parse_answer(cell, as_output(column).type, choices=_options(column), today=today, locale=locale)
+                found = parse_answer(
+                    cell, as_output(column).type, choices=choices_of(column), today=today, locale=locale
+                )
                 row[column.name] = found if is_given(found) else cell
         if row:
             rows.append(row)

@@ -1,6 +1,5 @@
 """`if_known`: questions whose variables have values already are skipped, or confirmed."""
 
-from runtime.actions import ask
 from runtime.actions.outcomes import DONE, Outcome, offering
 from runtime.answers.booleans import parse_boolean
 from runtime.answers.choices import match_choice
@@ -51,7 +50,7 @@ def _agrees(run: TurnContext, reply: str) -> bool:
 
 def _done(run: TurnContext, action: Ask | AiAsk | Choose) -> Outcome:
     if not isinstance(action, Choose):
-        run.assign_computed(ask.computed(action.outputs))
+        run.assign_computed(action.outputs)
     return DONE
 
 

@@ -35,7 +35,7 @@ from scripts.expressions.values import (
     number_in,
 )
 from scripts.model.base import Expression, Template
-from scripts.model.script import Locale
+from scripts.model.script import FormField, Locale
 from scripts.model.variables import Output
 from scripts.translations.localisation import Phrase
 
@@ -51,8 +51,8 @@ class Parsed(Struct, frozen=True):
     reasons: Mapping[str, str]
 
 
-def choices_of(output: Output) -> tuple[Choice, ...]:
-    """Return the choices of an output, each with its label."""
+def choices_of(output: Output | FormField) -> tuple[Choice, ...]:
+    """Return the choices of an output or a field, each with its label."""
     return tuple(Choice(value, output.labels.get(value, value)) for value in output.choices)
 
 

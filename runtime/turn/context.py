@@ -353,10 +353,10 @@ class TurnContext:
             )
         )
 
-    def assign_computed(self, assignments: tuple[Assignment, ...]) -> None:
+    def assign_computed(self, items: tuple[OutputItem, ...]) -> None:
         """Assign the ``{set, value, when}`` items of an output list, in order."""
-        for each in assignments:
-            if each.when is None or self.holds(each.when):
+        for each in items:
+            if isinstance(each, Assignment) and (each.when is None or self.holds(each.when)):
                 self.assign(each.set, self.value(each.value), "script")
 
     def target(self, name: str) -> tuple[str, str]:
