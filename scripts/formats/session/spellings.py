@@ -320,7 +320,6 @@ class Config(Node, frozen=True, kw_only=True):
 # -- keys without effect ---------------------------------------------------------------------------------------------
 
 
-_TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
 _METADATA = {"name": "session_name", "version": "version", "description": "description", "author": "author"}
 _NAMES = {"action_name", "description"}
 _PURPOSES = {"say_goal", "think_goal", "input_variables"}
@@ -353,7 +352,7 @@ def _action_keys(action: Mapping) -> Iterator[Scalar]:
     config = action.get("config")
     inner = config.pairs if isinstance(config, Mapping) else ()
     keys = {key.text for key, value in (*action.pairs, *inner) if _is_text(value)}
-    spoken = bool(keys & set(_TEXT_KEYS))
+    spoken = bool(keys & set(TEXT_KEYS))
     yield from (key for key, _ in action.pairs if key.text in _NAMES)
     outputs = next((value for key, value in (*inner, *action.pairs) if key.text == "output"), None)
     names = {_text(each.get("get")) if isinstance(each, Mapping) else _text(each) for each in _items(outputs)}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
 from typing import Any
 
-from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED
+from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED, is_empty
 from scripts.formats.stage.names import KnownNames, bare, is_name, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
 from scripts.formats.text_lists import choices_in
@@ -271,7 +271,7 @@ class _Choices:
             actions: tuple[Action, ...] = ()
             if isinstance(value, Sequence):
                 actions = self._own(_as_do(self._notation, value))
-            shown = key if isinstance(value, Sequence) or _is_empty(value) else value
+            shown = key if isinstance(value, Sequence) or is_empty(value) else value
             actions += self._own(item) if index == len(labels) - 1 else ()
             parameters = self._notation.value(item.take("value")) if index == len(labels) - 1 else None
             self.keep(key.text.strip(), self._notation.template(shown), tree, parameters, actions)
@@ -289,11 +289,7 @@ class _Choices:
 
 
 def _is_text(tree: Mapping) -> bool:
-    return len(tree.pairs) == 1 and _is_empty(tree.pairs[0][1])
-
-
-def _is_empty(tree: Tree) -> bool:
-    return isinstance(tree, Scalar) and tree.value is None
+    return len(tree.pairs) == 1 and is_empty(tree.pairs[0][1])
 
 
 def _as_do(notation: StageReader, tree: Sequence) -> Item:

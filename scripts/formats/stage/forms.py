@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, text_of
-from scripts.formats.stage.outputs import choices_of
+from scripts.formats.stage.outputs import choices_of, limit
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings
 from scripts.formats.words import FIELD_TYPES
 from scripts.model.base import Expression, Template
@@ -101,8 +101,8 @@ def _field(notation: StageReader, tree: Mapping) -> FormField:
         required=bool(notation.truth(item.take("required", "must"))),
         placeholder=item.template("placeholder", "hint", "tip"),
         pattern=item.word("pattern", "regex") or None,
-        min=_limit(least) if table.least is None else table.least,
-        max=_limit(most) if table.most is None else table.most,
+        min=limit(least) if table.least is None else table.least,
+        max=limit(most) if table.most is None else table.most,
         invalid=item.template("invalid", "error"),
         computed=_computed(notation, item.take("computed", "expression", "formula", "compute", "calc")),
         columns=columns,
@@ -144,10 +144,6 @@ def _default(notation: StageReader, field: FormField, tree: Tree | None) -> Valu
             notation.slip("DEFAULT_MISMATCH", f"{refused}; the field is empty at first", tree.at)
         return None
     return value
-
-
-def _limit(value: Value) -> int | float | str | None:
-    return None if isinstance(value, bool | list | dict) else value
 
 
 def _computed(notation: StageReader, tree: Tree | None) -> Expression | None:

@@ -105,7 +105,7 @@ def _without_older(pairs: list[Pair]) -> list[Pair]:
 
 def _filled(pairs: list[Pair]) -> list[Pair]:
     """Use ``content:`` beside an empty ``ai_ask:`` as its text."""
-    verb = next((pair for pair in pairs if pair[0].text in SPOKEN and _is_empty(pair[1])), None)
+    verb = next((pair for pair in pairs if pair[0].text in SPOKEN and is_empty(pair[1])), None)
     text = next((pair for name in TEXTS for pair in pairs if pair[0].text == name), None)
     if verb is None or text is None:
         return pairs
@@ -125,5 +125,6 @@ def _spread(pair: Pair) -> list[Pair]:
     return [(key, named[0][1]), *(each for each in value.pairs if each is not named[0])]
 
 
-def _is_empty(tree: Tree) -> bool:
+def is_empty(tree: Tree) -> bool:
+    """Whether a value is null: nothing is written."""
     return isinstance(tree, Scalar) and tree.value is None

@@ -250,8 +250,8 @@ class _OutputCollector:
             type=_with_choices(notation, kind, choices, item.at),
             choices=choices,
             pattern=item.word("pattern", "regex") or None,
-            min=_limit(notation, item.take("min")),
-            max=_limit(notation, item.take("max")),
+            min=limit(notation.value(item.take("min"))),
+            max=limit(notation.value(item.take("max"))),
             required=notation.truth(item.take("required", "must")),
             fallback="raw" if item.word("fallback") == "raw" else None,
             invalid=item.template("invalid"),
@@ -319,6 +319,6 @@ class _OutputCollector:
         return (*(item for item in single if not isinstance(item, Assignment)), *records, *computed)
 
 
-def _limit(notation: StageReader, tree: Tree | None) -> int | float | str | None:
-    value = notation.value(tree)
+def limit(value: Value) -> int | float | str | None:
+    """Return the value of `min` or `max`, if it is one."""
     return None if isinstance(value, bool | list | dict) else value

@@ -60,7 +60,7 @@ def read(tree: MappingTree, reader: Reader, outside: Names) -> IncludeFile:
 
 def _read(tree: MappingTree, notation: StageReader) -> IncludeFile:
     item = Item(notation, tree)
-    found = IncludeFile(use=tuple(_uses(notation, item)), at=tree.at, marks=item.marks)
+    found = IncludeFile(use=notation.words(item.take("use") if "use" in item else None), at=tree.at, marks=item.marks)
     for key in KEYS:
         part = item.take(key) if key in item else None
         found = section(notation, key, part, found) if part is not None else found
@@ -78,12 +78,6 @@ def natives(notation: StageReader, item: Item, found: IncludeFile) -> IncludeFil
         native = notation.reader.read(MappingTree(((word(key, part), part),), item.at), IncludeFile) or IncludeFile()
         found = msgspec.structs.replace(found, **{key: (*getattr(found, key), *getattr(native, key))})
     return found
-
-
-def _uses(notation: StageReader, item: Item) -> Iterator[str]:
-    tree = item.take("use") if "use" in item else None
-    for each in tree.items if isinstance(tree, Sequence) else (tree,) if tree is not None else ():
-        yield notation.word(each)
 
 
 def section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) -> IncludeFile:

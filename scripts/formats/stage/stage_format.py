@@ -126,9 +126,7 @@ class _Translator:
         return (tag if "-" in tag else tag.casefold()) or None
 
     def used(self, item: Item) -> tuple[str, ...]:
-        tree = item.take("use", "include", "import")
-        names = tree.items if isinstance(tree, Sequence) else (tree,) if tree is not None else ()
-        return tuple(self.notation.word(each) for each in names)
+        return self.notation.words(item.take("use", "include", "import"))
 
     def of_document(self, document: Item, used_ids: set[str]) -> Iterator[Declaration]:
         """Read the declarations beside the sessions as session variables; global variables are in a separate file."""

@@ -102,6 +102,11 @@ class StageReader:
         """Read one or several texts with placeholders."""
         return tuple(self.template(each) for each in (tree.items if isinstance(tree, Sequence) else (tree,)))
 
+    def words(self, tree: Tree | None) -> tuple[str, ...]:
+        """Read one or several texts without placeholders."""
+        items = tree.items if isinstance(tree, Sequence) else (tree,) if tree is not None else ()
+        return tuple(map(self.word, items))
+
     # -- names ------------------------------------------------------------------------------------------------------
 
     def variable(self, tree: Tree) -> str:
