@@ -1,6 +1,5 @@
 """A script prepared for execution: all nodes by id, all lists of actions by place."""
 
-from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from functools import cached_property
 
@@ -23,7 +22,7 @@ from scripts.model.script import (
     all_declarations,
     resolve_target,
 )
-from scripts.model.variables import Declaration, Output, OutputItem, Records
+from scripts.model.variables import Output, OutputItem, Records, by_name
 from scripts.translations.localisation import localised, own_locale, table_for
 
 Place = tuple[str, str, str, str]
@@ -85,12 +84,12 @@ class Program:
         self.forms = {form.id: form for form in script.forms}
         self.tools = {tool.id: tool for tool in script.tools}
         self.experiments = {plan.id: plan for plan in script.experiments}
-        self.session_names = _declared(script.session_variables)
-        self.global_names = _declared(script.global_variables)
-        self.phase_names = {phase.id: _declared(phase.declare) for phase in script.phases}
-        self.topic_names = {key: _declared(topic.declare) for key, topic in self.topics.items()}
-        self.topic_names |= {("", id): _declared((*each.params, *each.declare)) for id, each in self.skills.items()}
-        self.topic_names |= {(INTERRUPTS, id): _declared(each.declare) for id, each in self.answering.items()}
+        self.session_names = by_name(script.session_variables)
+        self.global_names = by_name(script.global_variables)
+        self.phase_names = {phase.id: by_name(phase.declare) for phase in script.phases}
+        self.topic_names = {key: by_name(topic.declare) for key, topic in self.topics.items()}
+        self.topic_names |= {("", id): by_name((*each.params, *each.declare)) for id, each in self.skills.items()}
+        self.topic_names |= {(INTERRUPTS, id): by_name(each.declare) for id, each in self.answering.items()}
         self._note_what_is_used(script)
         self.typed_outputs: dict[tuple[str, str, str], tuple[OutputItem, ...]] = {}
         """The outputs of actions, by phase, topic and id, each with the type that its variable is declared with; added
@@ -242,7 +241,3 @@ def _has_pattern(action: Action) -> bool:
     items = action.outputs if isinstance(action, Ask | AiAsk | AiThink) else ()
     outputs = (output for item in items for output in (item.fields if isinstance(item, Records) else (item,)))
     return any(isinstance(each, Output) and each.pattern is not None for each in outputs)
-
-
-def _declared(declarations: tuple[Declaration, ...]) -> Mapping[str, Declaration]:
-    return {each.var: each for each in declarations}

@@ -195,11 +195,8 @@ class Conditions:
 
     def _conclude(self, known: AbstractState, sight: Sight) -> None:
         for key, reasons in list(known.reasons.items()):
-            if any(self._all_hold(known, sight, each) for each in reasons):
+            if any(all(self.truth(known, sight, each) is holds for each, holds in reason) for reason in reasons):
                 known.set(key, VALUE)
-
-    def _all_hold(self, known: AbstractState, sight: Sight, reason: Reason) -> bool:
-        return all(self.truth(known, sight, spelling) is holds for spelling, holds in reason)
 
     def join(
         self, one: AbstractState, two: AbstractState, sight: Sight, doubts: tuple[str, str] = ("", "")

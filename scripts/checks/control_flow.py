@@ -20,7 +20,7 @@ from scripts.model.script import (
     nodes,
     resolve_target,
 )
-from scripts.model.variables import Declaration
+from scripts.model.variables import Declaration, by_name
 
 Spot: TypeAlias = tuple[str, str]
 """The ids of a place: phase and topic, or "" and a skill."""
@@ -52,8 +52,8 @@ class ControlFlowGraph:
         # Undeclared variables that a detector or `on_budget` sets have session scope, and it may act at any time.
         self._watched = {name for each in script.watchers for name in self._written(each.actions)}
         watched = tuple(Declaration(var=name) for name in sorted(self._watched))
-        self._session = _by_name((*watched, *script.session_variables))
-        self._globals = _by_name(script.global_variables)
+        self._session = by_name((*watched, *script.session_variables))
+        self._globals = by_name(script.global_variables)
         self.drawn: frozenset[Key] = frozenset(
             (Level.SESSION if plan.by == "session" else Level.GLOBAL, plan.id) for plan in script.experiments
         )
@@ -147,11 +147,11 @@ class ControlFlowGraph:
     def _sight(self, node: Node) -> Sight:
         skill = self.skill(node)
         if skill is not None:
-            own = _by_name((*skill.params, *skill.declare))
+            own = by_name((*skill.params, *skill.declare))
             return Sight([(Level.TOPIC, own), (Level.GLOBAL, self._globals)], Level.TOPIC)
         in_phase = not self.is_end(node) and not self.is_phase(node)
-        phase = _by_name(self.phase(node).declare) if in_phase else _NOTHING
-        topic = _by_name(self.topic(node).declare) if in_phase and self.is_body(node) else _NOTHING
+        phase = by_name(self.phase(node).declare) if in_phase else _NOTHING
+        topic = by_name(self.topic(node).declare) if in_phase and self.is_body(node) else _NOTHING
         outer = [(Level.SESSION, self._session), (Level.GLOBAL, self._globals)]
         return Sight([(Level.TOPIC, topic), (Level.PHASE, phase), *outer], self._otherwise)
 
@@ -219,7 +219,3 @@ class ControlFlowGraph:
 def names_written(actions: tuple[Action, ...], sheets: tuple[FormDefinition, ...] = ()) -> Iterable[str]:
     """Return every name that a list of actions and the actions inside them write; `sheets` are the script's forms."""
     return (name for action in walk(actions) for name, _ in effect_of(action, sheets).written)
-
-
-def _by_name(declared: Iterable[Declaration]) -> Mapping[str, Declaration]:
-    return {each.var: each for each in declared}

@@ -537,15 +537,12 @@ class _Paths:
                 continue
             if read.under and self._is_guarded(read.name, read.under, known):
                 continue
-            self._report(read.name, where(look.source, read.name), self._doubt_of(known, read.name), is_never=is_never)
+            self._report(read.name, where(look.source, read.name), known.doubts.get(key, ""), is_never=is_never)
 
     def _is_guarded(self, name: str, under: tuple[tuple[str, bool], ...], known: AbstractState) -> bool:
         made = known.copy()
         is_possible = self._conditions.assume(made, self._sight, Outcome(literals=under), self._local)
         return not is_possible or self._sight.mask(made, name) == VALUE
-
-    def _doubt_of(self, known: AbstractState, name: str) -> str:
-        return known.doubts.get(self._sight.key(name), "")
 
     def _report(self, name: str, at: Location, doubt: str, *, is_never: bool) -> None:
         spot = self._layout.spot(self._node)

@@ -172,7 +172,7 @@ def _with_time(action: Action, effect: Effect) -> Effect:
     moments = (*action.remind, *((action.expire,) if action.expire else ()))
     steps: list[Read | Write] = list(_looks(*(each.date for each in moments)))
     steps += _looks(*(each.say for each in action.remind))
-    for inner in (inner for actions in timed_arms(action).values() for inner in walk(actions)):
+    for inner in (inner for arm in timed_arms(action).values() for inner in walk(arm)):
         steps += [replace(each, doubt=_NOT_YET) if isinstance(each, Write) else each for each in effect_of(inner).steps]
     effect = _expiring(effect, action.expire)
     return replace(effect, steps=(*steps, *effect.steps))
@@ -256,7 +256,7 @@ def _effect_of(action: Action) -> Effect:
         case actions.Scene():
             return Effect()
         case actions.Sleep():
-            return _sleeping(action)
+            return Effect(_looks(action.moment.date), waits="always")
         case actions.Goto():
             return Effect(leaves=(Leave(action.target, action.mark("goto")),), passes=False)
         case actions.End():
@@ -292,10 +292,6 @@ def _suggested(action: actions.Say | actions.AiSay | actions.Show) -> tuple[Read
 
 def _after_message(action: actions.Say | actions.AiSay | actions.Show) -> Waits:
     return "never" if action.acknowledge is None else "always"
-
-
-def _sleeping(action: actions.Sleep) -> Effect:
-    return Effect(_looks(action.moment.date), waits="always")
 
 
 def _remembering(action: actions.Remember) -> Effect:
@@ -399,16 +395,11 @@ def _fields(action: actions.Form, sheets: tuple[FormDefinition, ...]) -> Iterato
     for each in fields:
         if each.computed is None:
             is_open = "required" in each.marks and not each.required and each.default is None
-            yield Write(
-                each.name, each.mark("field"), doubt="the form leaves it empty" if is_open else _skipped(action)
-            )
+            doubt = "the form leaves it empty" if is_open else _doubt(action.on_fail, is_open=False)
+            yield Write(each.name, each.mark("field"), doubt=doubt)
     for each in fields:
         if each.computed is not None:
             yield Write(each.name, each.mark("field"), each.computed)
-
-
-def _skipped(action: actions.Form) -> str:
-    return _doubt(action.on_fail, is_open=False)
 
 
 def _leading(action: actions.AiAsk) -> tuple[Read | Write, ...]:

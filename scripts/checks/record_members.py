@@ -50,7 +50,7 @@ def _cells(layout: ControlFlowGraph) -> dict[Cell, Kind]:
             if is_open or each.value is not None:
                 found[cell_of(layout, node, each.var)].append(None if is_open else kind_of_value(each.value))
     aside = (*(each.actions for each in script.interrupts), *(each.actions for each in script.watchers))
-    for action in (action for actions in aside for action in walk(actions)):
+    for action in (action for each in aside for action in walk(each)):
         for name, _ in effect_of(action, script.forms).written:
             found[Level.SESSION, "", name].append(None)
     known = {cell: joined(kinds) for cell, kinds in found.items() if cell[0] is not Level.GLOBAL}

@@ -1,6 +1,6 @@
 """The variables of a script: declarations, values extracted from the conversation, and computed values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar
 
@@ -26,6 +26,11 @@ class Declaration(Node, frozen=True, kw_only=True, dict=True):
     def kind(self) -> DeclaredType | None:
         """The type; `choices` without a type imply the type choice."""
         return "choice" if self.choices and self.type is None else self.type
+
+
+def by_name(declared: Iterable[Declaration]) -> dict[str, Declaration]:
+    """Return declarations by the names of their variables."""
+    return {each.var: each for each in declared}
 
 
 class Validation(Node, frozen=True, kw_only=True):

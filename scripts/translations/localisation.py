@@ -49,7 +49,7 @@ from scripts.model.script import (
     Topic,
     declared_in,
 )
-from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records, Validation
+from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records, Validation, by_name
 
 Phrase: TypeAlias = Literal[
     "invalid",
@@ -150,14 +150,14 @@ def localised(script: Script, table: StringTable) -> Script:
 
 def _with_lines(script: Script, change: Change) -> Script:
     texts = _Texts(change)
-    shared = _declared(script.globals)
-    session = shared | _declared(script.declare)
+    shared = by_name(script.globals)
+    session = shared | by_name(script.declare)
 
     def translated(home: str, declared: Declared, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         return _Walker(home, declared, texts).actions(actions)
 
     def topic(phase: Phase, topic: Topic) -> Topic:
-        declared = session | _declared(phase.declare) | _declared(topic.declare)
+        declared = session | by_name(phase.declare) | by_name(topic.declare)
         remind = texts.reminders(topic, f"{phase.id}/{topic.id}.remind")
         return replace(topic, remind=remind, actions=translated(f"{phase.id}/{topic.id}", declared, topic.actions))
 
@@ -166,7 +166,7 @@ def _with_lines(script: Script, change: Change) -> Script:
         return replace(phase, remind=remind, topics=tuple(topic(phase, each) for each in phase.topics))
 
     def skill(skill: Skill) -> Skill:
-        actions = translated(f"skill:{skill.id}", shared | _declared(declared_in(skill)), skill.actions)
+        actions = translated(f"skill:{skill.id}", shared | by_name(declared_in(skill)), skill.actions)
         return replace(skill, actions=actions)
 
     def interrupt(interrupt: Interrupt) -> Interrupt:
@@ -189,10 +189,6 @@ def _with_lines(script: Script, change: Change) -> Script:
         forms=tuple(_with_form(sheet, texts) for sheet in script.forms),
         repairs=tuple(replace(each, **texts.changed(each, f"repair:{each.kind}", "say")) for each in script.repairs),
     )
-
-
-def _declared(declarations: tuple[Declaration, ...]) -> Declared:
-    return {each.var: each for each in declarations}
 
 
 class _Texts:
