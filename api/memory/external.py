@@ -187,7 +187,7 @@ def _read_file(settings: ExternalSettings, embedder: _Embedder, clock: Clock) ->
         case _:
             raise DocumentInvalid("the suffix of the file must be .parquet, .json, .sqlite or .db")
     with file as source:
-        return checked(source, lambda done, total: None)
+        return checked(source)
 
 
 async def _no_plans(tenant: str, digest: str) -> MemoryPlan:

@@ -36,8 +36,7 @@ class MemoryTransfer(Struct, frozen=True):
             embedder = loaded.embedder if vectors else None
         with tempfile.TemporaryDirectory(prefix="cuebook-") as folder:
             path = Path(folder) / f"memory.{form}"
-            written = await export_memory(self.store, tenant, user_id, path, form, embedder=embedder)
-            if written is None:
+            if not await export_memory(self.store, tenant, user_id, path, form, embedder=embedder):
                 raise ApiError("MEMORY_NOT_FOUND", "this user has no memory")
             return await asyncio.to_thread(path.open, "rb")
 

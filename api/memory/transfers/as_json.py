@@ -45,7 +45,6 @@ class _Document(Header, frozen=True, kw_only=True):
 class _Source:
     def __init__(self, document: _Document) -> None:
         self.header: Header = document
-        self.count = len(document.units)
         self._units = document.units
 
     def units(self) -> Iterator[Placed]:

@@ -43,7 +43,6 @@ class MemForestSource:
         self._session_of = self._memberships()
         memory_id = self._memories[0] if self._memories else "memforest-memory"
         self._units = self._read(memory_id)
-        self.count = len(self._units)
         groups = dict(self._sessions)
         if any(unit.group_id == LOST_GROUP for unit in self._units):
             groups.setdefault(LOST_GROUP, now)

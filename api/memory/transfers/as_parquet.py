@@ -152,7 +152,6 @@ class _Source:
     def __init__(self, file: _ParquetFile) -> None:
         self._file = file
         self.header = _header(file)
-        self.count = file.count
         if file.columns != COLUMNS:
             wrong = sorted(file.columns.items() ^ COLUMNS.items())[0][0]
             raise DocumentInvalid(f"column {wrong}: expected {COLUMNS.get(wrong)}, found {file.columns.get(wrong)}")
@@ -234,7 +233,6 @@ class _Texts:
         self._columns = _select_columns(file)
         vector = self._columns.pop("vector", None)
         self._vector = None if embedder is None else vector
-        self.count = file.count
         self.header = Header(memory_id="external", embedder=embedder, groups=list(self._groups()))
 
     def _groups(self) -> Iterator[GroupPart]:

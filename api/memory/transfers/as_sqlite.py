@@ -78,7 +78,6 @@ class _Source:
             self.header = msgspec.json.decode(found[0][0], type=Header)
         except msgspec.DecodeError as error:
             raise DocumentInvalid(f"table memory: {error}") from error
-        self.count: int = connection.execute("SELECT count(*) FROM units").fetchall()[0][0]
 
     def units(self) -> Iterator[Placed]:
         rows = self._connection.execute(_SELECT)

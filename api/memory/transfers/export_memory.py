@@ -1,15 +1,13 @@
 """Writes a memory to a file, page by page."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from pathlib import Path
-
-from msgspec import Struct
 
 from api.memory.row_mapping import fields_of
 from api.memory.transfers import as_json, as_parquet, as_sqlite
-from api.memory.transfers.memory_document import SHARED, Form, GroupPart, Header, MemorySink, OnProgress, UnitPart
+from api.memory.transfers.memory_document import SHARED, Form, GroupPart, Header, MemorySink, UnitPart
 from store.interface.errors import MemoryMoved, StoreBusy
 from store.interface.memory_rows import OwnerRow, UnitRow
 from store.memory.memory_repository import MemoryRepository
@@ -20,13 +18,11 @@ ATTEMPTS_MAX = 7
 PAUSE_S = 0.1
 """Pause before the second attempt; doubles before each further one: 6.3 s in all, so that maintenance can end."""
 
-
-class ExportResult(Struct, frozen=True):
-    """Counts of an export."""
-
-    units: int
-    groups: int
-    vectors: int
+_WRITING: Mapping[Form, Callable[[Path, Header], AbstractContextManager[MemorySink]]] = {
+    "json": as_json.writing,
+    "parquet": as_parquet.writing,
+    "sqlite": as_sqlite.writing,
+}
 
 
 async def export_memory(
@@ -37,9 +33,8 @@ async def export_memory(
     form: Form,
     *,
     embedder: str | None = None,
-    on_progress: OnProgress = lambda done, total: None,
-) -> ExportResult | None:
-    """Write a consistent copy of a memory, with the vectors of `embedder` if set; return None if there is no memory.
+) -> bool:
+    """Write a consistent copy of a memory, with the vectors of `embedder` if set; return whether there is a memory.
 
     Raises StoreBusy if the memory changes during all attempts, OSError, and the errors of reading the database.
     """
@@ -48,17 +43,14 @@ async def export_memory(
             await asyncio.sleep(PAUSE_S * 2 ** (attempt - 1))
         owner = await memory.owner(tenant, user_id)
         if owner is None:
-            return None
-        try:
-            return await _export(memory, owner, path, form, embedder, on_progress)
-        except MemoryMoved:
-            continue
+            return False
+        with suppress(MemoryMoved):
+            await _export(memory, owner, path, form, embedder)
+            return True
     raise StoreBusy("the memory changes faster than it can be exported; try again later")
 
 
-async def _export(
-    memory: MemoryRepository, owner: OwnerRow, path: Path, form: Form, embedder: str | None, on_progress: OnProgress
-) -> ExportResult:
+async def _export(memory: MemoryRepository, owner: OwnerRow, path: Path, form: Form, embedder: str | None) -> None:
     """Write the pages. Raises MemoryMoved if the memory changed between two pages."""
     tenant, user_id = owner.tenant, owner.user_id
     before = await memory.stamp(tenant, user_id)
@@ -66,20 +58,17 @@ async def _export(
         GroupPart(group_id=row.group_id, created_at=row.created_at) for row in await memory.groups(tenant, user_id)
     ]
     header = Header(memory_id=owner.memory_id, embedder=embedder, groups=groups)
-    units, vectors, after = 0, 0, 0
-    async with _in_thread(_writing(path, form, header)) as sink:
+    after = 0
+    async with _in_thread(_WRITING[form](path, header)) as sink:
         while rows := await memory.units(tenant, user_id, after=after, limit=PAGE_UNITS):
             found: dict[int, bytes] = {}
             if embedder is not None:
-                last = rows[-1].sequence
-                read = await memory.vectors(tenant, user_id, embedder, after=after, last=last)
+                read = await memory.vectors(tenant, user_id, embedder, after=after, last=rows[-1].sequence)
                 found = dict(zip(read.sequences, read.vectors, strict=True))
             await asyncio.to_thread(sink.add, [_part(row, found.get(row.sequence)) for row in rows])
-            units, vectors, after = units + len(rows), vectors + len(found), rows[-1].sequence
-            on_progress(after, owner.sequence)
+            after = rows[-1].sequence
         if await memory.stamp(tenant, user_id) != before:
             raise MemoryMoved("units of the memory were added or removed during the export")
-    return ExportResult(units, len(groups), vectors)
 
 
 @asynccontextmanager
@@ -92,16 +81,6 @@ async def _in_thread(file: AbstractContextManager[MemorySink]) -> AsyncIterator[
         await asyncio.to_thread(file.__exit__, type(error), error, error.__traceback__)
         raise
     await asyncio.to_thread(file.__exit__, None, None, None)
-
-
-def _writing(path: Path, form: Form, header: Header) -> AbstractContextManager[MemorySink]:
-    match form:
-        case "json":
-            return as_json.writing(path, header)
-        case "parquet":
-            return as_parquet.writing(path, header)
-        case "sqlite":
-            return as_sqlite.writing(path, header)
 
 
 def _part(row: UnitRow, vector: bytes | None) -> UnitPart:

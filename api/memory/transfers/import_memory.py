@@ -30,7 +30,6 @@ from api.memory.transfers.memory_document import (
     Form,
     Header,
     MemorySource,
-    OnProgress,
     UnitPart,
 )
 from scripts.expressions.values import ValueRefused, bounded
@@ -39,7 +38,6 @@ from store.interface.memory_filters import parse
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow, VectorRows
 from store.memory.memory_repository import MemoryRepository
 
-PROGRESS_UNITS = 1_000
 LENGTH_TOLERANCE = 1e-3
 """Maximum deviation of a vector's length from 1."""
 BATCH_UNITS = 2_000
@@ -102,19 +100,12 @@ class MemoryImportResult(Struct, frozen=True, kw_only=True):
     """Number of summaries of the whole memory that were not imported."""
 
 
-async def import_memory(
-    memory: MemoryRepository,
-    target: ImportTarget,
-    path: Path,
-    form: Form,
-    *,
-    on_progress: OnProgress = lambda done, total: None,
-) -> MemoryImportResult:
-    """Import a file into a memory. `on_progress` is called in another thread while the file is read.
+async def import_memory(memory: MemoryRepository, target: ImportTarget, path: Path, form: Form) -> MemoryImportResult:
+    """Import a file into a memory.
 
     Raises DocumentInvalid, IdsExist, OSError, StoreBusy, and the errors of writing the database.
     """
-    return await import_content(memory, target, await asyncio.to_thread(_read, path, form, target.now, on_progress))
+    return await import_content(memory, target, await asyncio.to_thread(_read, path, form, target.now))
 
 
 async def import_content(memory: MemoryRepository, target: ImportTarget, content: Content) -> MemoryImportResult:
@@ -132,10 +123,10 @@ async def import_content(memory: MemoryRepository, target: ImportTarget, content
     raise StoreBusy("the memory changes faster than the file can be imported; try again later")
 
 
-def _read(path: Path, form: Form, now: datetime, on_progress: OnProgress) -> Content:
+def _read(path: Path, form: Form, now: datetime) -> Content:
     try:
         with _reading(path, form, now) as source:
-            return checked(source, on_progress)
+            return checked(source)
     except UnicodeDecodeError as error:
         raise DocumentInvalid(f"the file contains text that is not UTF-8: {error}") from error
     except RecursionError as error:
@@ -275,11 +266,8 @@ def _ids(
 # -- validation -------------------------------------------------------------------------------------------------------
 
 
-def checked(source: MemorySource, on_progress: OnProgress) -> Content:
-    """Read and validate a file; report the progress every PROGRESS_UNITS units.
-
-    Raises DocumentInvalid for inconsistent content, and for more than can be read.
-    """
+def checked(source: MemorySource) -> Content:
+    """Read and validate a file. Raises DocumentInvalid for inconsistent content, and for more than can be read."""
     groups = {group.group_id for group in source.header.groups}
     if len(groups) < len(source.header.groups):
         raise DocumentInvalid("groups: a group is listed twice")
@@ -307,8 +295,6 @@ def checked(source: MemorySource, on_progress: OnProgress) -> Content:
         places[unit.unit_id] = place
         last = unit.sequence
         units.append(unit)
-        if len(units) % PROGRESS_UNITS == 0 or len(units) == source.count:
-            on_progress(len(units), source.count)
     _require_tree(units, places)
     return Content(source.header, units)
 

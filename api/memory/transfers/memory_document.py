@@ -1,6 +1,6 @@
 """The content of a memory file in every format: a header, and units in their order."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -34,8 +34,6 @@ Word: TypeAlias = Annotated[str, Meta(max_length=1_000)]
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Large: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
-OnProgress: TypeAlias = Callable[[int, int], None]
-"""Receives the number of units done and in all."""
 
 
 class DocumentInvalid(ValueError):
@@ -103,8 +101,6 @@ class MemorySource(Protocol):
     """A file opened for reading."""
 
     header: Header
-    count: int
-    """Number of units, as the file states it."""
 
     def units(self) -> Iterator[Placed]:
         """Return the units in order. Raises DocumentInvalid."""

@@ -148,7 +148,7 @@ async def test_removed_words_are_in_no_export(open_memory: OpenMemory, tmp_path:
             pass
         await memory.memories.remove(*OWNER, [secret])
         path = tmp_path / "memory.json"
-        assert await export_memory(memory.store.memory, *OWNER, path, "json") is not None
+        assert await export_memory(memory.store.memory, *OWNER, path, "json")
         assert "secret" not in path.read_text()
 
 
