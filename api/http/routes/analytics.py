@@ -65,11 +65,7 @@ _OURS = frozenset({"format", "masked", "maxAgeS"})  # parameters of the route, n
 
 Masked: TypeAlias = Annotated[
     bool,
-    QueryParameter(
-        name="masked",
-        required=False,
-        description="False: with texts, personal values and user ids; needs the role `reader`.",
-    ),
+    QueryParameter(description="False: with texts, personal values and user ids; needs the role `reader`."),
 ]
 
 
@@ -77,7 +73,6 @@ MaxAge: TypeAlias = Annotated[
     float,
     QueryParameter(
         name="maxAgeS",
-        required=False,
         ge=0,
         le=MAX_AGE_MAX_S,
         description="The greatest age of the answer in seconds; 0: refresh first.",
@@ -146,7 +141,7 @@ async def list_reports() -> ReportList:
 async def get_report(
     report: FromPath[str],
     request: ApiRequest,
-    form: Annotated[Form, QueryParameter(name="format", required=False)] = "json",
+    form: Annotated[Form, QueryParameter(name="format")] = "json",
     masked: Masked = True,
     max_age_s: MaxAge = MAX_AGE_DEFAULT_S,
 ) -> Response[bytes]:
@@ -168,9 +163,7 @@ async def get_analytics_snapshot(
     max_age_s: MaxAge = MAX_AGE_DEFAULT_S,
     storage_version: Annotated[
         StorageVersion,
-        QueryParameter(
-            name="storageVersion", required=False, description="The oldest version of DuckDB that must read the file."
-        ),
+        QueryParameter(name="storageVersion", description="The oldest version of DuckDB that must read the file."),
     ] = OWN,
 ) -> Stream:
     """A DuckDB file of all tables and reports, for DuckDB 2.0 unless an older version is named."""

@@ -39,7 +39,6 @@ Prefer = Annotated[
     str | None,
     HeaderParameter(
         name="Prefer",
-        required=False,
         description=f"`wait=SECONDS`, at most {WAIT_S_MAX}: answers 200 with the job if it finishes in time.",
         examples=[Example(value="wait=10")],
     ),
@@ -110,9 +109,7 @@ async def embed_memory(data: JSONBody[NewEmbedding], request: ApiRequest, prefer
 @get("/memory/jobs", summary="List jobs")
 async def list_jobs(
     request: ApiRequest,
-    user_id: Annotated[
-        str | None, QueryParameter(name="userId", required=False, description="The jobs of this user.")
-    ] = None,
+    user_id: Annotated[str | None, QueryParameter(name="userId", description="The jobs of this user.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> JobList:

@@ -30,7 +30,7 @@ async def export_memory(
     request: ApiRequest,
     user_id: OfMemory,
     form: Annotated[Form, QueryParameter(name="format", description=f"One of {', '.join(MEDIA_TYPES)}.")] = "json",
-    vectors: Annotated[bool, QueryParameter(name="vectors", description="Also the vectors.")] = False,
+    vectors: Annotated[bool, QueryParameter(description="Also the vectors.")] = False,
 ) -> Stream:
     """All units with their content and links, in order; with `vectors` also the vectors of the server's embedder."""
     owner = memory_of(request, user_id)
@@ -54,9 +54,7 @@ async def import_memory(
             name="onTaken", description="If ids exist already: `refuse` the file, or `rename` the imported ids."
         ),
     ] = "refuse",
-    trusted: Annotated[
-        bool, QueryParameter(name="trusted", description="Import the trust levels of the file.")
-    ] = False,
+    trusted: Annotated[bool, QueryParameter(description="Import the trust levels of the file.")] = False,
     dry_run: Annotated[bool, QueryParameter(name="dryRun", description="Return the result without a change.")] = False,
 ) -> MemoryImportView:
     """A file of `export`, or an SQLite database of MemForest, becomes part of a user's memory, completely or not at

@@ -64,10 +64,7 @@ async def get_group_context(
     request: ApiRequest,
     user_id: OfMemory,
     length: Annotated[
-        int | None,
-        QueryParameter(
-            name="length", ge=1, le=CONTEXT_MAX, required=False, description="The greatest number of units."
-        ),
+        int | None, QueryParameter(ge=1, le=CONTEXT_MAX, description="The greatest number of units.")
     ] = None,
 ) -> ContextAnswer:
     """Return the context, oldest first: the units that `excludeContext` leaves out of a search."""

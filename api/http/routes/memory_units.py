@@ -64,23 +64,15 @@ async def list_units(
     filters: Annotated[
         str | None,
         QueryParameter(
-            name="filters",
-            required=False,
             max_length=FILTERS_CHARS_MAX,
             description='Filters as in a search, as JSON: `{"source": "user"}`.',
             examples=[Example(value='{"source": "user"}')],
         ),
     ] = None,
-    group: Annotated[
-        str | None, QueryParameter(name="group", required=False, description="Units of this group.")
-    ] = None,
+    group: Annotated[str | None, QueryParameter(description="Units of this group.")] = None,
     rank: Annotated[
         Rank | None,
-        QueryParameter(
-            name="rank",
-            required=False,
-            description="0: messages and notes; 1: summaries of groups; 2: summaries of all groups.",
-        ),
+        QueryParameter(description="0: messages and notes; 1: summaries of groups; 2: summaries of all groups."),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
