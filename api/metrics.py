@@ -1,9 +1,7 @@
 """Prometheus metrics of a server. They never contain users, sessions or texts."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 
-from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily
 from prometheus_client.registry import Collector
@@ -11,12 +9,6 @@ from prometheus_client.registry import Collector
 from runtime.state.ports import Purpose, Usage
 
 _TURN_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
-
-
-class QueryOutcome(Struct):
-    """The result of an analytics query."""
-
-    outcome: str = "failed"
 
 
 class Metrics:
@@ -36,7 +28,7 @@ class Metrics:
         self._calls = self._counter("model_calls", "Calls of language models", "purpose", "outcome")
         self._tool_calls = self._counter("tool_calls", "Calls of tools", "outcome")
         self._tokens = self._counter("model_tokens", "Tokens of language models", "direction")
-        self._queries = self._counter("analytics_queries", "Analytics queries", "outcome")
+        self.queries = self._counter("analytics_queries", "Analytics queries", "outcome")
         self.refresh_seconds = self._counter("analytics_refresh_seconds", "Time spent on refreshing the analytics")
         self.retention = self._counter("retention_sessions", "Sessions redacted or deleted by retention", "action")
         self.webhook_attempts = self._counter(
@@ -63,15 +55,6 @@ class Metrics:
     def count_tool_call(self, *, done: bool) -> None:
         """Count a finished call of a tool."""
         self._tool_calls.labels("done" if done else "failed").inc()
-
-    @contextmanager
-    def counting_query(self) -> Iterator[QueryOutcome]:
-        """Count an analytics query with the outcome that the caller sets: `done`, `refused` or `stopped`."""
-        result = QueryOutcome()
-        try:
-            yield result
-        finally:
-            self._queries.labels(result.outcome).inc()
 
     def exposition(self) -> bytes:
         """Return all metrics in the Prometheus text format."""

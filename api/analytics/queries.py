@@ -87,16 +87,18 @@ class AnalyticsQueries(Struct, frozen=True):
                 raise StoreUnavailable("the analytics file does not exist")
             question = Question(path=str(place.path), sql=sql, limits=limits, form=form, title=title, chart=chart)
             timeout_s = limits.timeout_s + MARGIN_S + (RENDER_S if form in PICTURES else 0.0)
-            with self.metrics.counting_query() as counted:
-                try:
-                    answer = await self.processes.run(question, AnswerDocument, timeout_s=timeout_s)
-                except QueryRefused:
-                    counted.outcome = "refused"
-                    raise
-                except QueryStopped:
-                    counted.outcome = "stopped"
-                    raise
-                counted.outcome = "done"
+            outcome = "failed"
+            try:
+                answer = await self.processes.run(question, AnswerDocument, timeout_s=timeout_s)
+                outcome = "done"
+            except QueryRefused:
+                outcome = "refused"
+                raise
+            except QueryStopped:
+                outcome = "stopped"
+                raise
+            finally:
+                self.metrics.queries.labels(outcome).inc()
         return QueryResult(answer=answer, as_of=as_of)
 
     async def snapshot(

@@ -72,14 +72,13 @@ class Player:
         ids: Ids,
         limits: Limits,
         contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
-        memory: LocalMemory = LOCAL,
         tools: Tools = EXAMPLES,
     ) -> None:
         self.program = program
         self.state = state
         self.played: list[PlayedTurn] = []
         self.failure: TurnFailed | None = None
-        self.memory = memory
+        self.memory: LocalMemory = LOCAL
         self.default_zone = "UTC"
         self._history: tuple[Message, ...] = ()
         self._model = model
