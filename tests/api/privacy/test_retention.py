@@ -310,7 +310,7 @@ async def test_one_run_at_a_time_and_how_far_it_is(opened: Any, monkeypatch: pyt
     monkeypatch.setattr(retention_worker, "SESSIONS_MAX", 1)
     resting, go = asyncio.Event(), asyncio.Event()
 
-    async def rest(_: object, __: float) -> None:
+    async def rest(_: float, __: asyncio.Event) -> None:
         resting.set()
         await go.wait()
 
@@ -319,7 +319,7 @@ async def test_one_run_at_a_time_and_how_far_it_is(opened: Any, monkeypatch: pyt
         for user in ("ana", "ben"):
             await api.create_session("notes", user=user)
     async with opened(40, TEXTS, retention_every_h=0) as api:
-        monkeypatch.setattr(retention_worker.Retention, "_wait", rest)
+        monkeypatch.setattr(retention_worker, "wait_at_most", rest)
         dropping = asyncio.ensure_future(api.post(PATH))
         await asyncio.wait_for(resting.wait(), 30)
         running = (await api.read(PATH))["running"]
