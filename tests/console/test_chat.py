@@ -64,7 +64,7 @@ async def say(page: Page, text: str) -> None:
     await page.keyboard.press("Enter")
 
 
-async def test_a_device_that_cannot_continue_yet_does_not_begin_anew(
+async def test_a_device_that_cannot_continue_yet_does_not_begin_again(
     open_page: OpenPage, server: ServerProcess
 ) -> None:
     """Beginning would replace the secret of the conversation, which could never be continued."""

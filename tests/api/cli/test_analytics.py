@@ -95,7 +95,7 @@ def test_what_is_wrong_with_a_question_is_reported(analyst: Cuebook, tmp_path: P
 
 
 def test_tables_and_reports_are_described(analyst: Cuebook) -> None:
-    assert "waits\tOne row per wait of a session for its user." in analyst("query", "--describe").stdout
+    assert "waits\tOne row per wait of a session for its user or for a moment." in analyst("query", "--describe").stdout
     assert "answered_turn\tINTEGER\t" in analyst("query", "--describe", "waits").stdout
     assert json.loads(analyst("query", "--describe", "waits", "--format", "json").stdout)["name"] == "waits"
     listed = analyst("report").stdout.splitlines()[1:]
