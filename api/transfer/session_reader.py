@@ -121,7 +121,8 @@ async def open_source(store: Store, tenant: str, session_id: str, now: datetime)
     with refusing("VARIABLE_STORE_INIT_ERROR", StateUnreadable, context={"sessionId": session_id}):
         state = decode(bytes(head.state))
     moves = await store.sessions.migrations(tenant, session_id)
-    return SessionReader(store, start, head, state, tuple(reversed(moves)), now)
+    earlier = tuple(move for move in reversed(moves) if move.turn <= head.turn)  # it may have moved since
+    return SessionReader(store, start, head, state, earlier, now)
 
 
 def masked(source: SessionReader, hidden: HiddenValues, user_id: str) -> SessionReader:

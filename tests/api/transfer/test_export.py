@@ -16,6 +16,7 @@ from api.settings import load_settings
 from api.timestamps import utc_now
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits
+from store.duckdb.repositories import DuckDBSessions
 from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
@@ -50,6 +51,27 @@ async def test_json_holds_everything_and_says_what_it_is(api: ApiClient) -> None
     assert last["state"]["turn"] == 2
     assert [write["name"] for write in last["variables"]] == ["age"]
     assert {event["kind"] for event in last["events"]} >= {"message", "variable", "action_left", "wait"}
+
+
+@pytest.mark.database_file
+async def test_a_session_that_moves_meanwhile_is_exported_as_before(
+    api: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "script: tea\nphases: [{phase: p, topics: [{topic: t, actions: [{ask: Milk?, id: milk}, {say: Fine.}]}]}]\n"
+    await api.publish_script(text)
+    session = await api.create_session("tea")
+    await api.publish_script(text.replace("Fine.", "Thanks."))
+    read = DuckDBSessions.head
+
+    async def read_before_it_moves(self: DuckDBSessions, tenant: str, session_id: str) -> Any:
+        monkeypatch.undo()
+        head = await read(self, tenant, session_id)
+        assert (await api.post(f"/api/sessions/{session_id}/migrate", json={})).json()["moved"]
+        return head
+
+    monkeypatch.setattr(DuckDBSessions, "head", read_before_it_moves)
+    document = (await exported(api, session)).json()
+    assert (len(document["turns"]), document["migrations"]) == (1, [])
 
 
 async def test_markdown_and_text_are_for_reading(api: ApiClient) -> None:
