@@ -124,6 +124,7 @@ class _Attempt:
         self._sessions = {turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)}
         self._sessions.update(map(_session_of, self._calls()))
         """Those whose heads must not change meanwhile: another server could settle calls without one that ends now."""
+        self._redacted: set[SessionId] = set()
 
     def run(self, *, is_unknown: bool) -> Sequence[StoreError | None]:
         """Commit what can be committed; raises what psycopg raises."""
@@ -159,12 +160,20 @@ class _Attempt:
     def _lock_heads(self) -> dict[SessionId, Head]:
         if not self._sessions:
             return {}
-        rows = self._connection.rows(
-            f"""SELECT tenant, session_id::TEXT, turn, message_count, event_count FROM session_heads
-            WHERE {OF_SESSION_IDS} ORDER BY tenant, session_id FOR UPDATE SKIP LOCKED""",  # noqa: S608
-            names_of(sorted(self._sessions)),
-        )
-        return {(tenant, session_id): Head(*numbers) for tenant, session_id, *numbers in rows}
+        names = names_of(sorted(self._sessions))
+        with self._connection.connection.pipeline():  # sent at once; what the second one reads is as of the locks
+            locked = self._connection.execute(
+                f"""SELECT tenant, session_id::TEXT, turn, message_count, event_count FROM session_heads
+                WHERE {OF_SESSION_IDS} ORDER BY tenant, session_id FOR UPDATE SKIP LOCKED""",  # noqa: S608
+                names,
+            )
+            redacted = self._connection.execute(
+                f"""SELECT tenant, session_id::TEXT FROM session_starts
+                WHERE {OF_SESSION_IDS} AND redacted_at IS NOT NULL""",  # noqa: S608
+                names,
+            )
+        self._redacted = {(tenant, session_id) for tenant, session_id in redacted.fetchall()}
+        return {(tenant, session_id): Head(*numbers) for tenant, session_id, *numbers in locked.fetchall()}
 
     def _locked_by_others(self, heads: dict[SessionId, Head]) -> set[SessionId]:
         """Return the sessions that exist and whose heads another transaction has locked."""
@@ -240,16 +249,23 @@ class _Attempt:
         """Claim the turns that begin a call, or note an interrupted one; return the errors of calls and turns that
         another server has claimed.
 
-        A turn that another server has committed is not claimed: it would call a model in vain.
+        A turn that another server has committed is not claimed, nor one of a redacted session: a model would be called in
+        vain.
         """
         wanted = [
             claims.Claim(call.tenant, call.session_id, call.turn)
             for call in self._claiming
-            if _session_of(call) not in locked and heads.get(_session_of(call), NO_HEAD).turn < call.turn
+            if _session_of(call) not in locked | self._redacted
+            and heads.get(_session_of(call), NO_HEAD).turn < call.turn
         ]
         owned = claims.claim(self._connection, self._owner, wanted) if wanted else set()
         refused: dict[int, StoreError] = {
             id(call): TurnClaimed(call.session_id) for call in self._claiming if _session_of(call) not in owned
+        }
+        refused |= {
+            id(turn): TurnConflict(turn.turn.session_id, turn.expected_turn, turn.expected_turn)
+            for turn in self._turns
+            if turn.session_id in self._redacted
         }
         settling = [turn for turn in self._turns if turn.calls_used is not None and is_uuid(turn.turn.session_id)]
         if settling:
@@ -276,17 +292,17 @@ class _Attempt:
         }
 
     def _gone(self, outcomes: Sequence[StoreError | None], checked: TurnGroup) -> list[SessionId]:
-        """Return the sessions of turns that were deleted, or erased before they were created."""
+        """Return the sessions of turns that were deleted or redacted, or erased before they were created."""
         found = {
             turn.session_id
             for turn, outcome in zip(self._group, outcomes, strict=True)
             if isinstance(turn, ProposedTurn)
             and (isinstance(outcome, UserErased) or (isinstance(outcome, TurnConflict) and turn.session is None))
         }
-        return sorted(found - checked.heads.keys())
+        return sorted(found - (checked.heads.keys() - self._redacted))
 
     def _delete_calls_of(self, gone: list[SessionId]) -> None:
-        """Delete the calls of turns whose sessions do not exist any more, since nothing else would."""
+        """Delete the calls of turns whose sessions were deleted or redacted, since nothing else would."""
         if gone:
             delete_rows_of(self._connection, "call_journal", gone)
             claims.end(self._connection, gone)

@@ -1,4 +1,4 @@
-"""What one server began for a user before another one erased the user is refused, and leaves nothing."""
+"""What one server began before another one erased the user, or redacted the session, is refused, and leaves nothing."""
 
 import asyncio
 import time
@@ -9,8 +9,9 @@ import psycopg
 import pytest
 from msgspec.structs import replace
 
-from store.interface.errors import MemoryMoved, StoreBusy, TurnConflict, UserErased
+from store.interface.errors import MemoryMoved, StoreBusy, TurnClaimed, TurnConflict, UserErased
 from store.interface.memory_rows import MemoryChange
+from store.interface.retention_rows import Policy
 from store.interface.rows import NO_TURN
 from store.postgres import engine, erasures
 from store.postgres.connection import PostgresConnection
@@ -18,7 +19,7 @@ from store.postgres.engine import LOCK_TIMEOUT_S
 from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats
-from tests.support.store_rows import MOMENT, Conversation, failure_of, memory_of
+from tests.support.store_rows import MOMENT, Conversation, answered, failure_of, memory_of
 
 LATER = MOMENT + timedelta(seconds=1)
 
@@ -158,3 +159,19 @@ async def test_a_memory_whose_import_began_before_an_erasure_is_not_written_afte
     assert change.owner is not None
     later = replace(change, owner=replace(change.owner, created_at=LATER))
     await two.memory.import_units("clinic", "ana", stamp, [later])
+
+
+async def test_a_turn_that_began_before_its_session_was_redacted_is_refused(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    await two.turns.note_call(conversation.call("a"))
+    await one.retention.apply("clinic", [conversation.session_id], [Policy(after_days=30)], MOMENT + timedelta(days=40))
+    await two.turns.note_call(replace(conversation.call("a"), **answered()))
+    with pytest.raises(TurnClaimed):
+        await two.turns.note_call(conversation.call("b"))
+    with pytest.raises(TurnConflict):
+        await conversation.say(two, calls_used=("a",))
+    assert (await one.turns.calls("clinic", conversation.session_id)).rows == []
+    assert len(await one.turns.range("clinic", conversation.session_id)) == 1
