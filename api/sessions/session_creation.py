@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from api.catalog.catalog import Catalog
-from api.errors import invalid_field, refusing_field
+from api.errors import ApiError, invalid_field, refusing_field
 from api.model_calls import RecordedCalls
 from api.schemas.sessions import NewMessage, NewSession
 from api.sessions import row_mapping
@@ -106,9 +106,18 @@ class SessionCreation:
         cached = CachedSession(session, program, state, (), self._runner.contexts.messages_max(program.script, state))
         if key is not None:
             cached.attempts = RecordedCalls(await self._store.turns.unsettled_calls(tenant, session_id))
-        await self._require_free(tenant, new.key)
-        async with self.chat.exclusive_id(tenant, session_id):
-            return await self._begin(cached, key, pending)
+        try:
+            await self._require_free(tenant, new.key)
+            async with self.chat.exclusive_id(tenant, session_id):
+                return await self._begin(cached, key, pending)
+        except ApiError as error:
+            if key is None or error.code not in {"SESSION_KEY_EXISTS", "TURN_CONFLICT"}:
+                raise
+            # another server may have committed the same request meanwhile
+            known = await self._store.sessions.by_creation_key(tenant, key)
+            if known is None:
+                raise
+        return await self._recorded_start(known, pending)
 
     async def _require_free(self, tenant: str, key: str | None) -> None:
         """Raise ApiError SESSION_KEY_EXISTS if a session has this key. The commit checks it again, but only after the

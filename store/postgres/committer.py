@@ -249,7 +249,7 @@ class _Attempt:
         """Claim the turns that begin a call, or note an interrupted one; return the errors of calls and turns that
         another server has claimed.
 
-        A turn that another server has committed is not claimed, nor one of a redacted session: a model would be called in
+        A turn that another server has committed is not claimed, nor one of a redacted session: it would call a model in
         vain.
         """
         wanted = [

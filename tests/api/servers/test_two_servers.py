@@ -157,6 +157,15 @@ async def test_versions_of_a_script_that_are_published_at_once_are_all_stored(se
     assert [each["version"] for each in same] == [7, 7]
 
 
+async def test_a_creation_that_is_sent_to_both_servers_at_once_has_one_answer(servers: list[ApiClient]) -> None:
+    for number in range(3):
+        body = {"userId": "ana", "scriptId": "intake", "key": f"visit {number}"}
+        headers = {"Idempotency-Key": f"creation {number}"}
+        created = await asyncio.gather(*(api.post("/api/sessions", json=body, headers=headers) for api in servers))
+        assert [answer.status_code for answer in created] == [200, 200]
+        assert len({answer.json()["sessionId"] for answer in created}) == 1
+
+
 @pytest.mark.gate
 async def test_metadata_that_two_servers_set_at_once_is_merged(servers: list[ApiClient]) -> None:
     path = f"/api/sessions/{await begin(servers[0])}"
