@@ -6,7 +6,7 @@ A key revoked here is revoked here at once, and within a second on other servers
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
@@ -157,12 +157,13 @@ class ApiKeys:
 
     async def _revoke(self, tenant: str, key_id: str) -> None:
         async with self._changing:
-            known = self._by_id(tenant).get(key_id)
-            if known is None:
+            row = await self._store.keys.get(tenant, key_id)  # another server may have just made it
+            if row is None or row.revoked_at is not None:
                 raise ApiError("KEY_NOT_FOUND", "there is no such key, or it is revoked already")
             await self._store.keys.revoke(tenant, key_id, self._clock())
-            del self._cache[known.row.digest]
-            known.revoked.set()
+            known = self._cache.pop(row.digest, None)
+            if known is not None:
+                known.revoked.set()
 
     def forget(self, tenant: str, user_id: str) -> None:
         """Drop the keys that are bound to an erased user, and end their streams."""
@@ -170,9 +171,6 @@ class ApiKeys:
             if (known.row.tenant, known.row.user_id) == (tenant, user_id):
                 del self._cache[digest]
                 known.revoked.set()
-
-    def _by_id(self, tenant: str) -> Mapping[str, KnownKey]:
-        return {known.row.key_id: known for known in self._cache.values() if known.row.tenant == tenant}
 
     def _remember(self, row: KeyRow) -> None:
         roles: frozenset[Role] = frozenset(role for role in get_args(Role) if role in row.roles)

@@ -327,6 +327,14 @@ async def test_the_progress_of_a_job_does_not_interrupt_it(servers: list[ApiClie
     assert (job["status"], job["done"]) == ("done", 2)  # the summary of the group, and that of the memory
 
 
+async def test_a_key_that_one_server_has_just_made_is_revoked_on_the_other(servers: list[ApiClient]) -> None:
+    one, two = servers
+    made = (await one.post("/api/keys", json={"name": "app", "roles": ["admin"]})).json()
+    operator = {"authorization": f"Bearer {OPERATOR_KEY}"}
+    for status in (204, 404):
+        assert (await two.delete(f"/api/keys/{made['keyId']}", headers=operator)).status_code == status
+
+
 async def test_a_revoked_key_is_refused_by_the_other_server(servers: list[ApiClient]) -> None:
     one, two = servers
     made = (await one.post("/api/keys", json={"name": "app", "roles": ["app"]})).json()
