@@ -134,10 +134,13 @@ class OtherServers:
             return {}
 
     async def _follow(self) -> None:
-        """Wake the readers of sessions that had a turn elsewhere."""
+        """Wake the readers of sessions that had a turn elsewhere, and end the streams of those that were deleted."""
         followed = self._live.followed()
-        for progress in await self._shared.progress(followed) if followed else ():
+        found = await self._shared.progress(followed) if followed else []
+        for progress in found:
             self._live.advanced(progress.session, progress.event_count, is_completed=progress.is_completed)
+        for session in {*followed} - {progress.session for progress in found}:
+            self._live.remove(session)
 
 
 async def _repeat(work: Callable[[], Awaitable[None]], every_s: float) -> None:

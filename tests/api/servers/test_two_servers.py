@@ -384,6 +384,17 @@ async def test_each_delivery_is_sent_once(servers: list[ApiClient], receiver: Re
     assert len(receiver.deliveries) == len(sessions)
 
 
+async def test_a_stream_ends_when_the_other_server_deletes_its_session(servers: list[ApiClient]) -> None:
+    one, two = servers
+    path = f"/api/sessions/{await begin(one)}"
+    streaming = asyncio.create_task(two.get(f"{path}/events", headers={"accept": "text/event-stream"}))
+    await asyncio.sleep(1)
+    assert not streaming.done()
+    assert (await one.delete(path)).status_code == 204
+    async with asyncio.timeout(SOON_S):
+        assert (await streaming).status_code == 200
+
+
 async def test_servers_with_other_keys_are_refused(tmp_path: Path, postgres_url: str) -> None:
     for name, is_same in (("one", True), ("one", True), ("two", False)):
         (tmp_path / name).mkdir(exist_ok=True)
