@@ -7,11 +7,11 @@ from pathlib import Path
 from store.interface.errors import MemoryMoved, NotWithPostgres
 from store.interface.maintenance_rows import CompactionResult, ErasureResult, OnStep, Size
 from store.interface.memory_filters import Filter
-from store.interface.memory_rows import MemoryChange, UnitRow
+from store.interface.memory_rows import MemoryCallRow, MemoryChange, UnitRow
 from store.interface.rows import FailureRow, LoadedSession
 from store.interface.timer_rows import DueTimers, TimerRow
 from store.interface.webhook_rows import Ahead
-from store.memory import imports, queries
+from store.memory import calls, imports, queries
 from store.memory.changes import apply_change
 from store.memory.filters_on_rows import filter_rows
 from store.memory.memory_repository import MemoryRepository
@@ -88,6 +88,15 @@ def _change(connection: PostgresConnection, change: MemoryChange) -> int:
     return new_memory_version(connection, change.tenant, change.user_id)
 
 
+def _begin_call(connection: PostgresConnection, row: MemoryCallRow) -> None:
+    """Insert the row of a call before it is made. Raises MemoryMoved if another server has erased the user."""
+    erasures.wait_for(connection)
+    user = row.tenant, row.user_id
+    if erasures.erased_at(connection, [user]) and queries.owner(connection, *user) is None:
+        raise MemoryMoved("the user was erased meanwhile")
+    calls.begin_call(connection, row)
+
+
 def _begun_after(erased_at: datetime | None, changes: Iterable[MemoryChange]) -> Iterator[MemoryChange]:
     """Yield the changes. Raises MemoryMoved if they add a memory that was begun before its user was erased."""
     for change in changes:
@@ -100,6 +109,7 @@ class PostgresMemories(MemoryRepository):
     """Read and write memories."""
 
     matching = reads(matching)
+    begin_call = writes(_begin_call)
 
     async def change(self, change: MemoryChange) -> int:
         """Write a change of a memory in one transaction, and return its new version."""

@@ -19,7 +19,7 @@ from store.postgres.engine import LOCK_TIMEOUT_S
 from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats
-from tests.support.store_rows import MOMENT, Conversation, answered, failure_of, memory_of
+from tests.support.store_rows import MOMENT, Conversation, answered, failure_of, memory_call_of, memory_of
 
 LATER = MOMENT + timedelta(seconds=1)
 
@@ -128,6 +128,21 @@ async def test_a_memory_that_was_read_before_is_not_written_after(stores: tuple[
     assert rows_with(one, "ana") == []
     version = await one.shared.memory_version("clinic", "ana")
     assert await two.memory.change(replace(change, version=version)) > version
+
+
+async def test_no_model_is_called_for_a_memory_that_another_server_has_erased(stores: tuple[Store, Store]) -> None:
+    one, two = stores
+    change = memory_of("clinic", "ana", Conversation().session_id, "word", 1)
+    await two.memory.change(change)
+    call = memory_call_of("clinic", "ana", "a")
+    await two.memory.begin_call(call)
+    await erase(one)
+    with pytest.raises(MemoryMoved):
+        await two.memory.begin_call(memory_call_of("clinic", "ana", "b"))
+    await two.memory.end_call(call)
+    assert rows_with(one, "ana") == []
+    await two.memory.change(change)
+    await two.memory.begin_call(call)
 
 
 async def test_a_memory_that_is_imported_when_an_erasure_begins_does_not_outlive_it(
