@@ -36,7 +36,8 @@ def pending_timers(program: Program, state: State, default_zone: str) -> tuple[T
     for depth, frame in enumerate(state.frames):
         if frame.held is not None and not frame.held.is_answered:  # reminders of the suspended question rest
             found += _of_wait(program, state, depth, frame.held.wait, frame.held.timing, zone, "expire")
-    return tuple(sorted(found, key=lambda each: (each.due, _RANK[each.kind], each.timer_id)))
+    found.sort(key=lambda each: (each[1].due, _RANK[each[1].kind], each[0], each[1].timer_id))
+    return tuple(timer for _, timer in found)
 
 
 _RANK: Mapping[TimerKind, int] = {"remind": 0, "expire": 1, "wait": 2}
@@ -50,8 +51,10 @@ def _of_wait(
     timing: Timing | None,
     zone: tzinfo,
     least: TimerKind,
-) -> Iterator[Timer]:
-    """Yield the timers of the wait of the innermost of `depth` frames; `least` is the least important kind."""
+) -> Iterator[tuple[datetime, Timer]]:
+    """Yield the timers of the wait of the innermost of `depth` frames, each with its moment without quiet hours;
+    `least` is the least important kind.
+    """
     if timing is None or wait.begins:
         return
     action = program.action(*state.home(depth), state.frames[depth - 1].action)
@@ -60,12 +63,11 @@ def _of_wait(
         if _RANK[kind] < _RANK[least] or (kind == "remind" and moment.text in timing.reminded):
             continue
         start = timing.began if kind == "wait" or timing.heard is None else timing.heard
-        due = due_moment(moment, start, zone, timing.dates.get(f"{kind} {moment.text}", ""))
-        if due is None:
+        written = due_moment(moment, start, zone, timing.dates.get(f"{kind} {moment.text}", ""))
+        if written is None:
             continue
-        if quiet is not None and _speaks(moment):
-            due = after_quiet_hours(due, quiet, zone)
-        yield Timer(f"{depth}:{action.id}:{kind}:{moment.text}", kind, due, action.id, moment, depth)
+        due = after_quiet_hours(written, quiet, zone) if quiet is not None and _speaks(moment) else written
+        yield written, Timer(f"{depth}:{action.id}:{kind}:{moment.text}", kind, due, action.id, moment, depth)
 
 
 def _speaks(moment: Moment) -> bool:

@@ -326,6 +326,17 @@ phases:
     assert session.timers == [("expire", "2026-03-04 14:00"), ("remind", "2026-03-05 07:00")]
 
 
+async def test_of_several_reminders_that_quiet_hours_delay_the_last_speaks(drive: StartSession) -> None:
+    session = await drive("""
+cuebook: 1
+script: t
+quiet_hours: {from: "13:00", to: "8:00"}
+actions: [{ask: How are you?, into: mood, id: q, remind: [{after: 2 h, say: Two.}, {after: 10 h, say: Ten.}]}]
+""")
+    await session.pass_time(days=1)
+    assert [message.content for message in session.messages] == ["How are you?", "Ten."]
+
+
 async def test_reminders_of_a_script_hold_for_questions_without_their_own(drive: StartSession) -> None:
     session = await drive("""
 script: t
