@@ -67,6 +67,10 @@ class Detection:
         self._passed = run.state.message_seq  # the number of the last message that was checked
         self._acted: set[str] = set()
 
+    def skip(self) -> None:
+        """Leave out the messages so far: those that detectors have said about the user's message."""
+        self._passed = self._run.state.message_seq
+
     async def look(self) -> Finish | None:
         """Run the detectors on the messages said since the last call, before anything else reads them.
 

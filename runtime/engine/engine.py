@@ -429,6 +429,8 @@ class _Engine:
             timing.note_message(self.run)
         wait, state.wait = state.wait, None
         reaction = await detection.of_user(self.run) if program.watches_user else detection.NO_REACTION
+        if self._detection is not None:
+            self._detection.skip()
         if reaction.finish is not None:
             self._follow(action, reaction.finish)
             return

@@ -81,6 +81,17 @@ async def test_replace_keeps_the_question_and_its_rounds(drive: StartSession) ->
     assert session.said == ["Where do you live?"]
 
 
+async def test_what_a_detector_says_about_a_message_of_the_user_is_not_detected_again(drive: StartSession) -> None:
+    session = await drive("""
+actions: [{ask: How are you?, into: mood, id: q}, {ask: And now?, into: now_, id: r}]
+detectors:
+- {detector: crisis, on: both, rules: [{words: [suicide]}], do: [{say: You speak of suicide., id: told}]}
+""")
+    await session.reply("I think of suicide")
+    assert session.said == ["You speak of suicide.", "And now?"]
+    assert len(session.happened(Detected)) == 1
+
+
 FORM = """
 cuebook: 1
 script: t
