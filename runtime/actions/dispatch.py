@@ -90,7 +90,7 @@ def question_of(run: TurnContext, action: Action) -> str:
         case actions.Say() if len(action.texts) == 1:
             return run.text(action.texts[0])
         case actions.Ask() | actions.AiAsk() | actions.Choose() if progress.is_confirmation:
-            progress.prompt = run.text(action.if_known.confirm)
+            progress.prompt = run.text(action.if_known.confirm) or progress.prompt  # a migration may remove it
         case actions.Ask() | actions.Choose() if progress.prompt:
             progress.prompt = run.text(action.question)
         case actions.Form() if progress.prompt:
