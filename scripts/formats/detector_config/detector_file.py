@@ -16,6 +16,8 @@ from scripts.formats.detector_config.parts import (
     words_in,
 )
 from scripts.formats.detector_config.responses import response_of
+from scripts.formats.words import ALONE
+from scripts.formats.words import DETECTOR_KEYS as KEYS
 from scripts.model.actions import Chat
 from scripts.model.base import Location, Node, Template
 from scripts.model.detectors import Example, Line, Rule
@@ -25,22 +27,41 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, Tree
 from scripts.yaml.parser import Sequence as SequenceTree
+from scripts.yaml.unknown_keys import SWITCH_FIX, is_switched_off
 
 CRISIS = "crisis"
 _PARTS = {"trigger_config", "detection_config", "output_config", "safety_baseline"}
 _NO_SEVERITIES = {"trigger_config", "output_config", "examples"}
 _IDS = ("consciousness_id", "id")
 _NAMES = ("consciousness_name", "name", "title")
+_WORDS = {
+    *_PARTS, *_IDS, *_NAMES, "loading_config", "trigger_timing", "cooldown_rounds", "context_window",
+    "lookback_messages", "min_messages_required", "trigger_actions", "action_type", "keyword_check", "crisis_keywords",
+    "crisis_action", "failure_handling", "fallback_strategy", "confidence_threshold", "state_key", "event_type",
+    "notification_type", *(word for name in KEYS.__struct_fields__ for word in getattr(KEYS, name)),
+}  # fmt: skip
 _METADATA = {"name", "version", "author", "description"}
 _BOTH = re.compile(r"both|every|each|any_message|all")
 _LOOK_BACK = re.compile(r"look_?back")
 _TIME = re.compile(r"second|minute|hour|(^|_)m?s(ecs?)?$")
+_BEFORE_REPLY = re.compile(
+    r"before_(the_)?(ai_|assistant_|bot_)?(respon|repl|answer|generat|turn)"
+)  # sees the user's message
 _ASSISTANT = re.compile(r"(after|before|on)_(ai|assistant|bot|response|reply|output)")
 
 
 def recognises(tree: MappingTree) -> bool:
     """Whether a file has this format."""
-    return isinstance(tree.get("consciousness"), MappingTree)
+    return isinstance(tree.get("consciousness"), MappingTree | SequenceTree) or tree.get("consciousness_id") is not None
+
+
+def _bodies(tree: MappingTree) -> tuple[Tree, ...]:
+    """Return the detectors of a file, which may itself be one, without its metadata and examples."""
+    written = tree.get("consciousness")
+    if written is None:
+        pairs = tuple(pair for pair in tree.pairs if pair[0].text not in {"metadata", "examples"})
+        return (MappingTree(pairs, tree.at),)
+    return written.items if isinstance(written, SequenceTree) else (written,)
 
 
 def holds_detectors(tree: MappingTree) -> bool:
@@ -50,10 +71,24 @@ def holds_detectors(tree: MappingTree) -> bool:
 
 def read(tree: MappingTree, reader: Reader) -> Detector | None:
     """Read the detector, or None; the reader collects the problems."""
-    body = tree.get("consciousness")
-    if not isinstance(body, MappingTree):
-        return None
-    return _DetectorReader(tree, body, reader).detector()
+    bodies = [_in_snake_case(each, reader) for each in _bodies(tree)]
+    for other in bodies[1:]:
+        reader.add("TYPE_MISMATCH", "a file has one detector", other.at, "Write each to a separate file.")
+    body = bodies[0] if bodies else None
+    return _DetectorReader(tree, body, reader).detector() if isinstance(body, MappingTree) else None
+
+
+def _in_snake_case(tree: Tree, reader: Reader) -> Tree:
+    """Return a tree with the keys of this format in the usual casing: `triggerConfig` as `trigger_config`."""
+    match tree:
+        case MappingTree():
+            spelled = reader.in_snake_case(tree, _WORDS)
+            pairs = tuple((key, _in_snake_case(value, reader)) for key, value in spelled.pairs)
+            return structs.replace(spelled, pairs=pairs)
+        case SequenceTree():
+            return structs.replace(tree, items=tuple(_in_snake_case(each, reader) for each in tree.items))
+        case _:
+            return tree
 
 
 def read_as_script(tree: MappingTree, reader: Reader) -> Script | None:
@@ -168,7 +203,7 @@ class _DetectorReader:
         return "\n".join([*head, *self._collector.parts.lines])
 
     def _top(self, metadata: Mapping[str, Tree]) -> None:
-        for key, _ in self._tree.pairs:
+        for key, _ in self._tree.pairs if self._tree.get("consciousness") is not None else ():
             if key.text not in {"metadata", "consciousness", "examples"}:
                 self._reader.slip("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at)
         for key_text, value in metadata.items():
@@ -185,7 +220,9 @@ class _DetectorReader:
         for key, value in self._flat(tree):
             number = number_of(value)
             word = value.text.casefold() if isinstance(value, Scalar) else ""
-            if "timing" in key:
+            if is_switched_off(key, value):
+                self._reader.add("UNKNOWN_KEY", f"`{key}` has no effect here", value.at, SWITCH_FIX)
+            elif "timing" in key:
                 self._timing(key, value, word)
             elif key.startswith("cooldown") and (number is None or _TIME.search(key)):
                 message = f"`{key}` has no effect: a cooldown is counted in messages of the user, not in time"
@@ -203,7 +240,9 @@ class _DetectorReader:
     def _timing(self, key: str, value: Tree, word: str) -> None:
         users = re.search(r"user|client", word) is not None
         assistants = re.search(r"(^|_)(ai|assistant|bot)(_|$)", word) is not None
-        if "both" in word or (_BOTH.search(word) and users == assistants):
+        if _BEFORE_REPLY.search(word):
+            self._watching.on = "user"
+        elif "both" in word or (_BOTH.search(word) and users == assistants):
             self._watching.on = "both"
         elif _ASSISTANT.search(word) or (assistants and not users):
             self._watching.on = "assistant"
@@ -245,8 +284,7 @@ class _DetectorReader:
 
     def _crisis(self, held: Mapping[str, Tree]) -> Scalar | None:
         """Read lists of words, also by category, and return the action for them."""
-        enabled = held.get("enabled")
-        is_off = isinstance(enabled, Scalar) and enabled.value is False
+        is_off = any(is_switched_off(key, value) for key, value in held.items())
         action: Scalar | None = None
         for key, value in held.items():
             words = words_in(value) if isinstance(value, SequenceTree) or WORD_KEY.search(key) else []
@@ -261,7 +299,7 @@ class _DetectorReader:
             elif words and not is_off:
                 rule = Rule(words=tuple(words), label=CRISIS, always=True, at=value.at)
                 self._collector.parts.rules.insert(0, rule)
-            elif key != "enabled":
+            elif key != "enabled" and not is_switched_off(key, value):
                 pass_over(self._reader, key, value)
         return action
 
@@ -296,6 +334,7 @@ _ASSISTANTS = {"assistant", "ai", "bot", "counselor", "therapist", "consultant",
 _SEEN = re.compile(r"(^|_)(detected|triggered|found|present)$|^(is|has)_")
 _LABEL = re.compile(r"(^|_)(pattern|type|label|category|kind)$")
 _PLACE = ("message_index", "index")
+_SINGLE = ("text", "message", "content", "user_message", "user_input", "conversation", "dialogue", "history")
 Values = dict[str, list[float | None]]
 
 
@@ -305,7 +344,10 @@ def example(tree: Tree, detector: Detector, labels: list[str], reader: Reader) -
         return None
     source = tree.get("input") or tree
     messages = source.get("messages") if isinstance(source, MappingTree) else source
-    lines = tuple(_lines(messages or (source.get("text") if isinstance(source, MappingTree) else None)))
+    alone = (
+        next((source.get(key) for key in _SINGLE if source.get(key)), None) if isinstance(source, MappingTree) else None
+    )
+    lines = tuple(_lines(messages or alone))
     if not lines:
         reader.add("REQUIRED_FIELD_MISSING", "the example has no messages", tree.at, "Add `input: {messages: […]}`.")
         return None
@@ -330,6 +372,12 @@ def _lines(tree: Tree | None) -> list[Line]:
     return lines
 
 
+def _truth(tree: Tree) -> bool | None:
+    """Return a boolean, also if it is a word such as `yes`; None for another value."""
+    word = tree.text.strip().lower() if isinstance(tree, Scalar) else ""
+    return {"true": True, "false": False}.get(ALONE.get(word, word))
+
+
 class _Expected:
     """Read the expected result of an example."""
 
@@ -345,8 +393,8 @@ class _Expected:
 
     def example(self, tree: MappingTree, name: str, expected: Tree | None) -> Example:
         for index, (key, value) in enumerate(expected.pairs if isinstance(expected, MappingTree) else ()):
-            if index == 0 and isinstance(value, Scalar) and isinstance(value.value, bool):
-                self._detected = value.value  # a boolean first, under any key, is the expected result
+            if index == 0 and (truth := _truth(value)) is not None:
+                self._detected = truth  # a boolean first, under any key, is the expected result
             else:
                 self._take(key.text, value)
         used = {name: _from_first(values) for name, values in self._values.items()}
@@ -360,8 +408,8 @@ class _Expected:
         )
 
     def _take(self, key: str, value: Tree) -> None:
-        if isinstance(value, Scalar) and isinstance(value.value, bool) and _SEEN.search(key):
-            self._detected = value.value
+        if (truth := _truth(value)) is not None and _SEEN.search(key):
+            self._detected = truth
         elif isinstance(value, Scalar) and _LABEL.search(key) and id_of(value.text) in self._labels:
             self._label = id_of(value.text)
         elif isinstance(value, MappingTree) and self._measured(value):

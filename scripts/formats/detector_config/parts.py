@@ -26,8 +26,9 @@ DEFINE_CHARS_MAX = 8_000
 DEGREE_FIX = "Write a number from 0 to 1, or `low`, `medium`, `high` or `critical`."
 SURE, LIKELY = 1.0, 0.8
 WORD_KEY = re.compile(r"word|phrase")
+_RANGE = re.compile(r"\[?\s*(?P<least>-?\d+(?:\.\d+)?)\s*(?:[-~–,，至到]|to)\s*(?P<most>-?\d+(?:\.\d+)?)\s*\]?")
 _ACTIONS = re.compile(r"(^|_)actions?$")
-_EXCEPTIONS = re.compile(r"exclu|ignor|except|whitelist|allow|排除|忽略")
+_EXCEPTIONS = re.compile(r"exclu|ignor|except|whitelist|allow|protective|false_positive|排除|忽略|保护")
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 
 
@@ -131,6 +132,10 @@ def _holds_action(key: str, tree: Tree) -> bool:
     return _ACTIONS.search(key) is not None and any(item.get("type") is not None for item in mappings)
 
 
+def _has_entries(tree: Tree) -> bool:
+    return isinstance(tree, SequenceTree) and any(isinstance(item, MappingTree) for item in tree.items)
+
+
 def _holds_words(tree: Tree) -> bool:
     """Whether a part has a list of words under each of its keys, such as `high` and `low`."""
     pairs = tree.pairs if isinstance(tree, MappingTree) else ()
@@ -147,7 +152,10 @@ class Collector:
 
     def take(self, key: str, tree: Tree, path: str = "") -> None:
         """Read the part of the configuration under a key."""
-        if _holds_action(key, tree):
+        if _EXCEPTIONS.search(key) and (isinstance(tree, MappingTree) or _has_entries(tree)):
+            message = f"a detector has no exceptions; what is under `{key}` has no effect"
+            self._reader.add("KEY_IGNORED", message, tree.at)
+        elif _holds_action(key, tree):
             message = f"actions under `{key}` would not run"
             self._reader.add("UNKNOWN_KEY", message, tree.at, "Move it into `output_config: {trigger_actions: […]}`.")
         elif isinstance(tree, MappingTree) and "threshold" in key:
@@ -220,12 +228,12 @@ class Collector:
         self, label: str, tree: MappingTree, held: Mapping[str, Tree], about: str, note: str, aside: list[str]
     ) -> set[str]:
         """Recognise an entry by its structure; return the keys used."""
-        bounds = [number_of(each) for each in texts_in(held.get("range"))]
+        bounds = _bounds(held)
         is_level = label.casefold() in DEGREES  # a range without a measured quantity
         if len(bounds) == 2 and bounds[0] is not None and bounds[1] is not None and not is_level:
             significant = number_of(held.get("threshold"))
             self.parts.measures.append(_measure(label, about, bounds[0], bounds[1], significant, tree))
-            return {"range", "threshold"}
+            return {"range", "min", "max", "threshold"}
         values = {each.name: number_of(held[each.name]) for each in self.parts.measures if each.name in held}
         values_set = {name: value for name, value in values.items() if value is not None}
         if values_set:
@@ -236,12 +244,8 @@ class Collector:
             return set(values_set) | listed
         for criteria in KEYS.criteria & held.keys():
             found = held[criteria]
-            if not isinstance(found, MappingTree):
-                continue
-            courses = tuple(self._courses(found))
-            described = (
-                "" if courses else "; ".join(f"{k.text} {v.text}" for k, v in found.pairs if isinstance(v, Scalar))
-            )
+            courses = tuple(self._courses(found)) if isinstance(found, MappingTree) else ()
+            described = "" if courses else "; ".join(_criteria(found))
             define = " ".join(part for part in (about, described and f"({described})") if part)
             severity = self._severity(held)
             pattern = Pattern(id=id_of(label), define=define, note=note, severity=severity, courses=courses, at=tree.at)
@@ -355,6 +359,22 @@ def _criterion(kind: str, value: Tree, measure: Measure | None) -> tuple[str, fl
         return ("range_max" if number <= measure.significant else "range_min"), number
     ends = {"min": "last_min", "above": "last_min", "max": "last_max", "below": "last_max"}
     return (ends[kind], number) if kind in ends else None
+
+
+def _criteria(tree: Tree) -> list[str]:
+    """Return criteria as texts for a model."""
+    if isinstance(tree, MappingTree):
+        return [f"{key.text} {value.text}" for key, value in tree.pairs if isinstance(value, Scalar)]
+    return [each.text for each in texts_in(tree)]
+
+
+def _bounds(held: Mapping[str, Tree]) -> list[float | None]:
+    """Return the two ends of a measure: a list, a text such as `-1 ~ 1`, or `min` and `max`."""
+    written = held.get("range")
+    if isinstance(written, Scalar) and (ends := _RANGE.fullmatch(written.text.strip())) is not None:
+        return [float(ends["least"]), float(ends["most"])]
+    listed = [number_of(each) for each in texts_in(written)]
+    return listed or ([number_of(held["min"]), number_of(held["max"])] if {"min", "max"} <= held.keys() else [])
 
 
 def _measure(name: str, define: str, low: float, high: float, significant: float | None, tree: MappingTree) -> Measure:

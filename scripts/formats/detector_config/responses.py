@@ -8,8 +8,9 @@ from msgspec import Struct
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import DETECTED
 from scripts.expressions.sandbox import ExpressionInvalid
+from scripts.expressions.values import shorten
 from scripts.formats.conditions import to_condition
-from scripts.formats.detector_config.parts import degree_fix, degree_of, id_of, pass_over
+from scripts.formats.detector_config.parts import degree_fix, degree_of, id_of, number_of, pass_over
 from scripts.formats.placeholders import (
     reference,
     report_placeholders,
@@ -22,7 +23,8 @@ from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
-from scripts.yaml.parser import Scalar, Tree, plain_value
+from scripts.yaml.parser import Scalar, Tree, plain_value, word
+from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.unknown_keys import SWITCH_FIX, is_ignorable, is_switched_off
 
 CRISIS = "crisis"
@@ -36,6 +38,10 @@ _SCALED = re.compile(r"(?P<head>detected\.(?P<part>severity|score) (?:==|!=|>=|<
 _BEYOND = re.compile(r"detected\.severity (?:==|!=|>=|<=|>|<) (?P<word>(?!1(?:\.0+)?\b|0)\d+(?:\.\d+)?)")
 _AMONG = re.compile(r'detected\.severity (?P<no>not )?in \[(?P<words>"[^"]+"(?:, "[^"]+")*)\]')
 _SENT = ("detector", "label", "score", "severity")
+_KINDS = ("action_type", "type", "action")
+_WHEN = ("condition", "when", "if", "conditions")
+_COMPARED = (("field", "variable", "name"), ("operator", "op"), ("value",))
+_LIMIT = re.compile(r"^(min|max|least)_|_(min|max)$|threshold")
 _KEYS = ("state_key", "variable", "variable_name", "key", "name")
 _EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
 _TEXTS = ("message", "content", "text", "response", "template")
@@ -89,13 +95,17 @@ class _Builder:
 
     def take(self, tree: Tree) -> None:
         """Read an action: ``{action_type, config}``, or only its name."""
-        kind = tree.get("action_type") or tree.get("type") if isinstance(tree, MappingTree) else tree
+        if isinstance(tree, MappingTree):
+            tree = _with_kind(tree)
+        kind = (
+            next((each for key in _KINDS if (each := tree.get(key))), None) if isinstance(tree, MappingTree) else tree
+        )
         if not isinstance(kind, Scalar) or kind.value is None:
             self._reader.add("ACTION_TYPE_UNKNOWN", "the item has no action", tree.at, "Write `action_type:`.")
             return
         config = tree.get("config") if isinstance(tree, MappingTree) else None
         inline = tree.pairs if isinstance(tree, MappingTree) else ()
-        held = {key.text: value for key, value in inline if key.text not in {"action_type", "type", "config"}}
+        held = {key.text: value for key, value in inline if key.text not in {*_KINDS, "config"}}
         held |= {key.text: value for key, value in config.pairs} if isinstance(config, MappingTree) else {}
         for key, value in held.items():
             if is_switched_off(key, value):
@@ -114,7 +124,11 @@ class _Builder:
     def _set(self, kind: Scalar, held: dict[str, Tree]) -> None:
         when = self._condition(kind, held)
         target = next((held.pop(key) for key in _KEYS if isinstance(held.get(key), Scalar)), None)
-        if not isinstance(target, Scalar) or not target.text.isidentifier():
+        if isinstance(target, Scalar) and not target.text.isidentifier():
+            message = f"{shorten(target.text)} is not a valid variable name"
+            self._reader.add("VARIABLE_NAME_INVALID", message, target.at)
+            return
+        if not isinstance(target, Scalar):
             message = f"`{kind.text}` has no variable, so nothing would be set"
             self._reader.add(
                 "REQUIRED_FIELD_MISSING", message, kind.at, "Add `variable:` with the name of the variable."
@@ -174,6 +188,13 @@ class _Builder:
         """Convert any other response to an event for the application, with all its data."""
         when = self._condition(kind, held)
         event = next((held.pop(key) for key in _EVENTS if isinstance(held.get(key), Scalar)), kind)
+        for key, value in held.items():
+            if _LIMIT.search(key) and number_of(value) is not None:
+                message, fix = (
+                    f"`{key}` is sent with the event; it is no condition",
+                    "Write e.g. `condition: severity >= 0.7`.",
+                )
+                self._reader.add("KEY_IGNORED", message, value.at, fix, severity="warning")
         data = {id_of(key): self._value(value) for key, value in held.items()}
         self._emit(event.text if isinstance(event, Scalar) else kind.text, {**_sent(kind.at), **data}, when, kind.at)
 
@@ -200,8 +221,25 @@ class _Builder:
         return Expression(f"({own.source}) and {spared}" if own is not None else spared, own.at if own else kind.at)
 
     def _own_condition(self, held: dict[str, Tree]) -> Expression | None:
-        tree = held.pop("condition", None) or held.pop("when", None)
-        if not isinstance(tree, Scalar) or tree.value is None:
+        trees = [held.pop(key) for key in _WHEN if key in held]
+        parts = [part for tree in trees if (part := self._read_condition(tree)) is not None]
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        return Expression(" and ".join(f"({part.source})" for part in parts), parts[0].at)
+
+    def _read_condition(self, tree: Tree) -> Expression | None:
+        """Read a condition: a text, a list of which all must hold, or ``{field, operator, value}``."""
+        if isinstance(tree, SequenceTree):
+            parts = [part for each in tree.items if (part := self._read_condition(each)) is not None]
+            return Expression(" and ".join(f"({part.source})" for part in parts), tree.at) if parts else None
+        if isinstance(tree, MappingTree):
+            compared = [next((tree.get(key) for key in keys if tree.get(key)), None) for keys in _COMPARED]
+            if len(tree.pairs) != 3 or not all(isinstance(each, Scalar) for each in compared):
+                fix = "Write e.g. `condition: severity >= 0.7`."
+                self._reader.add("EXPRESSION_INVALID", "a condition is a text", tree.at, fix)
+                return None
+            tree = Scalar(" ".join(each.text for each in compared if isinstance(each, Scalar)), False, tree.at)
+        if tree.value is None:
             return None
         try:
             source = to_condition(tree.text, self._refer, self._knows)
@@ -227,6 +265,14 @@ class _Builder:
             return "true"  # the actions run only then
         part = _part(name)
         return reference(name) if part is None else f"detected.{part}"
+
+
+def _with_kind(tree: MappingTree) -> MappingTree:
+    """Convert ``{notify: {condition: …}}``."""
+    name, own = tree.pairs[0] if len(tree.pairs) == 1 else (None, None)
+    if name is None or not isinstance(own, MappingTree) or name.text == "config":
+        return tree
+    return MappingTree(((word("action_type", name), name), (word("config", name), own)), tree.at)
 
 
 def _in_text(name: str) -> str:

@@ -549,3 +549,100 @@ def test_a_cooldown_in_time_is_reported(trigger) -> None:
     assert reading.script.detectors[0].cooldown == 0
     assert [(each.code, each.severity) for each in reading.problems] == [("KEY_IGNORED", "warning")]
     assert "cooldown_rounds" in reading.problems[0].fix
+
+
+def detector_with(**parts: str):
+    body = ", ".join(f"{key}: {value}" for key, value in parts.items())
+    reading = read_script(Source(f"consciousness: {{consciousness_id: a, {body}}}"))
+    assert reading.script is not None, reading.errors
+    return reading.script.detectors[0]
+
+
+@pytest.mark.parametrize(
+    ("config", "when"),
+    [
+        ("conditions: [severity > 0.5, score > 0.6]", "(detected.severity > 0.5) and (detected.score > 0.6)"),
+        ("condition: {field: severity, operator: '>=', value: 0.7}", "detected.severity >= 0.7"),
+        ("if: severity >= high", "detected.severity >= 0.9"),
+    ],
+)
+def test_a_condition_of_a_response_may_be_written_in_several_ways(config, when) -> None:
+    for action in (f"{{action_type: notify, config: {{{config}}}}}", f"{{notify: {{{config}}}}}"):
+        assert first_action(action).when.source == when
+
+
+def test_a_condition_that_is_no_text_is_an_error_and_a_limit_in_an_event_a_warning() -> None:
+    for config, found in (
+        ("{condition: {severity: high}}", ("EXPRESSION_INVALID", "error")),
+        ("{min_severity: 0.7}", ("KEY_IGNORED", "warning")),
+    ):
+        actions = f"output_config: {{trigger_actions: [{{action: notify, config: {config}}}]}}"
+        text = f"consciousness: {{consciousness_id: a, detection_config: {{keywords: [x]}}, {actions}}}"
+        assert [(each.code, each.severity) for each in read_script(Source(text)).problems] == [found]
+
+
+@pytest.mark.parametrize(
+    ("timing", "on"), [("before_ai_response", "user"), ("before_reply", "user"), ("after_ai_response", "assistant")]
+)
+def test_a_detector_that_looks_before_the_reply_watches_the_user(timing, on) -> None:
+    assert detector_with(trigger_config=f"{{trigger_timing: {timing}}}", detection_config="{keywords: [x]}").on == on
+
+
+@pytest.mark.parametrize("off", ["enabled: no", "enabled: false", "disabled: true"])
+def test_crisis_words_that_are_switched_off_are_not_watched(off) -> None:
+    safety = f"{{keyword_check: {{{off}, crisis_keywords: [die]}}}}"
+    found = detector_with(detection_config="{keywords: [x]}", safety_baseline=safety)
+    assert [rule.words for rule in found.rules] == [("x",)]
+
+
+def test_a_detector_that_is_switched_off_is_an_error() -> None:
+    text = "consciousness: {consciousness_id: a, trigger_config: {enabled: no}, detection_config: {keywords: [x]}}"
+    assert [each.code for each in read_script(Source(text)).errors] == ["UNKNOWN_KEY"]
+
+
+def test_protective_factors_are_no_signs() -> None:
+    entries = "[{factor: family, keywords: [son]}]"
+    found = detector_with(detection_config=f"{{keywords: [x], protective_factors: {entries}}}")
+    assert [rule.words for rule in found.rules] == [("x",)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "consciousness: [{consciousness_id: a, detection_config: {keywords: [x]}}]",
+        "consciousness_id: a\ndetection_config: {keywords: [x]}\nmetadata: {name: A}",
+        "consciousness: {consciousnessId: a, detectionConfig: {keywords: [x]}}",
+    ],
+)
+def test_a_detector_may_be_written_in_other_shapes(text) -> None:
+    reading = read_script(Source(text))
+    assert [(each.id, each.rules[0].words) for each in reading.script.detectors] == [("a", ("x",))]
+    assert {each.code for each in reading.problems} <= {"DEPRECATED_KEY"}
+
+
+def test_a_second_detector_in_a_file_is_an_error() -> None:
+    reading = read_script(Source("consciousness: [{consciousness_id: a, keywords: [x]}, {consciousness_id: b}]"))
+    assert [each.code for each in reading.errors] == ["TYPE_MISMATCH"]
+
+
+@pytest.mark.parametrize("ends", ["range: '-1 ~ 1'", "range: [-1, 1]", "min: -1, max: 1", "range: -1 to 1"])
+def test_the_ends_of_a_measure_may_be_written_in_several_ways(ends) -> None:
+    found = detector_with(detection_config=f"{{dimensions: [{{dimension: mood, {ends}, threshold: 0.2}}]}}")
+    assert [(each.name, each.min, each.max, each.significant) for each in found.measures] == [("mood", -1, 1, 0.2)]
+
+
+@pytest.mark.parametrize(("criteria", "define"), [("mood < 3", "(mood < 3)"), ("[low, for days]", "(low; for days)")])
+def test_criteria_in_words_are_for_the_model(criteria, define) -> None:
+    patterns = f"[{{pattern: low, detection_criteria: {criteria}}}]"
+    found = detector_with(detection_config=f"{{patterns: {patterns}}}")
+    assert [(each.id, each.define) for each in found.patterns] == [("low", define)]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected", "detected"),
+    [("{message: I die}", "{detected: yes}", True), ("{user_message: I live}", "{found: no}", False)],
+)
+def test_an_example_may_be_one_message_and_its_result_a_word(message, expected, detected) -> None:
+    examples = f"[{{input: {message}, expected_output: {expected}}}]"
+    (example,) = detector_with(detection_config="{keywords: [die]}", examples=examples).examples
+    assert (len(example.messages), example.detected) == (1, detected)
