@@ -40,6 +40,7 @@ class _Words(Struct, frozen=True):
     technique_keys: _Table
     skill_keys: _Table
     spoken_keys: _Table
+    picture_keys: _Table
     form_keys: _Table
     declaration_keys: _Table
     output_keys: _Table
@@ -63,7 +64,7 @@ ALONE, TESTS = _by_word(_WORDS.alone), _by_word(_WORDS.tests)
 METHODS, FUNCTIONS = _by_word(_WORDS.methods), _by_word(_WORDS.functions)
 SKILL_KEYS, FORM_KEYS = _by_word(_WORDS.skill_keys), _by_word(_WORDS.form_keys)
 TECHNIQUE_KEYS = _by_word(_WORDS.technique_keys)
-SPOKEN_KEYS = _by_word(_WORDS.spoken_keys)
+SPOKEN_KEYS, PICTURE_KEYS = _by_word(_WORDS.spoken_keys), _by_word(_WORDS.picture_keys)
 DETECTOR_KEYS, DEGREES, TRENDS = _WORDS.detector_keys, _by_word(_WORDS.degrees), _by_word(_WORDS.trends)
 DECLARATION_KEYS, OUTPUT_KEYS = _by_word(_WORDS.declaration_keys), _by_word(_WORDS.output_keys)
 FIELD_KEYS, COMPARISONS = _by_word(_WORDS.field_keys), _by_word(_WORDS.comparisons)

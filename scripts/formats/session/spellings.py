@@ -17,6 +17,7 @@ from scripts.formats.words import (
     FIELD_TYPES,
     FORM_KEYS,
     OUTPUT_KEYS,
+    PICTURE_KEYS,
     SKILL_KEYS,
     SPOKEN_KEYS,
     VARIABLE_TYPES,
@@ -74,7 +75,7 @@ def _config(kind: str, config: Mapping) -> Mapping:
         case "show_form":
             return keys_renamed(config, FORM_KEYS)
         case "show_pic":
-            return config
+            return keys_renamed(config, PICTURE_KEYS)
         case _:
             described = _mappings(config, "output_variables")
             names = {"output_variables": "output"} if next(described, None) is not None else {}
@@ -176,8 +177,15 @@ def declaration(tree: Mapping) -> Mapping:
 
 
 def output(tree: Mapping) -> Mapping:
-    """Convert an output."""
-    return _typed(keys_renamed(tree, OUTPUT_KEYS))
+    """Convert an output, also the ends in ``range: [1, 10]``."""
+    pairs = (each for pair in keys_renamed(tree, OUTPUT_KEYS).pairs for each in _ends(*pair))
+    return _typed(Mapping(tuple(pairs), tree.at))
+
+
+def _ends(key: Scalar, value: Tree) -> tuple[tuple[Scalar, Tree], ...]:
+    if key.text != "range" or not isinstance(value, Sequence) or len(value.items) != 2:
+        return ((key, value),)
+    return ((word("min", key), value.items[0]), (word("max", key), value.items[1]))
 
 
 def _typed(tree: Mapping) -> Mapping:
@@ -215,8 +223,9 @@ CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_c
 def form_field(tree: Mapping) -> Mapping:
     """Convert a field of a form."""
     renamed = keys_renamed(tree, FIELD_KEYS)
-    kinds = _changed(renamed, "type", lambda kind: _said(FIELD_TYPES.get(kind.text.strip().lower(), kind.text), kind))
-    return _with_choices(kinds)
+    kinds = FIELD_TYPES if renamed.get("choices") is not None else {**FIELD_TYPES, "checkbox": "boolean"}
+    typed = _changed(renamed, "type", lambda kind: _said(kinds.get(kind.text.strip().lower(), kind.text), kind))
+    return _with_choices(typed)
 
 
 def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:

@@ -119,8 +119,9 @@ def test_a_thought_may_be_written_as_its_goal(session_action: FirstAction, keys,
     assert (read.task.source, read.outputs[0].get) == (task, "y")
 
 
-def test_a_picture_is_a_media_message(session_action: FirstAction) -> None:
-    read = session_action('- {action_type: show_pic, action_id: a, config: {image: "{name}.png", caption: Look}}')
+@pytest.mark.parametrize("keys", ['image: "{name}.png", caption: Look', 'image_url: "{name}.png", alt: Look'])
+def test_a_picture_is_a_media_message(session_action: FirstAction, keys) -> None:
+    read = session_action(f"- {{action_type: show_pic, action_id: a, config: {{{keys}}}}}")
     assert isinstance(read, Show)
     assert (read.media.image.source, read.media.caption.source) == ("{{ name }}.png", "Look")
 
@@ -257,6 +258,7 @@ def test_a_form_stands_in_the_action_that_shows_it(script: ReadValid) -> None:
             fields:
               - {name: age, label: Your age, type: int, required: "true"}
               - {key: city, type: select, options: [Rome, Oslo]}
+              - {key: agreed, type: checkbox}
               - {field: next, type: number, computed: "{age} + 1"}
     """)
     )
@@ -266,9 +268,10 @@ def test_a_form_stands_in_the_action_that_shows_it(script: ReadValid) -> None:
     assert [(each.name, each.type, each.required) for each in sheet.fields] == [
         ("age", "number", True),
         ("city", "choice", False),
+        ("agreed", "boolean", False),
         ("next", "number", False),
     ]
-    assert sheet.fields[2].computed.source == "age + 1"
+    assert sheet.fields[3].computed.source == "age + 1"
 
 
 @pytest.mark.parametrize("returned", ["output: [word]", "outputs: [{get: word}]", "returns: {word: word}"])
@@ -396,6 +399,14 @@ def test_an_action_without_a_text_is_an_error(text) -> None:
     written = f"{{action_type: ai_say, action_id: a, config: {{content: {text}}}}}"
     reading = read_script(Source(ONE.format(written), "s.yaml"))
     assert [each.code for each in reading.errors] == ["REQUIRED_FIELD_MISSING"]
+
+
+def test_limits_and_choices_of_outputs_have_other_names(session_action: FirstAction) -> None:
+    outputs = "[{get: n, type: number, range: [1, 10]}, {get: c, options: [x, y]}, {get: d, enum: x/y}]"
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{content: b, output: {outputs}}}}}")
+    number, *texts = read.outputs
+    assert number.limits == (1, 10)
+    assert [each.choices for each in texts] == [("x", "y"), ("x", "y")]
 
 
 def test_an_exit_that_compares_variables_is_a_condition(session_action: FirstAction) -> None:
