@@ -238,6 +238,22 @@ async def test_moment_that_a_session_waits_for_comes_at_once(open_page: OpenPage
     await expect(page.get_by_role("log")).to_contain_text("There you are.")
 
 
+async def test_what_a_session_does_by_itself_appears(open_page: OpenPage, server: ServerProcess) -> None:
+    text = "cuebook: 1\nscript: waits\nactions:\n  - wait: 2 seconds\n  - ask: There you are. Who?\n    into: who\n"
+    async with server.client() as api:
+        await api.publish_script(text, strict=False)
+    page = await open_page("/play")
+    await page.get_by_label("Script").select_option("waits")
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_text("Continues at")).to_be_visible()
+    await page.get_by_label("Message").fill("typed")
+    await expect(page.get_by_role("log")).to_contain_text("There you are.")
+    await expect(page.get_by_label("Message")).to_have_value("typed")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("log").get_by_text("typed")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_count(0)
+
+
 async def test_another_model_answers_from_now_on(
     open_page: OpenPage, server: ServerProcess, restart: Restart, endpoint: Endpoint
 ) -> None:

@@ -139,6 +139,28 @@ async def test_what_happens_after_a_refused_stream_appears(open_page: OpenPage, 
     assert len(refused) == 1
 
 
+async def test_a_page_that_is_left_or_hidden_holds_no_connection(open_page: OpenPage, server: ServerProcess) -> None:
+    """A browser has six connections to a server for all its pages: with more streams, no page would load."""
+    sessions = [await two_turns(server) for _ in range(8)]
+    page = await open_page("/")
+    for session in sessions:
+        await page.locator(f"a[href='/sessions/{session}']").click()
+        await page.get_by_role("button", name="Pause").click()
+        await page.get_by_role("button", name="Resume").click()
+        await expect(page.get_by_role("button", name="Pause")).to_be_visible()
+        await page.get_by_role("link", name="All sessions").click()
+    await page.locator(f"a[href='/sessions/{sessions[0]}']").click()
+    await expect(page.get_by_text("● Live")).to_be_visible()
+    show = "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true}); \
+        document.dispatchEvent(new Event('visibilitychange')) }"
+    async with page.expect_event("requestfailed", lambda request: "events?after" in request.url):
+        await page.evaluate(show, True)
+    async with server.client() as api:
+        await api.send_message({"sessionId": sessions[0]}, {"choice": "A"})
+    await page.evaluate(show, False)
+    await expect(page.get_by_role("option").filter(has_text="Noted as A")).to_be_visible()
+
+
 async def test_a_variable_is_set(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(f"/sessions/{await two_turns(server)}")
     await page.get_by_role("button", name="Set a variable").click()

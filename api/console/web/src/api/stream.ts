@@ -68,22 +68,38 @@ const AGAIN_MS = 3000
 
 /**
  * Follow a session from an event on; returns the function that stops. The browser reconnects by itself, unless there is no
- * stream: a server that stops answers 503, and a session that has ended has none. Then `again` is called, after a pause.
+ * stream: a server that stops answers 503, and a session that has ended has none. Then `again` is called, after a pause. A page
+ * that nobody sees has no stream, as a browser has six connections to a server for all its pages; `again` is called when it is
+ * seen.
  */
 export function followSession(session: string, after: number, kinds: string[], onFrame: (frame: Frame) => void, again: () => void) {
-  const source = new EventSource(`/api/sessions/${encodeURIComponent(session)}/events?after=${after}`)
+  let source: EventSource | undefined
   let timer: ReturnType<typeof setTimeout> | undefined
-  source.onerror = () => {
-    if (source.readyState === EventSource.CLOSED) timer = setTimeout(again, AGAIN_MS)
+
+  function open() {
+    const opened = new EventSource(`/api/sessions/${encodeURIComponent(session)}/events?after=${after}`)
+    opened.onerror = () => {
+      if (opened.readyState === EventSource.CLOSED) timer = setTimeout(again, AGAIN_MS)
+    }
+    for (const kind of kinds) {
+      opened.addEventListener(kind, (message) => {
+        if (!(message instanceof MessageEvent)) return // the browser's own `error`
+        onFrame({ id: message.lastEventId, event: kind, data: JSON.parse(message.data) })
+      })
+    }
+    source = opened
   }
-  for (const kind of kinds) {
-    source.addEventListener(kind, (message) => {
-      if (!(message instanceof MessageEvent)) return // the browser's own `error`
-      onFrame({ id: message.lastEventId, event: kind, data: JSON.parse(message.data) })
-    })
-  }
-  return () => {
+
+  function close() {
     clearTimeout(timer)
-    source.close()
+    source?.close()
+  }
+
+  const onVisibility = () => (document.hidden ? close() : again())
+  document.addEventListener('visibilitychange', onVisibility)
+  if (!document.hidden) open()
+  return () => {
+    document.removeEventListener('visibilitychange', onVisibility)
+    close()
   }
 }

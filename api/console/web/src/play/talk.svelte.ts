@@ -1,6 +1,6 @@
 // One conversation with a script: what was said, its state, and what the last turn changed.
 import { api, dataOf, type Schemas } from '../api/client'
-import { newKey, runTurn, type Frame, type Outgoing } from '../api/stream'
+import { followSession, newKey, runTurn, type Frame, type Outgoing } from '../api/stream'
 import { Attempt } from '../parts/attempt.svelte'
 import { allPages } from '../parts/pages.svelte'
 
@@ -19,6 +19,8 @@ export class Talk {
   /** A message that the server has not taken. */
   unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
+  #newest = 0 // the last turn of which the stream has told
+  #stop = () => {}
 
   get isBusy(): boolean {
     return this.work.isBusy
@@ -36,6 +38,11 @@ export class Talk {
   /** The variables that the last turn wrote, as `scope.name`. */
   get changed(): Set<string> {
     return new Set(this.changes.map((each) => `${each.scope}.${each.name}`))
+  }
+
+  /** Stop following the session. */
+  close() {
+    this.#stop()
   }
 
   /** Begin a session; return its id, or undefined if it could not begin. */
@@ -137,7 +144,23 @@ export class Talk {
   async #attempt(action: () => Promise<void>): Promise<boolean> {
     const isDone = await this.work.run(action)
     if (!isDone) this.said = this.said.filter((each) => !each.pending)
+    else if (this.session && this.#newest > this.session.turn) return this.open(this.session.sessionId)
     return isDone
+  }
+
+  /** Show turns that begin elsewhere: by a timer, in another tab, by a person in place of the script. */
+  #follow(id: string) {
+    this.close()
+    this.#newest = 0
+    if (this.session?.status === 'completed') return
+    const onPosition = ({ data }: Frame) => {
+      this.#newest = data.turn
+      if (!this.isBusy && this.session?.sessionId === id && data.turn > this.session.turn) void this.open(id)
+    }
+    const again = () => {
+      if (this.session?.sessionId === id) void this.open(id).then(() => this.#follow(id))
+    }
+    this.#stop = followSession(id, this.turns.at(-1)?.eventCount ?? 0, ['position'], onPosition, again)
   }
 
   async #change(change: (path: { sessionId: string }) => Promise<unknown>): Promise<boolean> {
@@ -161,6 +184,7 @@ export class Talk {
     if (isOther) {
       const path = { scriptId: this.session.scriptId }
       this.title = (await api.GET('/api/scripts/{scriptId}', { params: { path } })).data?.scriptName ?? ''
+      this.#follow(id)
     }
   }
 
