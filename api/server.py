@@ -64,7 +64,8 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     check_address(settings.host, settings.port)
     tokens_of(settings)  # validates the JWT key before anything is opened
     if not settings.scripts.is_dir():
-        raise FolderMissing(f"the scripts folder {settings.scripts} does not exist")
+        missing = "is not a folder" if settings.scripts.exists() else "does not exist"
+        raise FolderMissing(f"the scripts folder {settings.scripts} {missing}")
     configure_logging(settings.log_level)
     connections = raise_open_files(settings.connections_max, RESERVE)
     for misfit in misfits(settings):

@@ -5,6 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
@@ -203,6 +204,7 @@ SCRIPTED = "scripted:"
 
 _OF_MODEL = "model_"
 _ORIGIN = re.compile(r"https?://[^/\s,;'\"]+")
+_UNKNOWN = re.compile(r"there is no setting `(.*)`")
 _PLACE = re.compile(r" - at `\$\.?(.*)`$")  # in a message of msgspec
 
 
@@ -628,6 +630,9 @@ def _convert(values: Mapping[str, Any], origin: str) -> Settings:
         if place := _PLACE.search(problem):
             problem = name_choices(problem, types_at(Settings, place[1]))
         problem = humanize_validation_error(problem).replace("Object contains unknown field", "there is no setting")
+        if unknown := _UNKNOWN.fullmatch(problem):
+            close = get_close_matches(unknown[1], Settings.__struct_fields__, 1)
+            problem += f"; did you mean `{close[0]}`?" if close else ""
         for name, kind in (
             ("models", ModelSettings),
             ("memories", ExternalSettings),

@@ -104,6 +104,8 @@ def _describe_tables(name: str | None, form: str) -> None:
 
 def _table_named(name: str | None, tables: tuple[DescribedTable, ...]) -> DescribedTable:
     found = {table.name: table for table in tables}
+    if any(report.name == name for report in REPORTS):
+        fail(f"{name!r} is a report; `cuebook report {name} --describe` describes it")
     if name not in found:
         close = get_close_matches(name or "", found, 1)
         fail(f"there is no table {name!r}" + (f"; did you mean {close[0]}?" if close else "; --describe lists them"))

@@ -74,6 +74,7 @@ def test_what_is_wrong_with_a_question_is_reported(analyst: Cuebook, tmp_path: P
         (["query", "DELETE FROM turns"], "SELECT"),
         (["query", "FROM turns", "--describe"], "no table"),
         (["query", "mesages", "--describe"], "did you mean messages?"),
+        (["query", "funnel", "--describe"], "`cuebook report funnel --describe`"),
         (["query", COUNT, "--file", __file__], "not a readable database"),
         (["query", COUNT, "--file", __file__, "--unmasked"], "does not change"),
         (["report", "completion", "--file", __file__, "--unmasked"], "does not change"),

@@ -89,7 +89,7 @@ def test_the_file_in_the_working_folder_is_taken(cuebook: RunCommand, write: Wri
 @pytest.mark.parametrize(
     ("text", "environment", "flags", "named"),
     [
-        ("prot = 1\n", {}, {}, ["cuebook.toml", "prot"]),
+        ("prot = 1\n", {}, {}, ["cuebook.toml", "prot", "did you mean `port`?"]),
         ("port = 'x'\n", {}, {}, ["cuebook.toml", "port"]),
         ("port = 70000\n", {}, {}, ["cuebook.toml", "port"]),
         ("port = \n", {}, {}, ["cuebook.toml", "line 1"]),
@@ -112,6 +112,13 @@ def test_what_cannot_be_used_is_named_with_where_it_stands(
     with pytest.raises(SettingsInvalid) as caught:
         load_settings(file, flags, environment)
     assert all(each in str(caught.value) for each in named), str(caught.value)
+
+
+def test_a_scripts_folder_that_is_a_file_is_not_said_to_be_missing(cuebook: RunCommand, write: WriteFile) -> None:
+    file = write("visit.yaml", "cuebook: 1\n")
+    assert f"{file} is not a folder" in " ".join(cuebook("serve", "--port", "0", "--scripts", file).stderr.split())
+    missing = cuebook("serve", "--port", "0", "--scripts", file.with_name("none"))
+    assert "does not exist" in " ".join(missing.stderr.split())
 
 
 def test_a_settings_file_that_is_named_must_be_there(cuebook: RunCommand, conversations: Path) -> None:
