@@ -10,7 +10,7 @@ from rich.progress import DownloadColumn
 from api.cli.backend import backend
 from api.cli.operation import PATH, Operation, copy_progress, megabytes
 from api.cli.options import ANY_PATH, shown_by, skip_confirmation, with_settings
-from api.cli.output import errors, fail, failing, print_rows
+from api.cli.output import confirm, errors, fail, failing, print_rows
 from api.client.url import in_path
 from api.settings import Settings
 
@@ -47,9 +47,11 @@ async def list_backups(settings: Settings) -> Any:
 
 @backups.command("delete", epilog="Example: cuebook backups delete 2026-11-26T060000Z")
 @click.argument("backup")
+@skip_confirmation
 @with_settings("data")
-async def delete(settings: Settings, backup: str) -> None:
+async def delete(settings: Settings, backup: str, yes: bool) -> None:
     """Delete a backup."""
+    confirm(f"Delete the backup {backup}?", yes=yes)
     async with backend(settings) as api:
         await api.send("DELETE", f"{PATH}/backups/{in_path(backup)}", None)
     errors.print(f"backup {backup} deleted")
@@ -79,8 +81,7 @@ def restore(settings: Settings, backup: Path, yes: bool) -> None:
     folder = backup if backup.is_dir() else folder_of(settings) / backup
     if not (folder / FILE_NAME).is_file():
         fail(f"{folder} is no backup: it contains no {FILE_NAME}; `cuebook backups list` shows the backups")
-    if not yes:
-        click.confirm(f"Replace the database in {settings.data} by the backup {folder}?", abort=True, err=True)
+    confirm(f"Replace the database in {settings.data} by the backup {folder}?", yes=yes)
     with failing(DatabaseLocked, StoreError, OSError):
         replaced = restore_database(
             folder, settings.data, [settings.keys_in / name for name in SECRETS], datetime.now(UTC)

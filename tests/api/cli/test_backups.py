@@ -37,7 +37,10 @@ def test_backup_is_created_restored_and_deleted(cuebook: RunCommand, data: tuple
     assert restored.exit_code == 0, restored.stderr
     assert "replaced-" in restored.stderr
     assert sessions(cuebook, data) == 1
-    assert cuebook("backups", "delete", made["backupId"], *data).exit_code == 0
+    for command in ("delete", "restore"):
+        refused = cuebook("backups", command, made["backupId"], *data)
+        assert (refused.exit_code, "use --yes" in refused.stderr) == (2, True)
+    assert cuebook("backups", "delete", made["backupId"], "--yes", *data).exit_code == 0
     assert json.loads(cuebook("backups", "list", "--json", *data).stdout) == []
 
 
@@ -46,9 +49,9 @@ def test_backup_is_restored_elsewhere_by_its_path(cuebook: RunCommand, data: tup
     made = json.loads(cuebook("backups", "create", "--json", *data).stdout)
     elsewhere = ("--data", str(tmp_path / "elsewhere"))
     path = tmp_path / "data" / "backups" / made["backupId"]
-    assert cuebook("backups", "restore", path, *elsewhere, input="n\n").exit_code == 1
+    assert cuebook("backups", "restore", path, *elsewhere).exit_code == 2
     assert not (tmp_path / "elsewhere").exists()
-    assert cuebook("backups", "restore", path, *elsewhere, input="y\n").exit_code == 0
+    assert cuebook("backups", "restore", path, "--yes", *elsewhere).exit_code == 0
     assert sessions(cuebook, elsewhere) == 1
 
 
