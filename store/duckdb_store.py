@@ -17,7 +17,7 @@ from store.duckdb.repositories import (
 )
 from store.duckdb.writer import Writer
 from store.interface.errors import StoreUnavailable
-from store.sql.repositories import Delivery, Keys, Participants, Reviews, Scripts, Timers
+from store.sql.repositories import Delivery, Timers
 from store.store import LAG_MAX_S, Store
 from store.verification.duckdb_verification import DuckDBVerification
 
@@ -26,17 +26,14 @@ class DuckDBStore(Store):
     """Open and close one database file."""
 
     def __init__(self, engine: DuckDBEngine) -> None:
+        super().__init__(engine)
         self._engine = engine
         self.turns = DuckDBTurns(engine)
         self.sessions = DuckDBSessions(engine)
-        self.scripts = Scripts(engine)
         self.memory = DuckDBMemories(engine)
         self.timers = Timers(engine)
         self.delivery = Delivery(engine)
-        self.keys = Keys(engine)
-        self.participants = Participants(engine)
         self.maintenance = DuckDBMaintenance(engine)
-        self.reviews = Reviews(engine)
         self.retention = DuckDBRetention(engine)
         self.analytics = DuckDBAnalytics(engine)
         self.verification = DuckDBVerification(engine)

@@ -19,7 +19,6 @@ from store.postgres.repositories import (
     PostgresTurns,
 )
 from store.postgres.servers import PostgresServers
-from store.sql.repositories import Keys, Participants, Reviews, Scripts
 from store.store import LAG_MAX_S, Store
 from store.verification.postgres_verification import PostgresVerification
 
@@ -28,20 +27,17 @@ class PostgresStore(Store):
     """Open and close connections to one database. `folder` has what is derived from it for this server."""
 
     def __init__(self, engine: PostgresEngine, folder: Path) -> None:
+        super().__init__(engine)
         self._engine = engine
         self._mirror = PostgresMirror(engine, folder)
         self.shared = PostgresServers(engine, self._mirror.remove)
         self._writer = GroupWriter(engine)
         self.turns = PostgresTurns(engine, self._writer)
         self.sessions = PostgresSessions(engine)
-        self.scripts = Scripts(engine)
         self.memory = PostgresMemories(engine)
         self.timers = PostgresTimers(engine)
         self.delivery = PostgresDelivery(engine)
-        self.keys = Keys(engine)
-        self.participants = Participants(engine)
         self.maintenance = PostgresMaintenance(engine)
-        self.reviews = Reviews(engine)
         self.retention = PostgresRetention(engine)
         self.analytics = PostgresAnalytics(engine, self._mirror)
         self.verification = PostgresVerification(engine, self._mirror)

@@ -1,22 +1,13 @@
 """The store as all other packages use it, whatever its database is."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from store.analytics.analytics_repository import AnalyticsRepository
 from store.interface.shared_database import SharedDatabase
 from store.memory.memory_repository import MemoryRepository
-from store.sql.repositories import (
-    Delivery,
-    Keys,
-    Maintenance,
-    Participants,
-    Retention,
-    Reviews,
-    Scripts,
-    Sessions,
-    Timers,
-    Turns,
-)
+from store.sql import repositories
+from store.sql.repository import Engine
 from store.verification.verification_repository import VerificationRepository
 
 LAG_MAX_S = 5.0
@@ -34,19 +25,21 @@ class Store(ABC):
     shared: SharedDatabase | None = None
     """The other servers on the same database, so that what is cached may be out of date; None: there can be none."""
 
-    turns: Turns
-    sessions: Sessions
-    scripts: Scripts
+    turns: repositories.Turns
+    sessions: repositories.Sessions
     memory: MemoryRepository
-    timers: Timers
-    delivery: Delivery
-    keys: Keys
-    participants: Participants
-    maintenance: Maintenance
-    reviews: Reviews
-    retention: Retention
+    timers: repositories.Timers
+    delivery: repositories.Delivery
+    maintenance: repositories.Maintenance
+    retention: repositories.Retention
     analytics: AnalyticsRepository
     verification: VerificationRepository
+
+    def __init__(self, engine: Engine[Any]) -> None:
+        self.scripts = repositories.Scripts(engine)
+        self.keys = repositories.Keys(engine)
+        self.participants = repositories.Participants(engine)
+        self.reviews = repositories.Reviews(engine)
 
     @abstractmethod
     async def close(self) -> None:

@@ -34,9 +34,10 @@ from store.sql.repository import reads, writes
 class PostgresTurns(Turns):
     """Store and read turns."""
 
+    _engine: PostgresEngine
+
     def __init__(self, engine: PostgresEngine, writer: GroupWriter) -> None:
         super().__init__(engine, writer.commit)
-        self._owner = engine.owner
 
     async def save_failure(self, failure: FailureRow) -> bool:
         """Record a turn that failed, and give up the claim on it; delete its calls if its session was deleted."""
@@ -45,7 +46,7 @@ class PostgresTurns(Turns):
             is_saved = failures_sql.save_failure(connection, failure)
             if not is_saved:
                 delete_rows_of(connection, "call_journal", [(failure.tenant, failure.session_id)])
-            claims.release(connection, self._owner, failure.tenant, failure.session_id)
+            claims.release(connection, self._engine.owner, failure.tenant, failure.session_id)
             return is_saved
 
         return await self._engine.write(save)
