@@ -7,16 +7,8 @@ from collections.abc import Mapping
 
 from runtime.actions import blocks, tool
 from runtime.actions.outcomes import DONE, CallSkill, Enter, Finish, Jump, Outcome, leave_question
-from runtime.state.events import (
-    ActionLeft,
-    Ended,
-    EndedBy,
-    Jumped,
-    MilestoneReached,
-    ScopeEntered,
-    ScopeLeft,
-    ScopeSkipped,
-)
+from runtime.state import events
+from runtime.state.events import EndedBy
 from runtime.state.program import Place
 from runtime.state.state import Frame, Held
 from runtime.turn.context import LimitExceeded, TurnContext
@@ -58,9 +50,9 @@ class Cursor:
     def leave_action(self, action: Action, *, is_done: bool = True) -> None:
         """Record the end of an action and clear its progress; its milestone is reached if it `is_done`."""
         rounds = self._state.progress.round if self._state.progress is not None else 0
-        self._run.record(ActionLeft(action.id, rounds, *self.called()))
+        self._run.record(events.ActionLeft(action.id, rounds, *self.called()))
         if action.milestone and is_done:
-            self._run.record(MilestoneReached(action.milestone, action.id))
+            self._run.record(events.MilestoneReached(action.milestone, action.id))
         self._state.progress = None
 
     def leave_blocks(self) -> None:
@@ -72,7 +64,7 @@ class Cursor:
         """Leave the innermost block: the action that contains it, or the action that an interrupt suspended."""
         frame = self._state.frames.pop()
         rounds = frame.held.progress.round if frame.held is not None and frame.held.progress is not None else 0
-        self._run.record(ActionLeft(frame.block or self._state.frames[-1].action, rounds, *self.called()))
+        self._run.record(events.ActionLeft(frame.block or self._state.frames[-1].action, rounds, *self.called()))
         return frame
 
     def enter_interrupt(self, frame: Frame) -> None:
@@ -173,7 +165,7 @@ class Cursor:
     def _reach(self, topic: Topic | None) -> None:
         """Record the milestone of a topic that has ended."""
         if topic is not None and topic.milestone:
-            self._run.record(MilestoneReached(topic.milestone))
+            self._run.record(events.MilestoneReached(topic.milestone))
 
     def _after_failure(self, action: Action) -> Outcome:
         """Return the outcome of an action after the actions of its `on_fail`."""
@@ -187,7 +179,7 @@ class Cursor:
         if isinstance(outcome, Finish):
             self.complete(outcome)
         else:
-            self._run.record(Jumped(action.id, outcome.phase, outcome.topic))
+            self._run.record(events.Jumped(action.id, outcome.phase, outcome.topic))
             self.jump(outcome.phase, outcome.topic)
 
     def _to_next_topic(self) -> None:
@@ -212,7 +204,7 @@ class Cursor:
         for phase in phases:
             self._run.count_action()
             if phase.when is not None and not self._run.holds(phase.when):
-                self._run.record(ScopeSkipped("phase", phase.id))
+                self._run.record(events.ScopeSkipped("phase", phase.id))
                 continue
             self._enter_phase(phase)
             if self._enter_first(phase.topics):
@@ -231,7 +223,7 @@ class Cursor:
         for topic in topics:
             self._run.count_action()
             if topic.when is not None and not self._run.holds(topic.when):
-                self._run.record(ScopeSkipped("topic", topic.id))
+                self._run.record(events.ScopeSkipped("topic", topic.id))
                 continue
             self._enter_topic(topic)
             if topic.actions:
@@ -258,7 +250,7 @@ class Cursor:
     def _enter_phase(self, phase: Phase) -> None:
         self._state.phase = phase.id
         self._state.phase_entry += 1
-        self._run.record(ScopeEntered("phase", phase.id, self._state.phase_entry))
+        self._run.record(events.ScopeEntered("phase", phase.id, self._state.phase_entry))
         self._count_visit(phase.id)
         self._initialise("phase", phase.declare)
 
@@ -266,7 +258,7 @@ class Cursor:
         self._state.topic = topic.id
         self._state.is_jump = False
         self._state.topic_entry += 1
-        self._run.record(ScopeEntered("topic", topic.id, self._state.topic_entry))
+        self._run.record(events.ScopeEntered("topic", topic.id, self._state.topic_entry))
         self._count_visit(f"{self._state.phase}/{topic.id}")
         self._initialise("topic", topic.declare)
 
@@ -278,14 +270,14 @@ class Cursor:
     def _leave_topic(self) -> None:
         state = self._state
         if state.topic:
-            self._run.record(ScopeLeft("topic", state.topic, state.topic_entry))
+            self._run.record(events.ScopeLeft("topic", state.topic, state.topic_entry))
         state.topic, state.topic_cells, state.frames, state.progress = "", {}, [], None
         self._run.action_id = ""
 
     def _leave_phase(self) -> None:
         state = self._state
         if state.phase:
-            self._run.record(ScopeLeft("phase", state.phase, state.phase_entry))
+            self._run.record(events.ScopeLeft("phase", state.phase, state.phase_entry))
         state.phase, state.phase_cells = "", {}
 
     def _initialise(self, scope: Scope, declared: tuple[Declaration, ...]) -> None:
@@ -299,4 +291,4 @@ class Cursor:
         self._leave_phase()
         outcome = finish.outcome or _OUTCOMES.get(finish.by, "")
         self._state.status, self._state.end_reason, self._state.outcome = "completed", finish.reason, outcome
-        self._run.record(Ended(finish.reason, finish.by, finish.action_id, outcome))
+        self._run.record(events.Ended(finish.reason, finish.by, finish.action_id, outcome))
