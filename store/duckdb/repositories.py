@@ -6,9 +6,8 @@ from pathlib import Path
 
 from store.duckdb import retention, session_list, sessions, variables
 from store.duckdb import search as search_sql
-from store.duckdb.compaction import compact
 from store.duckdb.connection import DuckDBConnection, with_cursor
-from store.duckdb.database_copy import DatabaseCopy, back_up, require_room, target_in
+from store.duckdb.database_copy import DatabaseCopy, back_up, compact, require_room, target_in
 from store.duckdb.engine import DuckDBEngine
 from store.duckdb.writer import Writer
 from store.interface.admission import Entry

@@ -1,4 +1,4 @@
-"""Write the changes of a memory in one transaction."""
+"""Write the changes of a memory in one transaction, and the calls of language models for memories."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -6,7 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from store.interface.errors import RowRefused
-from store.interface.memory_rows import GroupRow, JobRow, MemoryChange, OwnerRow, UnitRow
+from store.interface.memory_rows import GroupRow, JobRow, MemoryCallRow, MemoryChange, OwnerRow, UnitRow
 from store.sql.connection import Connection, Parameters, rows_select
 
 _Row: TypeAlias = OwnerRow | GroupRow | UnitRow | JobRow
@@ -136,3 +136,18 @@ def _add_vectors(connection: Connection, owner: Parameters, change: MemoryChange
             unnest($vectors::BYTEA[])""",
         {**rows, "sessions": added.sessions, "vectors": added.vectors},
     )
+
+
+def begin_call(connection: Connection, row: MemoryCallRow) -> None:
+    """Insert the row of a call before it is made. Within a transaction."""
+    connection.insert("memory_calls", [row])
+
+
+def end_call(connection: Connection, row: MemoryCallRow) -> None:
+    """Replace the row of a call with its result; do nothing if its user was erased meanwhile. Within a transaction.
+
+    Raises RowRefused.
+    """
+    call = {"tenant": row.tenant, "call_id": row.call_id}
+    if connection.change("DELETE FROM memory_calls WHERE tenant = $tenant AND call_id = $call_id", call):
+        connection.insert("memory_calls", [row])

@@ -3,8 +3,7 @@
 from abc import ABC, abstractmethod
 
 from store.interface.memory_filters import Filter
-from store.memory import calls, imports, queries
-from store.memory.changes import apply_change
+from store.memory import changes, imports, queries
 from store.sql.repository import Repository, reads, writes
 
 
@@ -15,10 +14,10 @@ class MemoryRepository(Repository, ABC):
     async def matching(self, tenant: str, user_id: str, filter_: Filter) -> list[int]:
         """Return the sequence numbers of the units that a filter matches, ascending."""
 
-    change = writes(apply_change)
+    change = writes(changes.apply_change)
     import_units = writes(imports.import_units)
-    begin_call = writes(calls.begin_call)
-    end_call = writes(calls.end_call)
+    begin_call = writes(changes.begin_call)
+    end_call = writes(changes.end_call)
     owner = reads(queries.owner)
     groups = reads(queries.groups)
     units = reads(queries.units)

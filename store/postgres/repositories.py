@@ -22,13 +22,13 @@ from store.postgres.due import take_deliveries, take_timers
 from store.postgres.engine import PostgresEngine
 from store.postgres.group_writer import GroupWriter
 from store.postgres.servers import memory_version, new_memory_version
-from store.sql import failures as failures_sql
 from store.sql import timers as timers_sql
 from store.sql.connection import as_uuid
 from store.sql.deletion import delete_rows_of
 from store.sql.loads import load_session
 from store.sql.repositories import Delivery, Maintenance, Retention, Sessions, Timers, Turns
 from store.sql.repository import reads, writes
+from store.sql.turns import save_failure
 
 
 class PostgresTurns(Turns):
@@ -43,7 +43,7 @@ class PostgresTurns(Turns):
         """Record a turn that failed, and give up the claim on it; delete its calls if its session was deleted."""
 
         def save(connection: PostgresConnection) -> bool:
-            is_saved = failures_sql.save_failure(connection, failure)
+            is_saved = save_failure(connection, failure)
             if not is_saved:
                 delete_rows_of(connection, "call_journal", [(failure.tenant, failure.session_id)])
             claims.release(connection, self._engine.owner, failure.tenant, failure.session_id)

@@ -3,7 +3,7 @@
 from store.interface.rows import KEYED_TURNS, RECENT_TURNS, LoadedSession, MessageRow, SessionHead
 from store.sql.calls import unsettled_calls
 from store.sql.connection import OF_SESSION, Connection, decode, of_session
-from store.sql.failures import failures
+from store.sql.turns import failures
 
 # One statement for the latest turns and the first one: a statement costs more to plan than these rows to read.
 _TURNS = f"""

@@ -28,7 +28,6 @@ from store.sql import (
     copies,
     deletion,
     drafts,
-    hand_overs,
     keys,
     participants,
     reviews,
@@ -38,7 +37,6 @@ from store.sql import (
     turns,
     webhooks,
 )
-from store.sql import failures as failures_sql
 from store.sql.repository import Changed, Engine, Repository, reads, reads_durable, writes
 from store.sql.variables import set_user_variables
 
@@ -89,7 +87,7 @@ class Turns(Repository, ABC):
         A page that is not the last may have fewer than `limit` messages.
         """
 
-    save_failure = writes(failures_sql.save_failure)
+    save_failure = writes(turns.save_failure)
     get = reads(turns.turn)
     range = reads(turns.turns)
     by_key = reads_durable(turns.turn_by_key)
@@ -99,7 +97,7 @@ class Turns(Repository, ABC):
     snapshots = reads(turns.snapshots)
     events = reads(turns.events)
     variable_history = reads(turns.variable_history)
-    failures = reads(failures_sql.failures)
+    failures = reads(turns.failures)
     unsettled_calls = reads(calls_sql.unsettled_calls)
     calls = reads(calls_sql.calls)
     spent = reads(calls_sql.spent)
@@ -145,7 +143,7 @@ class Sessions(Repository, ABC):
     start = reads(sessions.session_start)
     by_key = reads(sessions.session_by_key)
     by_creation_key = reads_durable(sessions.creation_by_key)
-    hand_overs = reads(hand_overs.page)
+    hand_overs = reads(sessions.hand_overs)
     migrations = reads(sessions.migrations)
     label = writes(sessions.label)
     ids_of_user = reads(deletion.sessions_of_user)

@@ -1,10 +1,15 @@
-"""Read one session as it was created, by its id or a key, and its migrations; change its key and metadata."""
+"""Read one session as it was created, by its id or a key, and its migrations and hand-over; change its labels."""
+
+from datetime import datetime
+from uuid import UUID
 
 from msgspec.structs import replace
 
 from store.interface.errors import KeyTaken
+from store.interface.hand_over_rows import HandOverRow, HandOverStatus
+from store.interface.pages import Page
 from store.interface.rows import JsonObject, MigrationRow, SessionRow
-from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_one, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_one, fetch_page, of_session
 
 MIGRATIONS_MAX = 1_000
 LAST_MOVES = """
@@ -64,3 +69,22 @@ def require_free(connection: Connection, tenant: str, field: str, value: str | N
 def _start(connection: Connection, condition: str, parameters: Parameters) -> SessionRow | None:
     select = f"SELECT * FROM session_starts WHERE tenant = $tenant AND {condition}"  # noqa: S608
     return fetch_one(connection, SessionRow, select, parameters)
+
+
+def hand_overs(
+    connection: Connection,
+    tenant: str,
+    *,
+    user_id: str | None = None,
+    status: HandOverStatus | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[HandOverRow]:
+    """Return a page of sessions for a person, those that wait longest first. Raises CursorInvalid."""
+    select = """
+        SELECT * FROM hand_overs
+        WHERE tenant = $tenant AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)
+            AND ($status::VARCHAR IS NULL OR status = $status)"""
+    filters: Parameters = {"tenant": tenant, "user_id": user_id, "status": status}
+    order = {"since": datetime, "session_id": UUID}
+    return fetch_page(connection, HandOverRow, select, filters, order, limit, cursor, descending=False)

@@ -1,4 +1,4 @@
-"""Read turns: complete turns, or their messages, variable writes and events."""
+"""Read turns: complete turns, or their messages, variable writes and events; and store and read failed ones."""
 
 from datetime import datetime
 
@@ -7,6 +7,7 @@ import msgspec
 from store.interface.pages import bounded
 from store.interface.rows import (
     NO_TURN,
+    FailureRow,
     Gaps,
     MessageRow,
     PositionRow,
@@ -175,3 +176,20 @@ def _texts(
         _after(tenant, session_id, after, limit),
     )
     return [text for (text,) in found]
+
+
+def save_failure(connection: Connection, failure: FailureRow) -> bool:
+    """Add a failure; return false if its session was deleted. Within a transaction."""
+    has_session = exists(connection, "session_starts", OF_SESSION, of_session(failure.tenant, failure.session_id))
+    if has_session:
+        connection.insert("turn_failures", [failure])
+    return has_session
+
+
+def failures(connection: Connection, tenant: str, session_id: str) -> list[FailureRow]:
+    """Return the last 100 failures of a session, the newest first."""
+    parameters = of_session(tenant, session_id)
+    if not exists(connection, "turn_failures", OF_SESSION, parameters):
+        return []
+    select = f"SELECT * FROM turn_failures WHERE {OF_SESSION} ORDER BY failed_at DESC LIMIT 100"  # noqa: S608
+    return connection.fetch(FailureRow, select, parameters)

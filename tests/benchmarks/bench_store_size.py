@@ -19,7 +19,7 @@ from store.duckdb.database import Database
 from store.duckdb.session_heads import SessionHeads
 from store.duckdb.statements import Cursor
 from store.interface.list_rows import SessionFilter
-from store.sql import calls, failures, turns
+from store.sql import calls, turns
 
 SESSIONS = int(os.environ.get("BENCH_STORE_SESSIONS", "20000"))
 TURNS = int(os.environ.get("BENCH_STORE_TURNS", "200000"))
@@ -90,7 +90,7 @@ def look_up(cursor: Cursor, heads: SessionHeads, ids: list[str]) -> None:
         sessions.session_head(connection, TENANT, session_id)
         turns.recent_messages(connection, TENANT, session_id, 50)
         calls.unsettled_calls(connection, TENANT, session_id)
-        failures.failures(connection, TENANT, session_id)
+        turns.failures(connection, TENANT, session_id)
 
     def listed(**which: str) -> Callable[[str], object]:
         return lambda _: session_list.list_sessions(connection, TENANT, SessionFilter(**which), order="activity")
