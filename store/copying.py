@@ -259,9 +259,6 @@ class _PostgresSide:
         return int(self._connection.rows(f"SELECT count(*) FROM {table}")[0][0])  # noqa: S608
 
     def documents(self, table: str, first: int) -> Iterator[list[bytes]]:
-        return self._documents(table, first)
-
-    def _documents(self, table: str, first: int) -> Iterator[list[bytes]]:
         with self._connection.in_transaction():
             yield from postgres_rows.read_documents(self._connection, table, first)
 

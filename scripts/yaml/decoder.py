@@ -615,13 +615,9 @@ class Reader:
         value = self._value(tree)
         return _FAILED if value is _FAILED else Expression(literal(value), tree.at)
 
-    def _reference(self, tree: Tree) -> Any:
+    def _name(self, tree: Tree, kind: type[Reference | Variable]) -> Any:
         part = self._any(tree, str)
-        return part if part is _FAILED else Reference(part, tree.at)
-
-    def _variable(self, tree: Tree) -> Any:
-        part = self._any(tree, str)
-        return part if part is _FAILED else Variable(part, tree.at)
+        return part if part is _FAILED else kind(part, tree.at)
 
     def _policy(self, tree: Tree) -> Any:
         """Read a policy: only where to continue, or a mapping with a text as well."""
@@ -781,8 +777,7 @@ _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     OnFail: partial(Reader._on_fail, kind=OnFail, exit_kind=AfterRounds),
     OnToolFailure: partial(Reader._on_fail, kind=OnToolFailure, exit_kind=FailureExit),
     Trigger: Reader._trigger,
-    Reference: Reader._reference,
-    Variable: Reader._variable,
+    **{kind: partial(Reader._name, kind=kind) for kind in (Reference, Variable)},
     Loop: Reader._loop,
     ChoiceItem: Reader._choice,
     Duration: partial(
