@@ -172,7 +172,7 @@ class TurnContext:
             program.has_context or state.context_settings is not None or contexts.default is not None
         )  # whether a strategy selects what models see
         self._now = now or clock()
-        self._ids = ids
+        self.new_id = ids
         self._history = list(history)
         self.first_number = state.message_seq + 1  # of the turn's own messages
         self._actions = 0
@@ -204,12 +204,12 @@ class TurnContext:
         if self._output_chars > self.limits.output_chars_max:
             raise LimitExceeded(f"more than {self.limits.output_chars_max:,} characters said in one turn")
         self.speech.said(self.state.message_seq + 1, self.action_id, text)
-        self._message("assistant", text, metadata)
+        self.append("assistant", text, metadata)
 
     def hear(self, text: str, metadata: Mapping[str, Value] | None = None) -> None:
         """Add a message of the user."""
         self.state.heard += 1
-        self._message("user", text, {**(metadata or {}), **self._speaker(self.state.human_role)})
+        self.append("user", text, {**(metadata or {}), **self._speaker(self.state.human_role)})
 
     def home(self) -> tuple[str, str]:
         """Return where the current actions are looked up: phase and topic, or the home of a skill or interrupt."""
@@ -229,14 +229,11 @@ class TurnContext:
         return {"speaker": {"role": role, "name": known.name or role, **({"pic": known.pic} if known.pic else {})}}
 
     def append(self, role: Role, text: str, metadata: Mapping[str, Value]) -> None:
-        """Add a message that was exchanged outside the session. Raises LimitExceeded."""
-        self._message(role, text, metadata)
-
-    def _message(self, role: Role, text: str, metadata: Mapping[str, Value]) -> None:
+        """Add a message, also one that was exchanged outside the session. Raises LimitExceeded."""
         self.state.message_seq += 1
         message = Message(
             number=self.state.message_seq,
-            message_id=self._ids(),
+            message_id=self.new_id(),
             role=role,
             content=text,
             action_id=self.action_id,
@@ -307,10 +304,6 @@ class TurnContext:
     def phrase(self, name: Phrase, choices: tuple[str, ...] = ()) -> str:
         """Return one of the runtime's texts, or the script's replacement for it."""
         return phrase(self.state.locale, name, choices, own=self.program.script.phrases)
-
-    def new_id(self) -> str:
-        """Return a new unique id."""
-        return self._ids()
 
     def draw(self, sides: int) -> int:
         """Return the session's next random number, from 0 to `sides` - 1, which depends on its seed alone."""
