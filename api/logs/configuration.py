@@ -4,6 +4,7 @@ import logging
 import sys
 
 import structlog
+from structlog.types import Processor
 
 from api.logs.redaction import redacted_message
 from store.interface.debug_logging import set_level
@@ -13,13 +14,7 @@ def warnings_only() -> None:
     """Log only warnings, on standard error, unless the program has configured structlog."""
     if not structlog.is_configured():
         structlog.configure(
-            processors=[
-                structlog.contextvars.merge_contextvars,
-                structlog.processors.add_log_level,
-                structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S", utc=False),
-                redacted_message,
-                structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
-            ],
+            processors=_processors(structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S", utc=False), terminal=True),
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
             logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         )
@@ -27,19 +22,22 @@ def warnings_only() -> None:
 
 def configure_logging(level: str) -> None:
     """Configure structlog at a level such as `info`. No line contains messages, values of variables or keys."""
-    terminal = sys.stderr.isatty()
     number = logging.getLevelNamesMapping()[level.upper()]
     set_level(number)
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            redacted_message,
-            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-            if terminal
-            else structlog.processors.JSONRenderer(ensure_ascii=False),
-        ],
+        processors=_processors(structlog.processors.TimeStamper(fmt="iso", utc=True), terminal=sys.stderr.isatty()),
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
+
+
+def _processors(stamp: Processor, *, terminal: bool) -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        stamp,
+        redacted_message,
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if terminal
+        else structlog.processors.JSONRenderer(ensure_ascii=False),
+    ]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from api.auth.api_keys import digest_of
 from api.auth.authenticator import RateLimiter
@@ -58,20 +59,8 @@ class Links:
         script = await self._catalog.version_to_begin(tenant, new.script_id, new.version)
         program = await self._catalog.valid_program(tenant, script.digest)
         self._creation.check_variables(program, new.locale or program.locale, new.initial_variables)
-        row = LinkRow(
-            tenant=tenant,
-            link_id=new.link_id or secrets.token_hex(12),
-            script_id=script.script_id,
-            version=new.version,
-            users=new.users,
-            resumes=new.resumes,
-            sessions_max=new.sessions_max,
-            access_days=new.access_days,
-            initial_variables=new.initial_variables,
-            locale=new.locale,
-            created_at=now,
-            expires_at=new.expires_at,
-        )
+        fields = asdict(new) | {"link_id": new.link_id or secrets.token_hex(12), "script_id": script.script_id}
+        row = LinkRow(**fields, tenant=tenant, created_at=now)
         with refusing("LINK_EXISTS", IdTaken), refusing("LINKS_FULL", RowRefused):
             await self._rows.add_link(row)
         return row

@@ -6,6 +6,8 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
+from msgspec.structs import asdict
+
 from api.auth.principal import Principal
 from api.errors import ApiError, invalid_field, refusing
 from api.reviews.agreement import alpha
@@ -198,17 +200,7 @@ def answers_of(row: RatingRow) -> dict[str, Answer]:
 
 def review_view(row: ReviewRow) -> ReviewView:
     """Return a review as the API shows it."""
-    questions = [
-        Question(
-            question_id=each.question_id,
-            text=each.text,
-            kind=each.kind,
-            min=each.min,
-            max=each.max,
-            choices=each.choices,
-        )
-        for each in row.questions
-    ]
+    questions = [Question(**asdict(each)) for each in row.questions]
     return ReviewView.of(row, questions=questions, blind=row.is_blind)
 
 
@@ -228,9 +220,7 @@ def _question(new: Question) -> QuestionRow:
         raise invalid_field(name, "only a scale has `min` and `max`")
     if new.kind != "choice" and new.choices:
         raise invalid_field(name, "only a choice has `choices`")
-    return QuestionRow(
-        question_id=new.question_id, text=new.text, kind=new.kind, min=new.min, max=new.max, choices=new.choices
-    )
+    return QuestionRow(**asdict(new))
 
 
 def _checked(review: ReviewRow, new: NewRating) -> tuple[dict[str, int | str], dict[str, str]]:

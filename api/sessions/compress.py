@@ -73,15 +73,11 @@ def context_view(contexts: Contexts, cached: CachedSession) -> ContextView:
     chosen, view = _visible(contexts, cached)
     memory = cached.state.context or ContextMemory()
     last = memory.last_resize
-    return ContextView(
+    return ContextView.of(
+        memory,
         strategy=chosen.settings.strategy if chosen is not None else NEWEST,
         settings=msgspec.to_builtins(chosen.settings) if chosen is not None else None,
-        summary=memory.summary,
-        summary_to=memory.summary_to,
-        memo=memory.memo,
-        memo_to=memory.memo_to,
         last_resize=None if last is None else LastResizeView.of(last),
-        failed=memory.failed,
         messages=[message.number for message in view.messages],
         tokens=sum(map(tokens_in, view.messages)) + tokens_of_history(view.summary, view.memo),
     )

@@ -76,23 +76,20 @@ class SessionMigrator:
     ) -> MigrationOutcome:
         async with self._chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
             target = await self._target(tenant, cached, request)
-            place = place_of(cached.state)
             if target.digest == cached.session.digest and target.version in {None, cached.session.script_version}:
                 why = ("the session runs this version already",)
-                return self._stays(cached, Plan("current", why, cached.state, place=place), target)
+                current = Plan("current", why, cached.state, place=place_of(cached.state))
+                return _outcome(cached, current, target, cached.program, cached.state)
             state = await self._with_globals(cached)
             zone = self._runner.settings.timezone
             planned = await asyncio.to_thread(plan, cached.program, target.program, state, self._clock(), zone)
             if planned.verdict not in MOVING:
-                return self._stays(cached, planned, target)
+                return _outcome(cached, planned, target, cached.program, cached.state)
             if request.dry_run:
-                return _outcome(cached, planned, target, place, target.program, planned.state)
+                return _outcome(cached, planned, target, target.program, planned.state)
             session = _moved_session(cached.session, target)
             row, state = await self._settle(cached, session, target.program, planned, "migrate")
-            return _outcome(cached, planned, target, place, target.program, state, row)
-
-    def _stays(self, cached: CachedSession, planned: Plan, target: MigrationTarget) -> MigrationOutcome:
-        return _outcome(cached, planned, target, place_of(cached.state), cached.program, cached.state)
+            return _outcome(cached, planned, target, target.program, state, row)
 
     async def undo(self, tenant: str, session_id: str, expected_turn: int | None) -> MigrationOutcome:
         """Undo the last migration of a session if no turn followed it. Raises ApiError."""
@@ -115,10 +112,9 @@ class SessionMigrator:
             target = MigrationTarget(
                 program, last.from_digest, last.from_script_uuid, last.from_script_id, last.from_version
             )
-            place = place_of(cached.state)
             session = _moved_session(cached.session, target)
             row, state = await self._settle(cached, session, program, planned, "undo")
-            return _outcome(cached, planned, target, place, program, state, row)
+            return _outcome(cached, planned, target, program, state, row)
 
     # -- parts --------------------------------------------------------------------------------------------------
 
@@ -205,7 +201,6 @@ def _outcome(
     cached: CachedSession,
     planned: Plan,
     target: MigrationTarget,
-    place: str,
     program: Program,
     state: State,
     row: TurnRow | None = None,
@@ -214,7 +209,7 @@ def _outcome(
         session=cached.session,
         verdict=planned.verdict,
         why=planned.why,
-        place=place,
+        place=place_of(cached.state),
         new_place=planned.place if row is None else place_of(state),
         version=target.version,
         program=program,

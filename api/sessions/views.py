@@ -241,11 +241,8 @@ def debug_info(calls: tuple[ModelCall, ...]) -> DebugInfo:
 
 def _debug_call(call: ModelCall) -> DebugCall:
     reply, usage = call.reply or ModelReply(), call.ended.usage if call.ended is not None else None
-    return DebugCall(
-        purpose=call.request.purpose,
-        action_id=call.request.action_id,
-        round=call.request.round,
-        task=call.request.task,
+    return DebugCall.of(
+        call.request,
         prompt=_prompt_view(usage.prompt if usage is not None else None),
         text=reply.text,
         values=reply.values,

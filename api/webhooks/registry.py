@@ -61,11 +61,8 @@ class WebhookRegistry:
 
     async def load(self) -> None:
         """Load the webhooks from the database."""
-        rows = await self._store.delivery.webhooks_of_all()
-        for webhook in rows:
-            self._cache_webhook(webhook)
-        self.tenants = self.by_tenant.keys()
-        if rows:
+        await self.reload()
+        if self.by_tenant:
             self.keyring.warn_if_lost()
 
     async def reload(self) -> None:
@@ -211,7 +208,8 @@ class WebhookRegistry:
         """Record the health of a webhook. Pause one whose URL is gone or that has failed for a whole day; skip one that
         was deleted or paused meanwhile.
         """
-        if health == "well" and self._failing_since(tenant, webhook_id) is None:  # the usual case
+        known = self._known(tenant, webhook_id)
+        if known is None or (health == "well" and known.failing_since is None):  # the usual case
             return
         now = self._clock()
         async with self._changing:
@@ -224,10 +222,6 @@ class WebhookRegistry:
     def _known(self, tenant: str, webhook_id: str) -> WebhookRow | None:
         webhook, _ = self.by_tenant.get(tenant, {}).get(webhook_id, (None, None))
         return webhook
-
-    def _failing_since(self, tenant: str, webhook_id: str) -> datetime | None:
-        known = self._known(tenant, webhook_id)
-        return known.failing_since if known is not None else None
 
     async def replay(
         self, webhook: WebhookRow, *, delivery_id: str | None = None, status: DeliveryStatus | None = None
@@ -305,16 +299,12 @@ def notices(before: CachedSession, turn: Turn, row: TurnRow) -> Iterator[Notice]
 
 def _data(before: CachedSession, turn: Turn, row: TurnRow) -> NoticeData:
     session = before.session
-    return NoticeData(
-        session_id=session.session_id,
-        user_id=session.user_id,
+    return NoticeData.of(
+        row,
         key=session.key,
         script_id=session.script_uuid,
         script=session.script_id,
         script_version=session.script_version,
-        turn=row.turn,
-        status=row.status,
-        execution_status=row.execution_status,
         position=position(before.program, turn.state),
         intervention=next((event.data["what"] for event in row.events if event.kind == "intervention"), None),
         messages=[message_view(message) for message in row.messages],
