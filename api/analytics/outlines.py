@@ -61,13 +61,8 @@ def joined(outlines: Iterable[Outline]) -> Outline:
     """Combine several outlines into one."""
     whole = Outline([], [], [], [], [], [])
     for each in outlines:
-        whole.digests.extend(each.digests)
-        whole.actions.extend(each.actions)
-        whole.variables.extend(each.variables)
-        whole.labels.extend(each.labels)
-        whole.arms.extend(each.arms)
-        whole.end_reasons.extend(each.end_reasons)
-        whole.milestones.extend(each.milestones)
+        for name in Outline.__struct_fields__:
+            getattr(whole, name).extend(getattr(each, name))
     return whole
 
 

@@ -129,10 +129,7 @@ class MemoryCache:
 
     def _loading_of(self, owner: OwnerId) -> asyncio.Lock:
         """Return the lock for loading a memory; it is freed when no task holds it or waits for it."""
-        lock = self._loading.get(owner)
-        if lock is None:
-            lock = self._loading[owner] = asyncio.Lock()
-        return lock
+        return self._loading.setdefault(owner, asyncio.Lock())
 
     def invalidate(self, tenant: str, user_id: str) -> None:
         """Note that a turn of the user was committed, so that the next use of the memory ingests it."""

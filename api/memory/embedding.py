@@ -58,7 +58,8 @@ class EmbeddingService:
         self._clock = clock
         self._threads = ThreadPoolExecutor(THREADS, "embedder")
         self._loading: asyncio.Task[Embedder] | None = None
-        self._loaded: Embedder | None = None
+        self.current: Embedder | None = None
+        """The embedder if it is loaded."""
         self._questions: LRUCache[str, Vectors | None] = LRUCache(QUESTIONS_MAX)
         self._one_batch_at_a_time = asyncio.Lock()
         self._failure: Failed | None = None
@@ -72,26 +73,21 @@ class EmbeddingService:
         return self._make is None
 
     @property
-    def current(self) -> Embedder | None:
-        """Return the embedder if it is loaded."""
-        return self._loaded
-
-    @property
     def state(self) -> str:
         """Describe the state of the embedder: the reason of a failure, whether it is loaded, and its id."""
         if self._make is None:
             return "none"
         if self._failure is not None:
             return str(self._failure)
-        return "not loaded" if self._loaded is None else f"{self._loaded.id}: ready"
+        return "not loaded" if self.current is None else f"{self.current.id}: ready"
 
     async def embedder(self, within_s: float = LOAD_S) -> Embedder:
         """Return the embedder, loading it first if needed.
 
         Raises EmbedderUnavailable, EmbedderMisconfigured; during the pause after a failure, immediately.
         """
-        if self._loaded is not None:
-            return self._loaded
+        if self.current is not None:
+            return self.current
         if self._loading is None or self._loading.done():
             self._check_rest()
             self._loading = asyncio.create_task(self._load())
@@ -153,15 +149,15 @@ class EmbeddingService:
             self._loading.cancel()
             with suppress(asyncio.CancelledError, EmbedderUnavailable, EmbedderMisconfigured):
                 await self._loading
-        if self._loaded is not None:
-            await asyncio.to_thread(self._loaded.close)
+        if self.current is not None:
+            await asyncio.to_thread(self.current.close)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _load(self) -> Embedder:
         make, started = self._make, self._clock()
         if make is None:
             raise EmbedderMisconfigured("this server has no embedder; see the setting `embedder`")
-        self._loaded = embedder = await self._call(self._in_thread(make))
+        self.current = embedder = await self._call(self._in_thread(make))
         seconds = round(self._clock() - started, 1)
         log.info("embedder loaded", embedder=embedder.id, dimension=embedder.dimension, seconds=seconds)
         return embedder

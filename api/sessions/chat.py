@@ -31,7 +31,6 @@ from api.sessions.session_cache import (
     require_not_redacted,
 )
 from api.sessions.streams import Streams
-from api.sessions.timer_rows import timer_rows
 from api.sessions.turn_runner import (
     Preconditions,
     TurnResult,
@@ -315,7 +314,7 @@ class Chat:
         """Return the timers of a session after a turn; None if the session has none and had none before."""
         if not cached.program.has_time and migration is None:
             return None
-        return timer_rows(cached.session, cached.program, turn.state, self._settings.timezone)
+        return row_mapping.timer_rows(cached.session, cached.program, turn.state, self._settings.timezone)
 
     async def fail(self, cached: CachedSession, failed: TurnFailed) -> ApiError:
         """Record that a turn failed, and return the error to raise; the session does not change."""

@@ -231,7 +231,8 @@ class LiveTurns:
         self.closing = asyncio.Event()  # set when the server stops
         self._settings = settings
         self._channels: OrderedDict[Key, Channel] = OrderedDict()
-        self._readers = 0
+        self.readers = 0
+        """Clients with an open stream."""
         self._readers_of: Counter[str] = Counter()  # by API key or client address
         self._requests = 0
         self._by_key: dict[Place, PendingTurn[Any]] = {}
@@ -323,11 +324,6 @@ class LiveTurns:
         channel = self._channels.get(key)
         return channel.user_id if channel is not None else None
 
-    @property
-    def readers(self) -> int:
-        """Return the number of clients with an open stream."""
-        return self._readers
-
     @contextlib.contextmanager
     def subscribed(
         self, key: Key | None = None, state: State | None = None, clients: tuple[str, ...] = ()
@@ -339,20 +335,20 @@ class LiveTurns:
         """
         channel = Channel(0) if key is None else self._channel(key, state)
         settings = self._settings
-        if self._readers >= settings.streams_max:
-            raise _full("this server", self._readers, "streams_max")
+        if self.readers >= settings.streams_max:
+            raise _full("this server", self.readers, "streams_max")
         if channel.readers >= settings.session_streams_max:
             raise _full("this session", channel.readers, "session_streams_max")
         for client in clients:
             if self._readers_of[client] >= settings.client_streams_max:
                 raise _full(f"this {client.partition(' ')[0]}", self._readers_of[client], "client_streams_max")
-        self._readers += 1
+        self.readers += 1
         channel.readers += 1
         self._readers_of.update(clients)
         try:
             yield channel
         finally:
-            self._readers -= 1
+            self.readers -= 1
             channel.readers -= 1
             for client in clients:
                 self._readers_of[client] -= 1

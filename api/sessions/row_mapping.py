@@ -12,9 +12,11 @@ from runtime.engine.engine import Turn
 from runtime.state.events import Event, Message, VariableChanged
 from runtime.state.program import Program
 from runtime.state.state import Cell, State, encode
+from runtime.timers.timers import pending_timers
 from scripts.model.actions import action_type
 from store.interface.hand_over_rows import HandOverRow
 from store.interface.rows import EventRow, MessageRow, SessionHead, SessionRow, TurnRow, UserVariableRow, VariableRow
+from store.interface.timer_rows import TimerRow
 
 FORKED_FROM = "forkedFrom"
 """The metadata name under which a fork stores its origin."""
@@ -195,3 +197,24 @@ def session_before_first_turn(state: State) -> Turn:
 def session_of(head: SessionHead) -> SessionRow:
     """Return the fixed fields of a session."""
     return SessionRow(**{name: getattr(head, name) for name in SessionRow.__struct_fields__})
+
+
+def timer_rows(session: SessionRow, program: Program, state: State, default_zone: str) -> tuple[TimerRow, ...]:
+    """Return the rows of the timers that a session has in a state."""
+    if not program.has_time:
+        return ()
+    return tuple(
+        TimerRow(
+            tenant=session.tenant,
+            session_id=session.session_id,
+            user_id=session.user_id,
+            turn=state.turn,
+            timer_id=each.timer_id,
+            kind=each.kind,
+            action_id=each.action,
+            moment=each.moment.text,
+            due=each.due,
+            next_attempt_at=each.due,
+        )
+        for each in pending_timers(program, state, default_zone)
+    )

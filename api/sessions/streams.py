@@ -139,10 +139,6 @@ class Streams:
 
     # -- a session --------------------------------------------------------------------------------------------------
 
-    def begins(self, key: Key) -> bool:
-        """Return whether a session that is not in the database yet runs its first turn."""
-        return self._live.knows(key)
-
     def of_session(
         self,
         key: Key,

@@ -5,7 +5,7 @@ from functools import partial
 from msgspec import Struct
 
 from api.sessions.chat import Chat
-from api.sessions.timer_rows import timer_rows
+from api.sessions.row_mapping import timer_rows
 from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner
 from runtime.state.inputs import TimerDue
 from store.interface.timer_rows import TimerRow

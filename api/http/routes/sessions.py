@@ -231,7 +231,7 @@ async def list_events(
     try:
         cached = await chat.session(*key)
     except ApiError:
-        if wants_stream(accept) and streams.begins(key):
+        if wants_stream(accept) and chat.live.knows(key):  # it may run its first turn
             first = streams.of_session(key, None, place, clients)
             if first is not None:
                 return first
