@@ -12,9 +12,18 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from store.interface import errors
 from store.interface.addresses import without_password
-from store.interface.errors import StoreError, StoreUnavailable, describe_error
+from store.interface.errors import (
+    DatabaseUnreachable,
+    DatabaseUnreadable,
+    ReadTimedOut,
+    RowRefused,
+    StoreBusy,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+    describe_error,
+)
 from store.postgres.connection import PostgresConnection, PsycopgConnection, Tables
 from store.postgres.schema import column_types, migrate
 from store.sql import copy_progress
@@ -84,7 +93,7 @@ class PostgresEngine:
                     copy_progress.require_finished(unfinished=unfinished, name=name)
                 tables = column_types(connection)
         except psycopg.Error as error:
-            raise errors.DatabaseUnreadable(f"{name} cannot be opened: {str(error).strip()}") from error
+            raise DatabaseUnreadable(f"{name} cannot be opened: {str(error).strip()}") from error
         pool = _pool(url, read_timeout_s)
         return cls(pool, tables, name, read_only=read_only)
 
@@ -122,11 +131,11 @@ class PostgresEngine:
     def require_writable(self) -> None:
         """Raise StoreReadOnly if the database is open read-only."""
         if self.read_only:
-            raise errors.StoreReadOnly("the database is open read-only")
+            raise StoreReadOnly("the database is open read-only")
 
     async def _run(self, run: Callable[[Callable[[PostgresConnection], T]], T], work: Any) -> T:
         if self._waiting >= WAITING_MAX:
-            raise errors.StoreBusy(f"{WAITING_MAX} reads and writes are already waiting")
+            raise StoreBusy(f"{WAITING_MAX} reads and writes are already waiting")
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, run, work)
@@ -148,7 +157,7 @@ class PostgresEngine:
                 self.pool.check()  # a restart of the database breaks all idle connections; they are replaced
                 return self._with_connection(work)
         except psycopg.errors.QueryCanceled as error:
-            raise errors.ReadTimedOut("a read took longer than its limit and was stopped") from error
+            raise ReadTimedOut("a read took longer than its limit and was stopped") from error
         except StoreError:
             raise
         except psycopg.Error as error:
@@ -193,14 +202,14 @@ class PostgresEngine:
             except psycopg.errors.UniqueViolation as error:  # usually another server has just added the same row
                 clashes += 1
                 if clashes == CLASHES_MAX:
-                    raise errors.RowRefused(f"the database refused the row: {describe_error(error)}") from error
+                    raise RowRefused(f"the database refused the row: {describe_error(error)}") from error
                 time.sleep(PAUSE_S * random.random())  # noqa: S311
             except PREVENTED as error:
                 if time.monotonic() > until:
-                    raise errors.StoreBusy("other transactions prevented the write") from error
+                    raise StoreBusy("other transactions prevented the write") from error
                 time.sleep(PAUSE_S * random.random())  # noqa: S311
             except BAD_ROW as error:
-                raise errors.RowRefused(f"the database refused the row: {describe_error(error)}") from error
+                raise RowRefused(f"the database refused the row: {describe_error(error)}") from error
             except StoreError:
                 raise
             except psycopg.Error as error:
@@ -219,7 +228,7 @@ class PostgresEngine:
 
 
 def _unavailable(what: str, error: psycopg.Error) -> StoreUnavailable:
-    kind = errors.DatabaseUnreachable if isinstance(error, _PASSING) else StoreUnavailable
+    kind = DatabaseUnreachable if isinstance(error, _PASSING) else StoreUnavailable
     return kind(f"the {what} failed: {describe_error(error).strip()}")
 
 
@@ -255,7 +264,7 @@ def _require_address(url: str) -> None:
     except psycopg.ProgrammingError:
         parts = {"host": "@"}
     if any("@" in str(parts.get(part)) for part in ("host", "dbname")):
-        raise errors.DatabaseUnreadable(
+        raise DatabaseUnreadable(
             "the address of the database is malformed; in its password, write @ as %40, / as %2F and % as %25"
         )
 
