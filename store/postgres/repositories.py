@@ -11,8 +11,8 @@ from store.interface.memory_rows import MemoryCallRow, MemoryChange, UnitRow
 from store.interface.rows import FailureRow, LoadedSession
 from store.interface.timer_rows import DueTimers, TimerRow
 from store.interface.webhook_rows import Ahead
-from store.memory import calls, imports, queries
-from store.memory.changes import apply_change
+from store.memory import imports, queries
+from store.memory.changes import apply_change, begin_call
 from store.memory.filters_on_rows import filter_rows
 from store.memory.memory_repository import MemoryRepository
 from store.postgres import claims, erasures, retention, session_list, sessions
@@ -95,7 +95,7 @@ def _begin_call(connection: PostgresConnection, row: MemoryCallRow) -> None:
     user = row.tenant, row.user_id
     if erasures.erased_at(connection, [user]) and queries.owner(connection, *user) is None:
         raise MemoryMoved("the user was erased meanwhile")
-    calls.begin_call(connection, row)
+    begin_call(connection, row)
 
 
 def _begun_after(erased_at: datetime | None, changes: Iterable[MemoryChange]) -> Iterator[MemoryChange]:
