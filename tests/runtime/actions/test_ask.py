@@ -257,9 +257,9 @@ async def test_a_question_without_outputs_takes_any_reply(drive: StartSession) -
 
 async def test_a_pattern_that_never_ends_refuses_the_value_in_time(drive: StartSession) -> None:
     session = await drive(r"- {ask: Code?, output: [{get: code, type: text, pattern: '(a|aa)+$'}]}")
-    began = time.monotonic()
+    began = time.process_time()
     await session.reply("a" * 60 + "b")
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
     assert session.said == ["Sorry, that does not fit. Could you answer again?"]
 
 

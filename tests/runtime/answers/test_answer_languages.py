@@ -438,11 +438,11 @@ _PIECES = "ja |nein |ja, |nicht |ein |zwei und |3. Mai |vor 3 |1.|1 |1.234,|in |
 def test_hostile_repetition_is_read_quickly_in_any_language(code, piece) -> None:
     parse_answer("3. Mai 1990", "date", choices=[], today=TODAY, locale=code)  # what is loaded once is not measured
     reply = (piece * 2_000)[:2_000] + " 1990"
-    started = time.perf_counter()
+    started = time.process_time()
     for declared in ("number", "boolean", "date", "choice", "list"):
         parse_answer(reply, declared, choices=DRINKS, today=TODAY, locale=code)
     labelled_parts(reply, ["age"], code)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @given(st.text(max_size=60), st.sampled_from([*BY_WORDS, "en", "zh", "ja", "ar", "xx", "pt-XX"]))

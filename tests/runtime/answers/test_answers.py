@@ -489,9 +489,9 @@ def test_a_choice_is_always_one_of_the_keys(reply: str, keys: list[str]) -> None
 def test_hostile_repetition_is_read_quickly(piece: str) -> None:
     reply = (piece * 2000)[:2000]
     parse_date("3 May 1990", TODAY)  # the import is not what is measured
-    started = time.perf_counter()
+    started = time.process_time()
     for tail in ("", "!", "x"):
         for declared in ("number", "boolean", "date", "choice", "list", "record"):
             parse_answer(reply + tail, declared, choices=MOODS, today=TODAY, locale="en")
         labelled_parts(reply + tail, ["age", "a b"])
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

@@ -89,7 +89,7 @@ def test_what_cannot_be_looked_at_has_no_warning(pattern: str) -> None:
     ],
 )
 def test_a_hostile_pattern_is_looked_at_in_bounded_time(pattern: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     ambiguous_part(pattern)
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert re.compile(pattern)

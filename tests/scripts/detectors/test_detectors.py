@@ -207,9 +207,9 @@ def test_any_messages_are_judged_the_same_twice_and_within_bounds(texts) -> None
 
 
 def test_a_long_message_takes_no_longer_than_its_first_part() -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     measured(VOCABULARY, "不是很开心 but not so sad " * 1_000_000)
-    assert time.perf_counter() - begun < 5  # the whole of it takes twenty
+    assert time.process_time() - begun < 5  # the whole of it takes twenty
     assert valence("嗯" * CHARS_MAX + "开心") is None
 
 
