@@ -38,7 +38,9 @@ def apply_change(connection: Connection, change: MemoryChange) -> int:
     Raises RowRefused for an invalid row; over PostgreSQL also MemoryMoved.
     """
     _require_own(change)
-    owner = {"tenant": change.tenant, "user_id": change.user_id}
+    owner: Parameters = {"tenant": change.tenant, "user_id": change.user_id}
+    if change.jobs:
+        change = msgspec.structs.replace(change, jobs=_present_jobs(connection, owner, change.jobs))
     if change.owner is not None:
         connection.change(f"DELETE FROM memory_owners WHERE {_OWNED}", owner)  # noqa: S608
     for table, column, kind, values in _removals(change):
@@ -58,6 +60,17 @@ def apply_change(connection: Connection, change: MemoryChange) -> int:
     _update(connection, owner, change)
     _add_vectors(connection, owner, change)
     return NO_VERSION
+
+
+def _present_jobs(connection: Connection, owner: Parameters, jobs: Sequence[JobRow]) -> list[JobRow]:
+    """Return the jobs without those that have begun and were erased with their user meanwhile."""
+    which = f"{_OWNED} AND job_id IN (SELECT unnest($jobs::UUID[]))"
+    found = connection.rows(
+        f"SELECT job_id::VARCHAR FROM memory_jobs WHERE {which}",  # noqa: S608
+        {**owner, "jobs": [job.job_id for job in jobs]},
+    )
+    present = {job_id for (job_id,) in found}
+    return [job for job in jobs if job.status == "queued" or job.job_id in present]
 
 
 def _require_own(change: MemoryChange) -> None:

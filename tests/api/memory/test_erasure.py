@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from api.memory.jobs import JobOptions
 from api.memory.requests import NewUnit, Query
 from tests.support.opened_memory import OpenMemory
 
@@ -37,6 +38,20 @@ async def test_work_that_was_under_way_writes_nothing_after_an_erasure(open_memo
             assert known == []
             await memory.wait_idle()
             await said_after(memory)
+
+
+async def test_a_job_that_waits_for_an_erasure_leaves_no_row(open_memory: OpenMemory) -> None:
+    async with open_memory() as memory:
+        await memory.add("notes", "Ana likes tea.")
+        job = await memory.memory_system.jobs.submit(*OWNER, "embed", JobOptions(history="Ana is ill."))
+        async with memory.memory_system.exclusive_for_erasure(*OWNER):
+            memory.memory_system.worker.prioritise(*OWNER)
+            async with asyncio.timeout(30):
+                while (await memory.store.memory.job("default", job.job_id)).status == "queued":  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await memory.store.maintenance.erase_user(*OWNER, str(uuid4()), datetime.now(UTC))
+        await memory.wait_idle()
+        assert (await memory.store.memory.jobs("default")).rows == []
 
 
 async def said_after(memory: Any) -> None:
