@@ -139,6 +139,6 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
         pass
     try:
         moment = parsedate_to_datetime(header)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -308,6 +308,16 @@ async def test_it_waits_for_as_long_as_it_is_asked_to(app: OpenApp, receiver: Re
         assert datetime.fromisoformat(waits["nextAttemptAt"]) > later
 
 
+async def test_a_wait_of_a_year_that_does_not_exist_is_no_wait(
+    app: OpenApp, receiver: Receiver, tmp_path: Path
+) -> None:
+    async with app(tmp_path, **QUICK) as api:
+        webhook = await hooked(api, receiver, "turn")
+        receiver.will(503, headers={"Retry-After": f"Wed, 04 Mar {10**20} 12:00:00 GMT"})
+        tried = (await api.post(at(webhook, "test"))).json()
+        assert tried == {"delivered": False, "status": 503, "error": "status"}
+
+
 async def test_a_receiver_that_is_gone_is_paused_and_nothing_is_lost(
     app: OpenApp, receiver: Receiver, tmp_path: Path
 ) -> None:

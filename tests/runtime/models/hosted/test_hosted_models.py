@@ -245,6 +245,7 @@ async def test_values_are_said_in_the_place_of_their_marks(endpoint: Endpoint, m
         ("429", {"status": 429, "headers": {"Retry-After": "0"}}),
         ("429", {"status": 429, "headers": {"Retry-After": "Wed, 04 Mar 2026 12:00:00 GMT"}}),
         ("429", {"status": 429, "headers": {"Retry-After": "soon"}}),
+        ("429", {"status": 429, "headers": {"Retry-After": f"Wed, 04 Mar {10**20} 12:00:00 GMT"}}),
         ("500", {"status": 500}),
         ("503", {"status": 503, "headers": {"Retry-After": "0.1"}}),
         ("408", {"status": 408}),
