@@ -22,6 +22,7 @@ TEXTS_S = 600.0  # for one call of background work, by a model on a slow machine
 LOAD_S = 600.0  # a first load may download the model
 READ_S = 2.0  # after this time a memory is read without its vectors, which follow when the embedder is loaded
 REST_S = 15.0  # pause after a failure
+REST_S_MAX = 3_600.0  # however long the endpoint asks for
 MISCONFIGURED_REST_S = 300.0
 THREADS = 2  # one embeds texts, one stays free for queries
 
@@ -170,7 +171,7 @@ class EmbeddingService:
         try:
             done = await work
         except EmbedderUnavailable as error:
-            self._rest(error, error.retry_after_s or REST_S)
+            self._rest(error, min(error.retry_after_s or REST_S, REST_S_MAX))
             raise
         except EmbedderMisconfigured as error:
             self._rest(error, MISCONFIGURED_REST_S)

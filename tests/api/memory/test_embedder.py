@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from api.memory.embedding import QUESTIONS_MAX, REST_S, EmbeddingService, embedding_of
+from api.memory.embedding import QUESTIONS_MAX, REST_S, REST_S_MAX, EmbeddingService, embedding_of
 from api.settings import Settings, SettingsInvalid, load_settings
 from store.embedders.embedder import Embedder, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 from store.embedders.hashed import HashedEmbedder
@@ -123,6 +123,14 @@ async def test_after_a_failure_it_is_left_alone_for_a_while(opened) -> None:
     opened.now += REST_S
     assert await opened.embedding.question("hello?") is not None
     assert opened.embedding.state == "hashed:16: ready"
+
+
+async def test_a_failure_never_ends_the_use_of_the_embedder(opened) -> None:
+    opened.watched.failures.append(EmbedderUnavailable("it is down", retry_after_s=float("9" * 400)))
+    with pytest.raises(EmbedderUnavailable):
+        await opened.embedding.texts(["hello"])
+    opened.now += REST_S_MAX
+    assert await opened.embedding.question("hello?") is not None
 
 
 async def test_questions_whose_vectors_are_known_need_no_embedder(opened) -> None:
