@@ -132,3 +132,13 @@ async def test_a_job_that_can_never_be_done_is_given_up_and_the_others_are_done(
             ("done", None),
             ("failed", "internal error; see the server's log"),
         ]
+
+
+async def test_a_job_that_ends_after_its_user_was_erased_leaves_nothing(open_memory: OpenMemory) -> None:
+    async with open_memory(embedder="none") as memory:
+        jobs = memory.memory_system.jobs
+        job = await jobs.submit(*OWNER, "summarise", JobOptions())
+        await memory.store.maintenance.erase_user(*OWNER, str(uuid4()), job.created_at)
+        await jobs.run(job)
+        await jobs.fail(job, "too late")
+        assert (await memory.store.memory.jobs(OWNER[0])).rows == []
