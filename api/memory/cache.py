@@ -90,15 +90,16 @@ class MemoryCache:
                     self.drop(tenant, user_id)
                     continue
                 loaded.is_behind = loaded.is_behind or self._shared is not None  # turns of other servers
-                if flushed:
-                    await self._flush(loaded)
-                if loaded.embedder is None and self._embedding.current is not None:  # it was not available at loading
-                    await self._flush(loaded)
-                    self.drop(tenant, user_id)
-                    continue
+                # the embedder was not available at loading
+                is_outdated = loaded.embedder is None and self._embedding.current is not None
                 try:
+                    if flushed or is_outdated:
+                        await self._flush(loaded)
+                    if is_outdated:
+                        self.drop(tenant, user_id)
+                        continue
                     await self._refresh(loaded)
-                except MemoryMoved:  # another server has ingested the same turns
+                except MemoryMoved:  # another server has changed it meanwhile, or ingested the same turns
                     continue
                 yield loaded
                 return

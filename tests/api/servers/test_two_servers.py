@@ -14,7 +14,9 @@ import pytest
 from api import other_servers
 from api.app import create_app
 from api.embedded import running
+from api.memory.cache import MemoryCache
 from api.memory.exclusive import Exclusive
+from api.memory.loaded_memory import LoadedMemory
 from api.other_servers import require_same_keys
 from api.privacy import retention_worker
 from api.settings import EXAMPLES, Settings, SettingsInvalid
@@ -283,6 +285,31 @@ async def test_both_servers_add_to_one_memory_at_once(servers: list[ApiClient]) 
     await asyncio.gather(*(note(servers[each.startswith("one")], each) for each in said))
     units = (await servers[0].get("/api/memory/units?userId=ana")).json()["data"]
     assert {unit["content"] for unit in units} == said
+
+
+async def test_a_memory_that_the_other_server_changes_meanwhile_is_read_again(
+    servers: list[ApiClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = servers
+    is_current = MemoryCache._is_current
+
+    async def note(content: str) -> None:
+        added = await one.post("/api/memory/units", json={"userId": "ana", "units": [{"content": content}]})
+        assert added.status_code == 201, added.text
+
+    async def change_then(self: MemoryCache, loaded: LoadedMemory) -> bool:
+        found = await is_current(self, loaded)
+        if found and loaded.unwritten:
+            await note("a cat")
+        return found
+
+    await note("a bird")
+    search = {"userId": "ana", "text": "bird"}
+    monkeypatch.setattr(MemoryCache, "_is_current", change_then)
+    assert (await two.post("/api/memory/search", json=search)).status_code == 200  # its visit is written later
+    found = await two.post("/api/memory/search", json=search | {"filters": {"content": "a cat"}})
+    assert found.status_code == 200, found.text
+    assert {unit["content"] for chain in found.json()["chains"] for unit in chain["units"]} == {"a cat"}
 
 
 @pytest.mark.gate
