@@ -6,6 +6,8 @@ repeats the question and does not count as a round. Values of the last reply tak
 
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
+
 from runtime.actions import records
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure, offering, onward
 from runtime.actions.outputs import expected_outputs, outputs_of
@@ -25,7 +27,7 @@ from runtime.turn import exits
 from runtime.turn.context import TurnContext
 from runtime.turn.exits import ExitDecision, Judgement, words_of
 from runtime.turn.model_requests import always, complete
-from scripts.expressions.values import is_given
+from scripts.expressions.values import Value, is_given
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Policy, rounds_of
 from scripts.model.base import Template
 from scripts.model.variables import Output, OutputItem, Records
@@ -278,13 +280,24 @@ def _take(
 def _keep(run: TurnContext, outputs: tuple[Output, ...], values: Mapping[str, object]) -> dict[str, AnswerRefused]:
     """Store the valid values; return the refused ones with their reasons."""
     known, refused = run.progress.values, dict[str, AnswerRefused]()
+    others = {**known, **_readable(run, outputs, values)} if any(output.validate for output in outputs) else known
     for output in outputs:
-        outcome = checked(output, values.get(output.get), known, run.holds)
+        outcome = checked(output, values.get(output.get), others, run.holds)
         if isinstance(outcome, AnswerRefused):
             refused[output.get] = outcome
         elif is_given(outcome):
             known[output.get] = outcome
     return refused
+
+
+def _readable(run: TurnContext, outputs: tuple[Output, ...], values: Mapping[str, object]) -> dict[str, Value]:
+    """Return the values that have the types of their outputs: a `validate` may compare those of one reply."""
+    read = {
+        output.get: checked(msgspec.structs.replace(output, validate=()), values.get(output.get), {}, run.holds)
+        for output in outputs
+    }
+    typed_values = {name: each.value if isinstance(each, AnswerRefused) else each for name, each in read.items()}
+    return {name: value for name, value in typed_values.items() if is_given(value)}
 
 
 def _complaint(
@@ -300,7 +313,8 @@ def _complaint(
     own = refused[first.get].say if first.get in refused else None
     written = own or first.invalid or action.invalid
     if written is not None:
-        return run.text(written)
+        given = {name: each.value for name, each in refused.items() if is_given(each.value)}
+        return run.text(written, {**run.progress.values, **given})
     if not refused and len(_missing(run, action)) < len(expected):
         return run.phrase("missing", tuple(map(label_of, missing)))
     name = refused[first.get].phrase if first.get in refused else first.kind or "text"

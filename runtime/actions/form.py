@@ -142,7 +142,8 @@ def _disproved(run: TurnContext, fields: tuple[FormField, ...], errors: Mapping[
     for field in fields:
         for each in field.validate if field.name in whole else ():
             if not still_open & each.unless.compiled.reads and not run.holds(each.unless, whole):
-                found[field.name] = run.text(each.say) if each.say is not None else words_for(run, field, "invalid")
+                own = run.text(each.say, whole) if each.say is not None else None
+                found[field.name] = words_for(run, field, "invalid") if own is None else own
                 run.progress.values.pop(field.name, None)
                 break
     return found

@@ -53,7 +53,9 @@ def accepted(run: TurnContext, field: FormField, value: Value, others: Mapping[s
     outcome = checked(as_output(field), value, others, run.holds)
     if not isinstance(outcome, AnswerRefused):
         return outcome
-    return FieldFault(run.text(outcome.say) if outcome.say is not None else words_for(run, field, outcome.phrase))
+    if outcome.say is None:
+        return FieldFault(words_for(run, field, outcome.phrase))
+    return FieldFault(run.text(outcome.say, {**others, field.name: outcome.value}))
 
 
 def unfit(run: TurnContext, name: str, value: Value) -> str:

@@ -263,6 +263,8 @@ class AnswerRefused(Struct, frozen=True):
     phrase: Phrase
     say: Template | None = None
     """The script's own text for this reason, if it has one."""
+    value: Value = None
+    """The value, if it has the type that is wanted; the text may contain it."""
 
 
 def checked(output: Output, value: object, values: Mapping[str, Value], holds: Holds) -> Value | AnswerRefused:
@@ -281,10 +283,10 @@ def checked(output: Output, value: object, values: Mapping[str, Value], holds: H
         return AnswerRefused(str(refused), declared or "invalid")
     reason = _mismatch(output, plain) or _limits(output, plain)
     if reason:
-        return AnswerRefused(reason, "invalid")
+        return AnswerRefused(reason, "invalid", value=plain)
     for each in output.validate:
         if not holds(each.unless, {**values, output.get: plain}):
-            return AnswerRefused(f"`{each.unless.source}` does not hold", "invalid", each.say)
+            return AnswerRefused(f"`{each.unless.source}` does not hold", "invalid", each.say, plain)
     return plain
 
 

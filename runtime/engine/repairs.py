@@ -27,7 +27,7 @@ from runtime.state.state import Cell, Wait
 from runtime.turn.context import TurnContext
 from scripts.detectors.words import bare, folded
 from scripts.expressions.members import BUILTINS
-from scripts.expressions.values import Value, text_of
+from scripts.expressions.values import Value, is_given, text_of
 from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Choose, Form, Set
 from scripts.model.base import Expression
 from scripts.model.script import After, FormField, Repair, RepairKind, Scope
@@ -299,4 +299,6 @@ def _refusal(run: TurnContext, named: NamedAnswer) -> str:
 def _complaint(run: TurnContext, output: Output, refused: AnswerRefused) -> str:
     texts = tuple(choice.text for choice in choices_of(output))
     written = refused.say or output.invalid
-    return run.text(written) if written is not None else run.phrase(refused.phrase, texts)
+    if written is None:
+        return run.phrase(refused.phrase, texts)
+    return run.text(written, {output.get: refused.value} if is_given(refused.value) else {})

@@ -369,3 +369,27 @@ async def test_the_missing_values_of_a_record_are_named(drive: StartSession) -> 
     assert session.said == ["Still needed: name."]
     await session.reply("Eva")
     assert session.cells("topic")["family"] == [{"name": "Eva", "age": 12}]
+
+
+RANGE = """
+actions:
+- ask: From and to?
+  id: q
+  into:
+  - {var: low, type: number, validate: [{unless: low < high, say: "{{ low }} is not below {{ high }}."}]}
+  - {var: high, type: number, max: 9, invalid: "{{ high }} is too much."}
+- {say: "{{ low }} to {{ high }}", id: told, acknowledge: true}
+"""
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("low: 2, high: 5", "2 to 5"),
+        ("low: 7, high: 5", "7 is not below 5."),
+        ("low: 7, high: 70", "70 is too much."),
+    ],
+)
+async def test_validation_and_its_text_read_the_values_of_the_reply(drive: StartSession, reply, said) -> None:
+    session = await (await drive(RANGE)).reply(reply)
+    assert session.said == [said]
