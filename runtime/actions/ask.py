@@ -58,6 +58,10 @@ async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | No
     if not refused and not required:
         return _finish(run, action, "user")
     if progress.round >= rounds_of(action):
+        raw = {output.get: reply.strip() for output in missing if output.fallback == "raw" and picked is None}
+        unfit = _keep(run, missing, raw)
+        if not unfit and raw.keys() >= refused.keys() | {output.get for output in required}:
+            return _finish(run, action, "user")
         return _exhausted(run, action)
     return _insist(run, action, _complaint(run, action, refused, required))
 

@@ -439,7 +439,7 @@ def _outputs(items: tuple[OutputItem, ...], on_fail: actions.OnFail, skipped: st
     for output in (output for item in items for output in item.questions):
         steps += _looks(output.invalid)
         steps += [Read(each.unless, _output_names(items), is_condition=True) for each in output.validate]
-        steps += _looks(*(each.say for each in output.validate))
+        steps += [Read(each.say, _output_names(items)) for each in output.validate if each.say is not None]
     for item in items:
         if not isinstance(item, Assignment):
             has_default = isinstance(item, Output) and item.default is not None

@@ -393,3 +393,15 @@ actions:
 async def test_validation_and_its_text_read_the_values_of_the_reply(drive: StartSession, reply, said) -> None:
     session = await (await drive(RANGE)).reply(reply)
     assert session.said == [said]
+
+
+async def test_the_last_reply_as_a_whole_is_the_fallback_of_a_value(drive: StartSession) -> None:
+    session = await drive("""
+actions:
+- {ask: When and why?, id: q, rounds: 2, into: [{var: day, type: date}, {var: why, fallback: raw}], on_fail: end}
+- {say: "{{ day }}, {{ why }}", id: told, acknowledge: true}
+""")
+    await session.reply("2026-05-03")
+    assert session.said == ["Still needed: why."]
+    await session.reply("because I must")
+    assert session.said == ["2026-05-03, because I must"]

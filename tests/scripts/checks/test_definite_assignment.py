@@ -334,3 +334,12 @@ def test_a_question_in_a_skill_has_the_expiry_of_the_script(read: ReadScript) ->
     assert len(found(read, called.replace("phases:", EXPIRE + "\nphases:", 1) + skill)) == 1
     in_topic = called.replace("    actions:", "    " + EXPIRE + "\n    actions:", 1)
     assert found(read, in_topic + skill) == []
+
+
+def test_a_text_about_a_refused_answer_reads_its_values(read: ReadScript) -> None:
+    written = """
+- ask: Well?
+  id: write
+  output: [{get: x, type: number, validate: [{unless: x < y, say: "{{ x }} of {{ y }}"}]}, {get: y, type: number}]
+"""
+    assert found(read, whole(written)) == []
