@@ -73,6 +73,7 @@ class Cursor:
         answering = self._run.program.answering.get(frame.interrupt)
         if answering is not None:
             self._run.action_id = ""
+            self._count_visit(frame.interrupt.removeprefix(":"))
             self._initialise("topic", answering.declare)
 
     def leave_interrupt(self) -> Held:

@@ -125,6 +125,12 @@ async def test_a_topic_that_answers_has_its_variables_expiry_and_milestone(drive
     assert session.said == ["Question 1?"]
 
 
+async def test_a_topic_that_answers_counts_as_visited(drive: StartSession) -> None:
+    counting = ANSWERING.replace("Question {{ asked }}?", "{{ visits('p/answers') }}?")
+    session = await (await drive(counting, saved=True)).reply("Hello?", "Fine.", "Hello?")
+    assert session.said == ["2?"]
+
+
 async def test_a_wait_within_a_topic_that_answers_holds_messages(drive: StartSession) -> None:
     nested = ANSWERING.replace("{ask: ", "{wait: 1 h, on_message: answers, id: nap}\n        - {ask: ")
     session = await (await drive(nested, saved=True)).reply("Hello?", "Hello?", "Hello?")
