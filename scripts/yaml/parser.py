@@ -48,6 +48,7 @@ class Sequence(Struct, frozen=True):
     items: "tuple[Tree, ...]"
     at: Location
     size: int = 1  # nodes, to limit the expansion of aliases
+    is_anchored: bool = False  # marked with `&name`, to be repeated elsewhere
 
 
 class Mapping(Struct, frozen=True):
@@ -56,6 +57,7 @@ class Mapping(Struct, frozen=True):
     pairs: "tuple[tuple[Scalar, Tree], ...]"
     at: Location
     size: int = 1  # nodes, to limit the expansion of aliases
+    is_anchored: bool = False
 
     def get(self, key: str) -> "Tree | None":
         """Return the value of a key, or None."""
@@ -203,13 +205,13 @@ class _Builder:
             return self.sequence(event, depth)
         return self.mapping(event, depth)
 
-    def sequence(self, start: yaml.Event, depth: int) -> Sequence:
+    def sequence(self, start: yaml.CollectionStartEvent, depth: int) -> Sequence:
         before, items = self.nodes, []
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
             items.append(self.node(event, depth + 1))
-        return Sequence(tuple(items), self.place(start), self.nodes - before + 1)
+        return Sequence(tuple(items), self.place(start), self.nodes - before + 1, start.anchor is not None)
 
-    def mapping(self, start: yaml.Event, depth: int) -> Mapping:
+    def mapping(self, start: yaml.CollectionStartEvent, depth: int) -> Mapping:
         before = self.nodes
         pairs: dict[str, tuple[Scalar, Tree]] = {}
         merged: list[Tree] = []
@@ -229,7 +231,7 @@ class _Builder:
                 pairs[key.text] = (key, value)
         for tree in merged:
             self.merge(pairs, tree)
-        return Mapping(tuple(pairs.values()), self.place(start), self.nodes - before + 1)
+        return Mapping(tuple(pairs.values()), self.place(start), self.nodes - before + 1, start.anchor is not None)
 
     def merge(self, pairs: dict[str, tuple[Scalar, Tree]], tree: Tree) -> None:
         """Add the pairs of ``<<: *anchor``; the mapping's own keys take precedence."""

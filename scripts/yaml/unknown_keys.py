@@ -1,6 +1,7 @@
 """Decide whether a key that a format does not know may be ignored: comments may, behaviour may not."""
 
 import difflib
+import re
 from collections.abc import Collection
 
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
@@ -34,6 +35,7 @@ _OFF = {"enabled": _NO, "enable": _NO, "active": _NO, "is_enabled": _NO, "is_act
     ("disabled", "disable", "inactive", "skip", "skipped", "is_disabled"), _YES
 )
 SWITCH_FIX = "Remove this part of the script, or begin its lines with `#`."
+_FOR_ANCHORS = re.compile(r"^[x._]-|^[._]|default|common|shared|template|anchor|alias|reus|definition")
 _CLOSE = 0.75  # minimum similarity of a misspelt key to the correct one
 
 
@@ -51,9 +53,12 @@ def is_ignorable(key: str, value: Tree, known: Collection[str]) -> bool:
     """Whether a session behaves the same without this key. `known` are the keys allowed in its place.
 
     False if the key names an action or a setting, is a misspelling of one, contains actions, or switches a part off.
+    Parts under `defaults` or the like that are marked with `&name` may be ignored: they are repeated elsewhere.
     """
     if is_switched_off(key, value):
         return False
+    if _FOR_ANCHORS.search(key.lower()) and _holds_anchor(value):
+        return True
     return not _holds_actions(value) and (key in _NOTES or not intended_key(key, known))
 
 
@@ -61,6 +66,16 @@ def intended_key(key: str, known: Collection[str]) -> str:
     """Return the action or setting that a key names or misspells, or an empty text."""
     near = difflib.get_close_matches(key, sorted({*known, *_ACTIONS, *_SETTINGS}), 1, _CLOSE)
     return near[0] if near and near[0] not in _NOTES else ""
+
+
+def _holds_anchor(tree: Tree) -> bool:
+    match tree:
+        case Mapping():
+            return tree.is_anchored or any(_holds_anchor(value) for _, value in tree.pairs)
+        case Sequence():
+            return tree.is_anchored or any(map(_holds_anchor, tree.items))
+        case Scalar():
+            return False
 
 
 def _holds_actions(tree: Tree) -> bool:

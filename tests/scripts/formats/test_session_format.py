@@ -444,6 +444,32 @@ def test_keys_of_the_session_may_be_beside_it(script: ReadValid, text) -> None:
     assert read.phases[0].topics[0].actions[0].task.source == "{{ n }}"
 
 
+ANCHORS = """
+{key}:
+  quiet: &quiet {{require_acknowledgment: false}}
+  hello: &hello {{action_type: ai_say, action_id: a, config: {{content: Hello}}}}
+session:
+  session_id: talk
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - *hello
+            - {{action_type: ai_say, action_id: b, config: {{<<: *quiet, content: Bye}}}}
+"""
+
+
+@pytest.mark.parametrize("key", ["defaults", "common_parts", "x-parts", "_templates"])
+def test_a_file_may_begin_with_parts_to_be_repeated(read: ReadScript, key) -> None:
+    reading = read(ANCHORS.format(key=key))
+    hello, bye = reading.script.phases[0].topics[0].actions
+    assert (hello.task.source, hello.acknowledge is None) == ("Hello", False)
+    assert (bye.task.source, bye.acknowledge is None) == ("Bye", True)
+    assert [(each.code, each.severity) for each in reading.problems] == [("UNKNOWN_KEY", "warning")]
+    assert read(ANCHORS.format(key="actions")).script is None
+
+
 def test_a_full_width_colon_in_a_configuration_is_named(read: ReadScript) -> None:
     text = "session: {session_id: s, phases: [{phase_id: p, topics: [{topic_id: t, actions: [{id: a, config: X}]}]}]}"
     (problem,) = [each for each in read(text.replace("X", "'content：b'")).problems if each.code == "TYPE_MISMATCH"]
