@@ -7,6 +7,7 @@ from typing import Any
 
 from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED, is_empty
 from scripts.formats.stage.names import KnownNames, bare, is_name, variable_name
+from scripts.formats.stage.outputs import is_coded
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
 from scripts.formats.text_lists import choices_in
 from scripts.model.actions import ROUNDS_DEFAULT, Action, Ask, Call, ChoiceItem, Choose, Loop
@@ -271,9 +272,11 @@ class _Choices:
             actions: tuple[Action, ...] = ()
             if isinstance(value, Sequence):
                 actions = self._own(_as_do(self._notation, value))
-            shown = key if isinstance(value, Sequence) or is_empty(value) else value
+            coded = is_coded(key, value)
+            shown = key if coded or isinstance(value, Sequence) or is_empty(value) else value
             actions += self._own(item) if index == len(labels) - 1 else ()
             parameters = self._notation.value(item.take("value")) if index == len(labels) - 1 else None
+            parameters = self._notation.value(value) if coded else parameters
             self.keep(key.text.strip(), self._notation.template(shown), tree, parameters, actions)
         item.finish()
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, text_of
 from scripts.formats.stage.outputs import choices_of, limit
-from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
 from scripts.formats.words import FIELD_TYPES
 from scripts.model.base import Expression, Template
 from scripts.model.script import FieldType, FormDefinition, FormField
@@ -209,7 +209,7 @@ def _mappings_of(tree: Tree | None) -> Iterator[Mapping]:
     if isinstance(tree, Mapping) and not set(FIELD_KEYS) & set(tree.keys()):
         for key, value in tree.pairs:  # name: label, or name: {type: …}
             inner = value.pairs if isinstance(value, Mapping) else ((word("label", key), value),)
-            yield Mapping(((word("field", key), key), *inner), key.at)
+            yield _with_type(Mapping(((word("field", key), key), *inner), key.at))
         return
     for each in mappings(tree):
         if isinstance(each, Mapping) and not is_widget(each) and not set(FIELD_KEYS) & set(each.keys()):
@@ -219,7 +219,7 @@ def _mappings_of(tree: Tree | None) -> Iterator[Mapping]:
         elif isinstance(each, Sequence):
             yield from _mappings_of(each)
         elif each.value is not None:
-            yield Mapping(((word("field", each), each),), each.at)
+            yield from (Mapping(((word("field", part), part),), part.at) for part in parts_of(each))
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """`declare` and `output` of the stage format, in all their spellings."""
 
+import re
 from typing import TypeVar
 
 import msgspec
@@ -158,10 +159,18 @@ def choices_of(notation: StageReader, tree: Tree | None) -> tuple[str, ...]:
     for each in tree.items:
         if isinstance(each, Mapping):
             shown = next((v for n in ("text", "label", "value", "name", "key") if (v := each.get(n)) is not None), None)
-            found += [notation.word(shown)] if shown is not None else [notation.word(v) for _, v in each.pairs]
+            pairs = each.pairs if shown is None else ()
+            found += [notation.word(shown)] if shown is not None else []
+            found += [notation.word(key if is_coded(key, value) else value) for key, value in pairs]
         else:
             found.append(notation.word(each))
     return tuple(dict.fromkeys(text for text in found if text))
+
+
+def is_coded(key: Scalar, value: Tree) -> bool:
+    """Whether a choice is ``{text: 1}`` with its value, not ``{A: text}``."""
+    is_number = isinstance(value, Scalar) and isinstance(value.value, int | float)
+    return is_number and re.fullmatch(r"\w\d*|\d+", key.text.strip(), re.ASCII) is None
 
 
 # -- output -----------------------------------------------------------------------------------------------------------

@@ -101,24 +101,33 @@ def section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) -> 
 
 def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[MappingTree]:
     """Return the mappings of a list, or of a mapping by name; a name alone stands for a mapping with only the name."""
-    is_listed = verb == "form" and isinstance(tree, MappingTree) and tree.get(verb) is None
-    kinds = (MappingTree, Sequence) if is_listed else (MappingTree,)
-    if isinstance(tree, MappingTree) and all(isinstance(value, kinds) for _, value in tree.pairs):
-        for key, value in tree.pairs:
-            if isinstance(value, Sequence):  # for a form: its fields
-                yield MappingTree(((word(verb, key), key), (word("fields", value), value)), key.at)
-            elif isinstance(value, MappingTree):
-                head = (Scalar(verb, True, key.at), key)
-                own = tuple(pair for pair in value.pairs if pair[0].text != verb)
-                yield MappingTree((head, *own), key.at)
+    if isinstance(tree, MappingTree) and _is_by_name(tree, verb):
+        yield from _by_name(tree, verb)
         return
     for each in mappings(tree):
         if isinstance(each, MappingTree):
-            yield each
+            is_one = len(each.pairs) == 1 and not is_widget(each) and _is_by_name(each, verb)
+            yield from _by_name(each, verb) if is_one else (each,)
         elif isinstance(each, Scalar) and each.value is not None:
             yield MappingTree(((Scalar(verb, True, each.at), each),), each.at)
         else:
             notation.refuse("TYPE_MISMATCH", f"expected a mapping with `{verb}`", each.at)
+
+
+def _is_by_name(tree: MappingTree, verb: str) -> bool:
+    """Whether a mapping has only names as keys; a form may be a list of its fields."""
+    kinds = (MappingTree, Sequence) if verb == "form" and tree.get(verb) is None else (MappingTree,)
+    return all(isinstance(value, kinds) for _, value in tree.pairs)
+
+
+def _by_name(tree: MappingTree, verb: str) -> Iterator[MappingTree]:
+    for key, value in tree.pairs:
+        if isinstance(value, Sequence):  # for a form: its fields
+            yield MappingTree(((word(verb, key), key), (word("fields", value), value)), key.at)
+        elif isinstance(value, MappingTree):
+            head = (Scalar(verb, True, key.at), key)
+            own = tuple(pair for pair in value.pairs if pair[0].text != verb)
+            yield MappingTree((head, *own), key.at)
 
 
 def _with_fields(trees: Iterator[MappingTree]) -> Iterator[MappingTree]:

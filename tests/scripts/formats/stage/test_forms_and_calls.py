@@ -139,6 +139,32 @@ def test_a_form_that_is_not_shown_keeps_nothing_from_running(reading) -> None:
     assert reading("- fill: 坏的", forms=broken).script is None
 
 
+@pytest.mark.parametrize(
+    "forms",
+    [
+        "forms:\n- 表: [{text: 姓名}, {number: 年龄}]\n",
+        "forms:\n- 表: {fields: [姓名: 文本, 年龄: number]}\n",
+        "forms:\n- form: 表\n  fields: [姓名, {年龄: 数字}]\n",
+    ],
+)
+def test_a_form_may_be_a_name_with_its_fields(reading, forms) -> None:
+    (sheet,) = reading("- fill: 表", forms=forms).script.forms
+    assert [(each.name, each.type) for each in sheet.fields] == [("姓名", "text"), ("年龄", "number")]
+
+
+def test_fields_may_be_a_text_of_names(reading) -> None:
+    (sheet,) = reading("- fill: 表", forms="forms:\n- form: 表\n  fields: 姓名、年龄\n").script.forms
+    assert [each.name for each in sheet.fields] == ["姓名", "年龄"]
+
+
+def test_rules_and_skills_may_be_names_with_their_content(reading) -> None:
+    skills = "skills:\n- 问好:\n    do: [{say: 你好}]\n"
+    rules = "rules:\n- 紧急:\n    keywords: 救命\n    say: 我在\n"
+    script = reading("- call: 问好", skills=skills, rules=rules).script
+    assert [each.id for each in script.skills] == ["问好"]
+    assert [(each.id, each.on.keywords) for each in script.interrupts] == [("紧急", ("救命",))]
+
+
 SKILLS = """\
 skills:
 - goal: 深度了解

@@ -183,6 +183,18 @@ def test_choices_in_a_text_are_separated_with_a_warning(goal, native, choices) -
     assert ("TYPE_MISMATCH", 10) in codes(goal(written))
 
 
+def test_a_number_beside_the_text_of_a_choice_is_its_value(native) -> None:
+    written = "- user_option: age\n  choices: [not at all: 0, {often: 3}]\n- user_option: city\n  choices: [A: 100]"
+    coded, plain = native(written)
+    assert coded["choices"] == [
+        {"key": "not at all", "text": "not at all", "value": 0},
+        {"key": "often", "text": "often", "value": 3},
+    ]
+    assert plain["choices"] == [{"A": "100"}]
+    output = native("- ai_ask: why\n  output: [{get: age, choices: [never: 0, often: 1]}]")[0]["into"]
+    assert output == {"var": "age", "choices": ["never", "often"]}
+
+
 def test_choices_of_an_output_are_what_is_written(native) -> None:
     written = "- ai_ask: why\n  output: [{get: city, choices: yes/no}, {get: age, choices: 'under 18, 18+'}]"
     assert native(written)[0]["into"] == [
