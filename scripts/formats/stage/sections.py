@@ -15,6 +15,7 @@ from scripts.formats.stage.names import Names, names_of, of_owner, variable_name
 from scripts.formats.stage.outputs import declarations
 from scripts.formats.stage.stage_actions import actions_of, block
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.text_lists import choices_in
 from scripts.formats.words import VERBS
 from scripts.model.actions import Action, Foreach, walk
 from scripts.model.base import Expression
@@ -236,6 +237,7 @@ _POLICIES = {
     "skip": After(policy="skip"),
     "end": After(policy="end"),
 }
+_GOTO = re.compile(r"goto(?:\s*[:：]\s*|\s+)(?P<target>\S.*)")
 _PRIORITY_MAX = 1_000_000
 _EVERY_MESSAGE = re.compile(
     r"user|human|visitor|reply|replies|input|message|every|each|always|any|turn"
@@ -348,7 +350,7 @@ def _read_trigger(notation: StageReader, tree: Tree, cause: _Cause) -> None:
 
 
 def _words(notation: StageReader, tree: Tree | None) -> Iterator[str]:
-    for each in mappings(tree):
+    for each in choices_in(tree).items if isinstance(tree, Scalar) else mappings(tree):
         text = notation.text(each)
         for sign in "，、;；":
             text = text.replace(sign, ",")
@@ -364,7 +366,7 @@ def _policy(notation: StageReader, tree: Tree | None) -> After | None:
     if not isinstance(tree, Scalar):
         return None
     word = tree.text.strip()
-    if word.startswith("goto "):
-        return After(policy="goto", target=word.removeprefix("goto ").strip(), at=tree.at)
+    if (found := _GOTO.fullmatch(word)) is not None:
+        return After(policy="goto", target=found["target"], at=tree.at)
     known = _POLICIES.get(word)
     return None if known is None else msgspec.structs.replace(known, at=tree.at)

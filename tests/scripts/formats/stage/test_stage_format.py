@@ -457,6 +457,14 @@ def test_an_attribute_that_looks_like_a_slip_is_reported(read: ReadScript) -> No
     assert codes(reading) == [("UNKNOWN_KEY", 2)]
 
 
+@pytest.mark.parametrize("words", ["help | sos", "help/sos", "help、sos", "[help, sos]"])
+@pytest.mark.parametrize("then", ["'goto: g'", "goto g", "'goto：g'", "{goto: g}"])
+def test_keywords_and_targets_of_a_rule_may_be_texts(script: ReadValid, words, then) -> None:
+    rules = f"rules:\n- {{rule: a, keywords: {words}, do: [{{say: b}}], then: {then}}}\n"
+    (found,) = script(HEAD + "    - goal: g\n      actions: [{say: a}]\n", rules_yaml=rules).interrupts
+    assert (found.on.keywords, found.then.policy, found.then.target) == (("help", "sos"), "goto", "main/g")
+
+
 def test_a_rule_says_when_it_comes_up_in_any_way(script: ReadValid) -> None:
     rules = """\
     rules:
