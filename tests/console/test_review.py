@@ -1,10 +1,11 @@
 """Review: people rate conversations in a browser, blind to each other, and see how well they agree."""
 
+import asyncio
 import csv
 import io
 from pathlib import Path
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import OpenPage
 from tests.support.server_process import ServerProcess
@@ -61,6 +62,44 @@ async def test_sessions_are_rated_one_after_the_other_and_exported(
         (sessions[0], "how_warm_is_it", "4"),
         (sessions[0], "what_else", "Kind words."),
     ]
+
+
+async def test_answers_stay_with_their_session_however_fast_a_rater_is(
+    open_page: OpenPage, server: ServerProcess
+) -> None:
+    sessions = await talked(server, 3)
+    page = await create(open_page)
+    talk, remark = page.get_by_role("log"), page.get_by_label("What else?")
+    await expect(talk).to_contain_text("Ana 2")
+    await remark.fill("Not saved yet.")
+    may_answer = asyncio.Event()
+
+    async def answer_later(route: Route) -> None:
+        await may_answer.wait()
+        await route.continue_()
+
+    await page.route(f"**/api/sessions/{sessions[1]}/messages*", answer_later)
+    await page.get_by_role("button", name="Next").click()
+    await expect(remark).to_have_value("")
+    await page.get_by_role("button", name="Next").click()
+    await expect(talk).to_contain_text("Ana 0")
+    async with page.expect_response(f"**/api/sessions/{sessions[1]}/messages*"):
+        may_answer.set()
+    await page.wait_for_timeout(200)
+    await expect(talk).to_contain_text("Ana 0")
+    await page.get_by_role("button", name="Previous").click()
+    await page.get_by_role("button", name="Previous").click()
+    await expect(talk).to_contain_text("Ana 2")
+    await expect(remark).to_have_value("Not saved yet.")
+
+
+async def test_a_long_conversation_is_shown_to_its_end(open_page: OpenPage, server: ServerProcess) -> None:
+    text = "cuebook: 1\nscript: visit\nactions:\n" + "".join(f"  - say: Line {n}.\n" for n in range(210))
+    async with server.client() as api:
+        await api.publish_script(f"{text}  - ask: The end?\n    into: end\n", strict=False)
+    await talked(server, 1)
+    page = await create(open_page)
+    await expect(page.get_by_role("log")).to_contain_text("The end?")
 
 
 async def test_agreement_is_shown_and_a_closed_review_takes_no_rating(
