@@ -237,6 +237,13 @@ async def test_an_address_that_does_not_exist_leads_back(open_page: OpenPage) ->
     await expect(page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
 
 
+async def test_an_address_with_a_percent_sign_is_no_blank_page(open_page: OpenPage) -> None:
+    page = await open_page("/sessions/100%")
+    await expect(page.get_by_role("alert")).to_contain_text("SESSION_NOT_FOUND")
+    page = await open_page("/chat/100%")
+    await expect(page.get_by_role("alert")).to_contain_text("This link does not exist")
+
+
 async def test_language_and_theme_stay_after_a_reload(open_page: OpenPage) -> None:
     page = await open_page("/")
     await page.get_by_label("Theme").select_option("dark")

@@ -333,3 +333,13 @@ async def test_a_text_that_could_not_be_saved_is_not_left_without_a_question(ope
     await is_saved(page)
     await page.get_by_role("link", name="Sessions").click()
     await expect(page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
+
+
+async def test_every_script_is_listed(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        for number in range(201):
+            body = {"yamlContent": f"cuebook: 1\nscript: s{number}\nactions:\n  - say: Hello.\n"}
+            assert (await api.put(f"/api/drafts/s{number}", json=body)).is_success
+    page = await open_page("/write")
+    await expect(page.get_by_role("link", name="s0 ")).to_be_visible()
+    await expect(page.get_by_role("link", name="s200 ")).to_be_visible()

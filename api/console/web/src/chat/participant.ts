@@ -1,6 +1,7 @@
 // A participant: enters by a link, keeps a valid token in memory, sends messages and follows the session.
 import { api, ApiProblem, dataOf, problemOf, unanswered, type Schemas } from '../api/client'
 import { framesOf, runTurn, type Frame } from '../api/stream'
+import { decoded } from '../parts/addresses'
 import { store, stored } from '../parts/storage'
 
 export type Turn = Schemas['VisibleTurn']
@@ -15,7 +16,7 @@ const PAGE = 50
 
 /** Return the link of this page's address. */
 export function linkOfPage(): string {
-  return decodeURIComponent(location.pathname.split('/')[2] ?? '')
+  return decoded(location.pathname.split('/')[2] ?? '')
 }
 
 const secretKey = (link: string) => `cuebook.resume.${link}`

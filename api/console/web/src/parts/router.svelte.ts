@@ -1,8 +1,9 @@
 // Addresses of the console: the first part of the path is the screen, the second what it shows.
 import { t } from '../strings/index.svelte'
+import { decoded } from './addresses'
 
 function read() {
-  const [screen = '', ...rest] = location.pathname.split('/').filter(Boolean).map(decodeURIComponent)
+  const [screen = '', ...rest] = location.pathname.split('/').filter(Boolean).map(decoded)
   return { screen, place: rest.join('/'), query: new URLSearchParams(location.search) }
 }
 
