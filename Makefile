@@ -71,7 +71,7 @@ PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 	touch $@
 
 PAGES := api/console/static/index.html
-PAGE_SOURCES := $(shell find api/console/web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts \
+PAGE_SOURCES := api/analytics/report_texts.zh.json $(shell find api/console/web -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts \
 	-not -name language.json)
 
 # built only if they are older than their sources; without Node.js and a network the server runs without them

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from api.analytics.charts.chart import Chart, chart_of
+from api.analytics.charts.chart import Chart, Language, chart_of
 from api.analytics.execute import PICTURES, AnswerDocument, Question
 from api.analytics.files import AnalyticsFiles, folder_beside
 from api.analytics.jobs import Finished, FinishSnapshot
@@ -61,11 +61,12 @@ class AnalyticsQueries(Struct, frozen=True):
         *,
         masked: bool,
         max_age_s: float = MAX_AGE_DEFAULT_S,
+        language: Language = "en",
     ) -> QueryResult:
-        """Run a report. Raises the errors of `query`, and ReportRefused."""
+        """Run a report, with a chart in a language. Raises the errors of `query`, and ReportRefused."""
         limits = QueryLimits(rows_max=ROWS_MAX, bytes_max=BYTES_MAX, timeout_s=TIMEOUT_DEFAULT_S)
         sql = statement(report, parameters)
-        chart = chart_of(report.name)
+        chart = chart_of(report.name, language)
         return await self._ask(tenant, sql, limits, form, masked=masked, max_age_s=max_age_s, chart=chart)
 
     async def _ask(

@@ -76,7 +76,10 @@ async def test_a_report_is_in_the_language_of_the_page(open_page: OpenPage, serv
     await page.get_by_label("层级").select_option(label="主题")
     await page.get_by_role("button", name="运行").click()
     await expect(page.get_by_role("columnheader", name="占前一步的比例")).to_be_visible(timeout=RESULT_MS)
-    await expect(page.get_by_role("img", name="会话进展")).to_be_visible(timeout=RESULT_MS)
+    chart = page.get_by_role("img", name="会话进展")
+    await expect(chart).to_be_visible(timeout=RESULT_MS)
+    drawn = await (await page.request.get(server.url + str(await chart.get_attribute("src")))).text()
+    assert all(text in drawn for text in ("会话进展", "到达 (会话)", "步骤"))
 
 
 async def test_a_report_says_what_it_lacks(open_page: OpenPage, server: ServerProcess) -> None:

@@ -1,7 +1,8 @@
 """What a chart shows of a table: the kind of chart, and which columns it is made of; the charts of reports."""
 
+from functools import cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +11,8 @@ from store.analytics.reporting import report_named
 
 Kind: TypeAlias = Literal["funnel", "bars", "lines", "heat"]
 """A funnel is bars in the order of steps, each with its loss; a heat map is a matrix of shaded cells."""
+Language: TypeAlias = Literal["en", "zh"]
+"""A language of the texts of reports."""
 
 
 class Chart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,6 +42,8 @@ class Chart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     that did.
     """
     share_of_previous: str | None = None
+    words: dict[str, str] = {}
+    """What is printed in another language than English: for columns and units by their names, and the notes."""
 
 
 class ChartRefused(Exception):
@@ -49,7 +54,19 @@ _REPORT_CHARTS = msgspec.json.decode(Path(__file__).with_name("report_charts.jso
 """Charts by report; a report without one is a list. Each chart has the title of its report."""
 
 
-def chart_of(name: str) -> Chart | None:
+def chart_of(name: str, language: Language = "en") -> Chart | None:
     """Return the chart of a report, or None if it has none. Raises ReportRefused for an unknown report."""
     report, chart = report_named(name), _REPORT_CHARTS.get(name)
-    return None if chart is None else msgspec.structs.replace(chart, title=report.title)
+    if chart is None or language == "en":
+        return None if chart is None else msgspec.structs.replace(chart, title=report.title)
+    texts = _report_texts(language)
+    return msgspec.structs.replace(
+        chart, title=texts["reports"][name]["title"], words=texts["columns"] | texts["charts"]
+    )
+
+
+@cache
+def _report_texts(language: str) -> dict[str, Any]:
+    path = Path(__file__).parent.with_name(f"report_texts.{language}.json")
+    texts: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+    return texts

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -19,6 +19,12 @@ SERIES_MAX, COLUMNS_MAX = 10, 60  # the columns are of a heat map
 Point: TypeAlias = dict[str, Any]
 """`label`, `series`, `value`, `text`; where the chart has them `n`, `lower`, `upper` and the numbers of a funnel."""
 TEXT_CHARS_MAX = 300
+_ENGLISH: Mapping[str, str] = {}
+_NOTES = {
+    "left_out": "{count:,} rows without {column} are left out.",
+    "first_rows": "The first {most} of {count:,} rows are shown.",
+    "first_series": "The first {most} of {count:,} series are shown.",
+}
 SIZE_MAX = 1e300  # beyond it sums and differences of floats overflow
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _BLANKS = re.compile(r"\s+")
@@ -52,9 +58,9 @@ def points_of(table: Table, chart: Chart) -> Points:
     ]
     _refuse_repeated(points, chart)
     left_out = labels.count(None)
-    notes = [f"{left_out:,} rows without {chart.labels[0]} are left out."] if left_out else []
-    shown = _first(points, "label", LABELS_MAX[chart.kind], notes)
-    series = _first(points, "series", COLUMNS_MAX if chart.kind == "heat" else SERIES_MAX, notes)
+    notes = [_note(chart, "left_out", count=left_out)] if left_out else []
+    shown = _first(points, "label", LABELS_MAX[chart.kind], chart, notes)
+    series = _first(points, "series", COLUMNS_MAX if chart.kind == "heat" else SERIES_MAX, chart, notes)
     points = [point for point in points if point["label"] in shown and point["series"] in series]
     return Points(points, list(shown), list(series), notes, _measure(chart, axis_unit), label_type)
 
@@ -89,7 +95,7 @@ def _text(values: Point, chart: Chart, unit: str) -> str:
 def _series(table: Table, chart: Chart, name: str) -> list[Any]:
     """Return the series of each row; numbers over the columns of a heat map stay numbers, to be sorted."""
     if not chart.series:
-        return [one_line(in_words(name))] * len(table.rows)
+        return [one_line(in_words(name, chart.words))] * len(table.rows)
     values = column(table, chart.series)
     return [value if chart.kind == "heat" and type(value) is int else one_line(label(value)) for value in values]
 
@@ -133,19 +139,26 @@ def _refuse_repeated(points: list[Point], chart: Chart) -> None:
         seen.add(cell)
 
 
-def _first(points: list[Point], field: str, most: int, notes: list[str]) -> dict[Any, None]:
+def _first(points: list[Point], field: str, most: int, chart: Chart, notes: list[str]) -> dict[Any, None]:
     """Return the first different values of a field, and note that there are more. Raises ChartRefused for lines."""
     found = dict.fromkeys(point[field] for point in points)
     if len(found) > most == LABELS_MAX["lines"]:  # a line that breaks off would be misleading
         raise ChartRefused(f"a line has {most:,} points at most, not {len(found):,}: group by longer times")
     if len(found) > most:
-        notes.append(f"The first {most} of {len(found):,} {'series' if field == 'series' else 'rows'} are shown.")
+        kind = "first_series" if field == "series" else "first_rows"
+        notes.append(_note(chart, kind, count=len(found), most=most))
     return dict.fromkeys(list(found)[:most])
+
+
+def _note(chart: Chart, kind: str, *, count: int, most: int = 0) -> str:
+    column = chart.words.get(chart.labels[0], chart.labels[0])
+    return chart.words.get(kind, _NOTES[kind]).format(count=count, most=most, column=column)
 
 
 def _measure(chart: Chart, unit: str) -> str:
     """Return the title of an axis: the column in words where there is one, and the unit."""
-    words = in_words(chart.values[0]) if len(chart.values) == 1 else ""
+    words = in_words(chart.values[0], chart.words) if len(chart.values) == 1 else ""
+    unit = chart.words.get(unit, unit)
     if unit in {"", "%", words}:
         return one_line(words)
     return one_line(f"{words} ({unit})" if words else unit)
@@ -188,9 +201,9 @@ def one_line(text: str) -> str:
     return line if len(line) <= TEXT_CHARS_MAX else f"{line[:half]}…{line[-half:]}"
 
 
-def in_words(name: str) -> str:
+def in_words(name: str, words: Mapping[str, str] = _ENGLISH) -> str:
     """Return the name of a column in words, without a unit that is printed beside each number."""
-    return name.replace("_", " ").removesuffix(" seconds")
+    return words.get(name, name.replace("_", " ")).removesuffix(" seconds").removesuffix("（秒）")
 
 
 def unit_of(table: Table, values: Sequence[str], unit: str) -> str:

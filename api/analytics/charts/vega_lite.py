@@ -35,7 +35,10 @@ _BEYOND = {"align": {"expr": "datum.value < 0 ? 'right' : 'left'"}, "dx": {"expr
 def vega_lite(table: Table, chart: Chart) -> Spec:
     """Describe the chart of a table. Raises ChartRefused."""
     found = points_of(table, chart)
-    plot: Spec = {"height": 70, **_mark({"type": "text", "fontSize": 13}, text={"value": EMPTY})}
+    plot: Spec = {
+        "height": 70,
+        **_mark({"type": "text", "fontSize": 13}, text={"value": chart.words.get("nothing", EMPTY)}),
+    }
     if found.points:
         plot = {"lines": _lines, "heat": _heat}.get(chart.kind, _bars)(found, chart)
     title = textwrap.wrap(one_line(chart.title), 80, max_lines=2, placeholder="…") or [""]
@@ -92,7 +95,8 @@ def _bars(found: Points, chart: Chart) -> Spec:
     else:
         end = measure | {"field": "upper" if chart.lower else "value"}
         layers.append(_mark({"type": "text", **_BEYOND}, x=end, text={"field": "text"}, **groups))
-    y = {"field": "label", "type": "nominal", "title": one_line(", ".join(map(in_words, chart.labels))),
+    title = one_line(", ".join(in_words(name, chart.words) for name in chart.labels))
+    y = {"field": "label", "type": "nominal", "title": title,
          "axis": _NAMES, "scale": {"paddingInner": 0.3, "domain": found.labels}}  # fmt: skip
     return {"height": {"step": 15 if groups else 30}, "encoding": {"y": y}, "layer": layers}
 
@@ -107,7 +111,7 @@ def _lines(found: Points, chart: Chart) -> Spec:
         days = all(at.endswith("T00:00:00+00:00") for at in found.labels)
         axis |= {"format": "%Y-%m-%d" if days else "%Y-%m-%d %H:%M", "tickCount": min(len(found.labels), 7)}
         scale = {"type": "utc"}
-    x = {"field": "label", "type": found.label_type, "title": one_line(in_words(chart.labels[0]))}
+    x = {"field": "label", "type": found.label_type, "title": one_line(in_words(chart.labels[0], chart.words))}
     y = _measure(found, chart)
     line = {"type": "line", "strokeCap": "round", "point": len(found.labels) <= _DOTS_MAX}
     gaps = {"impute": {"value": None}} if len(found.series) > 1 else {}  # a line is broken where it has no point
@@ -129,7 +133,7 @@ def _heat(found: Points, chart: Chart) -> Spec:
     layers = [_mark("rect", color=colour)]
     if len(found.series) <= _CELL_TEXTS_MAX:
         layers.append(_mark("text", text={"field": "text"}, color=ink))
-    down, across = (one_line(in_words(name)) for name in (chart.labels[0], chart.series or ""))
+    down, across = (one_line(in_words(name, chart.words)) for name in (chart.labels[0], chart.series or ""))
     y = {"field": "label", "type": "ordinal", "title": down, "axis": _NAMES}
     x = {"field": "series", "type": "ordinal", "title": across, "axis": _NAMES | {"orient": "top"}}
     return {"height": {"step": 27}, "encoding": {"x": x, "y": y}, "layer": layers}

@@ -13,6 +13,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.response import Stream
 from litestar.types import Receive
 
+from api.analytics.charts.chart import Language
 from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
 from api.asgi.sse_response import left
@@ -60,7 +61,7 @@ async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -
 
 _SNAPSHOT = "application/vnd.duckdb"
 _SNAPSHOTS = {_SNAPSHOT: Schema(type=OpenAPIType.STRING, content_media_type=_SNAPSHOT)}
-_OURS = frozenset({"format", "masked", "maxAgeS"})  # parameters of the route, not of the report
+_OURS = frozenset({"format", "masked", "maxAgeS", "language"})  # parameters of the route, not of the report
 
 
 Masked: TypeAlias = Annotated[
@@ -144,13 +145,20 @@ async def get_report(
     form: Annotated[Form, QueryParameter(name="format")] = "json",
     masked: Masked = True,
     max_age_s: MaxAge = MAX_AGE_DEFAULT_S,
+    language: Annotated[Language, QueryParameter(required=False, description="Of the texts of a chart.")] = "en",
 ) -> Response[bytes]:
     """Its parameters are query parameters; `GET /api/analytics/reports` lists them."""
     hidden = masks(request.principal, masked)
     with refusing("REPORT_NOT_FOUND", ReportRefused):
         definition = report_named(report)
     work = request.services.analytics.report(
-        request.tenant, definition, _parameters(request), form, masked=hidden, max_age_s=max_age_s
+        request.tenant,
+        definition,
+        _parameters(request),
+        form,
+        masked=hidden,
+        max_age_s=max_age_s,
+        language=language,
     )
     result = await cancel_on_disconnect(request.receive, work)
     return _respond(result, form, masked=hidden)

@@ -107,6 +107,17 @@ def test_reports_show_intervals_and_numbers_where_they_have_them() -> None:
     assert slots.count == "asked"
 
 
+def test_a_chart_of_a_report_is_in_the_chosen_language() -> None:
+    chart = chart_of("time_to_complete", "zh")
+    assert chart is not None
+    columns = "script_id:VARCHAR script_version:INTEGER p50_seconds:DOUBLE completed:BIGINT"
+    spec = vega_lite(table(columns, *(("visit", number, 600.0, 9) for number in range(50))), chart)
+    assert spec["title"] == {"text": ["完成用时"], "subtitle": ["显示了 50 行中的前 40 行。"]}
+    assert layers(spec)["bar"]["x"]["title"] == "p50 (min)"
+    assert layers(spec)["bar"]["y"]["title"] == "脚本 ID, 脚本版本"
+    assert "没有数据" in vega_lite(table(columns), chart)["encoding"]["text"]["value"]
+
+
 def test_series_are_bars_side_by_side_in_colours_that_a_legend_explains() -> None:
     answer = table(
         "arm:VARCHAR outcome:VARCHAR n:BIGINT",

@@ -19,7 +19,7 @@ from tests.support.random_sessions import Traffic
 NEEDED = {"script": "intake", "words": "river", "session": str(Traffic(1).model.sessions[0].session_id)}
 EVERY = pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.name)
 HOSTILE = ["'; DROP TABLE turns; --", "\\'", "$$", "'''", "--"]
-CHINESE = msgspec.json.decode((ROOT / "api/console/web/src/strings/reports.zh.json").read_bytes(), type=dict[str, Any])
+CHINESE = msgspec.json.decode((ROOT / "api/analytics/report_texts.zh.json").read_bytes(), type=dict[str, Any])
 """The texts of the console."""
 _BUILDING = {"chosen_sessions", "script_steps"}
 

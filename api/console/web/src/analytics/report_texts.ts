@@ -1,7 +1,7 @@
 // The texts of reports in the language of the page: English is the server's, the others are those of `strings`.
 import type { Schemas } from '../api/client'
 import { language, type Language } from '../strings/index.svelte'
-import zh from '../strings/reports.zh.json'
+import zh from '../../../../analytics/report_texts.zh.json'
 
 type Report = Schemas['ReportView']
 type Parameter = Report['parameters'][number]

@@ -1,12 +1,13 @@
 // The parts of a dashboard: what each shows, and where its result comes from.
 import { api, dataOf, type Schemas } from '../api/client'
+import { language } from '../strings/index.svelte'
 
 export type Tile = Schemas['Tile']
 type Answer = Schemas['QueryAnswer']
 
 /** Return the address of a report's result in a format; saved queries have none. */
 export function addressOf(tile: Tile, format: string): string {
-  const query = new URLSearchParams({ ...tile.parameters, masked: 'true', format })
+  const query = new URLSearchParams({ ...tile.parameters, masked: 'true', format, language: language() })
   return `/api/analytics/reports/${encodeURIComponent(tile.report ?? '')}?${query}`
 }
 
