@@ -307,6 +307,15 @@ async def test_a_typed_value_in_an_interrupting_message_is_the_answer(drive: Sta
     assert session.said == said
 
 
+async def test_a_typed_value_in_a_message_that_a_detector_interrupts_is_no_answer(drive: StartSession) -> None:
+    watched = AGE.replace("on: [private]", "on: {detector: crisis}").replace("THEN", "resume")
+    crisis = "detectors: [{detector: crisis, rules: [{words: [pills]}]}]\n"
+    session = await drive(watched + crisis, saved=True)
+    await session.reply("I took 28 pills")
+    assert session.said == ["It stays here.", "How old are you?"]
+    assert "age" not in session.values
+
+
 async def test_texts_that_interrupt_are_no_answers(drive: StartSession) -> None:
     session = await drive(AGE.replace("THEN", "resume"), saved=True)
     await session.reply("28", "Is this private?")
