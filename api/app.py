@@ -8,6 +8,7 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
+from api.auth.middleware import OpenRequests
 from api.catalog.catalog import Catalog, SavedScript
 from api.catalog.reload import Reloader
 from api.http.application import Application
@@ -15,10 +16,11 @@ from api.http.services import Services
 from api.ids import TENANT, new_id
 from api.integrity.file_watch import watching_file
 from api.models import close_model, log_lacking
+from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
 from api.timestamps import utc_now
 from runtime.context.resize import Handlers
-from runtime.state.ports import Clock, Model
+from runtime.state.ports import Clock, Ids, Model
 from scripts.model.script import Script
 from scripts.parse.read_script import Reading
 from store.store import Store
@@ -93,9 +95,12 @@ def create_app(
     model: Model,
     *,
     clock: Clock = utc_now,
+    ids: Ids = new_id,
     announce: Callable[[], None] = lambda: None,
     serves: bool = True,
     reload: bool = False,
+    live: LiveTurns | None = None,
+    requests: OpenRequests | None = None,
     operator_key: str = "",
     keys_needed: bool = False,
     context_handlers: Handlers | None = None,
@@ -104,18 +109,21 @@ def create_app(
 
     `announce` is called once the application is ready. Without `serves` the application runs for one command: it does
     not publish the scripts of the folder, send webhooks, or search memories for due work. With `reload` it publishes
-    scripts of the folder again when they change. `operator_key` grants access to everything; with `keys_needed` a key
-    is required even if none exists. `context_handlers` replace the context strategies `lite` and `memo`. Raises
-    SettingsInvalid.
+    scripts of the folder again when they change. `live` holds the running turns, so that the caller can end their
+    streams before the server stops; `requests` holds the open requests. `operator_key` grants access to everything;
+    with `keys_needed` a key is required even if none exists. `context_handlers` replace the context strategies `lite`
+    and `memo`. Raises SettingsInvalid.
     """
     services = Services(
         settings,
         store,
         model,
         clock=clock,
-        ids=new_id,
+        ids=ids,
         lifespan=_Lifespan(announce=announce, serves=serves, reload=reload),
         serves=serves,
+        live=live,
+        requests=requests,
         operator_key=operator_key,
         keys_needed=keys_needed,
         context_handlers=context_handlers,

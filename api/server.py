@@ -19,6 +19,7 @@ from granian.server.embed import Server
 
 from api.app import create_app
 from api.auth.authenticator import tokens_of
+from api.auth.middleware import OpenRequests
 from api.auth.request_checks import Addresses
 from api.http.application import Application
 from api.http.connections.files import raise_open_files
@@ -28,6 +29,7 @@ from api.http.time_limits import misfits
 from api.logs.configuration import configure_logging
 from api.models import close_model, make_model
 from api.other_servers import require_same_keys
+from api.sessions.live_turns import LiveTurns
 from api.settings import ADDRESS_FILE, KEY_FILE, Settings, SettingsInvalid
 from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Model
@@ -97,21 +99,24 @@ async def _serve(
         await close_model(model)
         raise
     address, key = settings.address, secrets.token_urlsafe(32)
+    live, requests = LiveTurns(settings), OpenRequests(settings)
     app = create_app(
         settings,
         store,
         model,
         announce=lambda: announce(address, access),
         reload=reload,
+        live=live,
+        requests=requests,
         operator_key=key,
         keys_needed=not is_loopback(settings.host),
     )
     server = _create_server(app, settings, connections)
     bounds = Bounds(connections, settings.address_connections_max)
     addresses = Addresses(settings.trusted_proxies)
-    watch = Watch(Sockets(settings.port), app.services.requests, addresses, bounds, settings.stream_write_s)
+    watch = Watch(Sockets(settings.port), requests, addresses, bounds, settings.stream_write_s)
     with _address_files(settings.data, address, key), _tuned_garbage_collection():
-        await _until_stopped(app, server, watch, settings)
+        await _until_stopped(app, server, watch, live, settings)
 
 
 def _create_server(app: Application, settings: Settings, connections: int) -> Server:
@@ -134,9 +139,9 @@ def _create_server(app: Application, settings: Settings, connections: int) -> Se
     )
 
 
-async def _until_stopped(app: Application, server: Server, watch: Watch, settings: Settings) -> None:
+async def _until_stopped(app: Application, server: Server, watch: Watch, live: LiveTurns, settings: Settings) -> None:
     """Serve until a signal; then refuse to be ready for a while, finish the turns that are running, and end."""
-    loop, stopping, live = asyncio.get_running_loop(), asyncio.Event(), app.services.live
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stopping.set)
     async with app.lifespan():

@@ -22,6 +22,7 @@ from api.analytics import files, process
 from api.analytics.worker_process import WorkerProcesses
 from api.app import create_app
 from api.embedded import running
+from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
 from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
@@ -180,8 +181,10 @@ async def open_server(
     """Open the application behind a real server in the event loop of the test, for answers that are streamed."""
     record, port = open_store(folder), free_port()
     all_settings = Settings(data=folder, scripts=scripts, **settings)
-    started = asyncio.Event()
-    app = create_app(all_settings, record, model or OfflineModel(), announce=started.set, operator_key=OPERATOR_KEY)
+    live, started = LiveTurns(all_settings), asyncio.Event()
+    app = create_app(
+        all_settings, record, model or OfflineModel(), announce=started.set, live=live, operator_key=OPERATOR_KEY
+    )
     server = Granian(app, port=port, interface=Interfaces.ASGI, websockets=False, log_enabled=False)
     serving = asyncio.create_task(server.serve())
     await asyncio.wait([serving, asyncio.create_task(started.wait())], return_when=asyncio.FIRST_COMPLETED)
@@ -189,7 +192,7 @@ async def open_server(
         async with ApiClient(base_url=f"http://127.0.0.1:{port}", timeout=START_S) as api:
             yield api
     finally:
-        app.services.live.close()
+        live.close()
         server.stop()
         await serving
 

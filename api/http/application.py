@@ -101,18 +101,18 @@ class Application:
 
     def __init__(self, services: Services) -> None:
         settings = services.settings
-        self.services = services
+        self._services = services
         self._routes = _routes(settings.body_bytes_max, settings.import_bytes_max, tuple(settings.cors_origins))
         self._handle = _with_headers(self._routes, services.ids, services.metrics, services.live)
 
     def lifespan(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Return the context manager within which the application can be used."""
-        return self.services.lifespan()
+        return self._services.lifespan()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle a request or the lifespan of the server."""
         scope.setdefault("state", {})
-        token = current.set(self.services)
+        token = current.set(self._services)
         try:
             if scope["type"] == "lifespan":
                 await self._routes(scope, receive, send)

@@ -113,6 +113,8 @@ class Simulation:
             ids=lambda: str(UUID(int=self.chance.getrandbits(128), version=4)),
             lifespan=lambda _: pytest.fail("nothing runs in the background"),
             serves=False,
+            live=None,
+            requests=None,
             operator_key="",
             keys_needed=False,
             context_handlers=None,

@@ -386,6 +386,8 @@ async def test_a_scheduler_that_is_woken_in_the_moment_of_its_stop_ends(tmp_path
         ids=lambda: "an id",
         lifespan=lambda _: pytest.fail("only the scheduler runs"),
         serves=False,
+        live=None,
+        requests=None,
         operator_key="",
         keys_needed=False,
         context_handlers=None,
