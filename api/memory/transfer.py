@@ -12,8 +12,9 @@ from msgspec.structs import asdict
 from api.errors import ApiError, refusing
 from api.memory.cache import MemoryCache
 from api.memory.transfers.export_memory import export_memory
-from api.memory.transfers.import_memory import IdsExist, ImportOptions, ImportTarget, MemoryImportResult, import_memory
+from api.memory.transfers.import_memory import IdsExist, ImportOptions, ImportTarget, import_memory
 from api.memory.transfers.memory_document import DocumentInvalid, Form
+from api.schemas.memory_work import MemoryImportView
 from runtime.state.ports import Clock, Ids
 from store.memory.memory_repository import MemoryRepository
 
@@ -42,7 +43,7 @@ class MemoryTransfer(Struct, frozen=True):
 
     async def import_from(
         self, tenant: str, user_id: str, content: bytes, form: Form, options: ImportOptions
-    ) -> MemoryImportResult:
+    ) -> MemoryImportView:
         """Import a file into a memory, completely or not at all. Raises ApiError."""
         async with self.memory_cache.locked(tenant, user_id) as loaded:  # no other task may number units meanwhile
             target = ImportTarget(

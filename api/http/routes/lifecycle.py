@@ -75,15 +75,25 @@ def _change_of(
     return Change(request, session_id, preconditions, events)
 
 
+def _waiting_change_of(
+    request: ApiRequest,
+    session_id: SessionId,
+    idempotency_key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+    events: WithEvents = False,
+) -> Change:
+    return Change(request, session_id, condition(idempotency_key, if_match), events)
+
+
 def _change(
-    path: str, summary: str, method: type[post | patch] = post
+    path: str, summary: str, method: type[post | patch] = post, change_of: Callable[..., Change] = _change_of
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Declare a route that changes a session."""
     return method(
         f"/sessions/{{sessionId:str}}/{path}",
         status_code=200,
         summary=summary,
-        dependencies={"change": Provide(_change_of, sync_to_thread=False)},
+        dependencies={"change": Provide(change_of, sync_to_thread=False)},
         response_headers=[ETAG],
     )
 
@@ -148,17 +158,9 @@ async def give_back_session(change: NamedDependency[Change]) -> Response[Session
     return await _apply(change, Interventions.give_back)
 
 
-@post("/sessions/{sessionId:str}/messages/append", status_code=200, summary="Append messages", response_headers=[ETAG])
-async def append_messages(
-    session_id: SessionId,
-    data: JSONBody[NewMessages],
-    request: ApiRequest,
-    idempotency_key: IdempotencyKey = None,
-    if_match: IfMatch = None,
-    events: WithEvents = False,
-) -> Response[SessionChange]:
+@_change("messages/append", "Append messages", change_of=_waiting_change_of)
+async def append_messages(change: NamedDependency[Change], data: JSONBody[NewMessages]) -> Response[SessionChange]:
     """Adds messages from elsewhere; the script does not react to them. Concurrent requests wait."""
-    change = Change(request, session_id, condition(idempotency_key, if_match), events)
     return await _apply(change, Interventions.append, data)
 
 
@@ -191,20 +193,12 @@ async def label_session(
     return Response(session_view(cached), headers=etag(cached.state.turn))
 
 
-@post("/sessions/{sessionId:str}/timers/fire", status_code=200, summary="Fire a timer", response_headers=[ETAG])
-async def fire_timer(
-    session_id: SessionId,
-    data: JSONBody[FiredTimer],
-    request: ApiRequest,
-    idempotency_key: IdempotencyKey = None,
-    if_match: IfMatch = None,
-    events: WithEvents = False,
-) -> Response[SessionChange]:
+@_change("timers/fire", "Fire a timer", change_of=_waiting_change_of)
+async def fire_timer(change: NamedDependency[Change], data: JSONBody[FiredTimer]) -> Response[SessionChange]:
     """Fires one timer of the session now, also before it is due. It is a turn like any other."""
-    answer = await request.services.session_timers.fire(
-        request.tenant, session_id, TimerDue(data.timer_id), condition(idempotency_key, if_match)
-    )
-    return _changed(answer, events=events)
+    timers, due = change.request.services.session_timers, TimerDue(data.timer_id)
+    answer = await timers.fire(change.request.tenant, change.session_id, due, change.preconditions)
+    return _changed(answer, events=change.events)
 
 
 @post("/sessions/{sessionId:str}/timers/arm", status_code=200, summary="Arm the timers of a session")

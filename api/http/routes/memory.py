@@ -1,8 +1,10 @@
 """Routes for maintenance of memories: summaries, forgetting, vectors, jobs and status."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from litestar import Response, get, post
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, JSONBody, QueryParameter
@@ -34,7 +36,6 @@ WAIT_S_MAX = 60
 SHOWN_MAX = 1_000
 """The greatest number of units in a preview of forgetting."""
 
-_LOCATION = location("The URL of the job.")
 Prefer = Annotated[
     str | None,
     HeaderParameter(
@@ -45,17 +46,20 @@ Prefer = Annotated[
 ]
 
 
-def _done(kind: type[Any], what: str) -> dict[int, ResponseSpec]:
-    return {200: ResponseSpec(kind, generate_examples=False, description=what)}
+def _job(
+    path: str, summary: str, answer: type[Any] = JobAnswer, done: str = "The job is finished."
+) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+    """Declare a route that starts a job."""
+    return post(
+        f"/memory/{path}",
+        status_code=202,
+        summary=summary,
+        response_headers=[location("The URL of the job.")],
+        responses={200: ResponseSpec(answer, generate_examples=False, description=done)},
+    )
 
 
-@post(
-    "/memory/summarise",
-    status_code=202,
-    summary="Summarise a memory",
-    response_headers=[_LOCATION],
-    responses=_done(JobAnswer, "The job is finished."),
-)
+@_job("summarise", "Summarise a memory")
 async def summarise_memory(
     data: JSONBody[NewSummary], request: ApiRequest, prefer: Prefer = None
 ) -> Response[JobAnswer]:
@@ -67,13 +71,7 @@ async def summarise_memory(
     return await _start_job(request, data.user_id, "summarise", JobOptions(**options), prefer)
 
 
-@post(
-    "/memory/forget",
-    status_code=202,
-    summary="Forget units",
-    response_headers=[_LOCATION],
-    responses=_done(ForgettingAnswer, "The job is finished, or the preview (`dryRun`)."),
-)
+@_job("forget", "Forget units", ForgettingAnswer, "The job is finished, or the preview (`dryRun`).")
 async def forget_memory(
     data: JSONBody[NewForgetting], request: ApiRequest, prefer: Prefer = None
 ) -> Response[ForgettingAnswer]:
@@ -92,13 +90,7 @@ async def forget_memory(
     return Response(answer, status_code=response.status_code, headers=response.headers)
 
 
-@post(
-    "/memory/embed",
-    status_code=202,
-    summary="Embed a memory",
-    response_headers=[_LOCATION],
-    responses=_done(JobAnswer, "The job is finished."),
-)
+@_job("embed", "Embed a memory")
 async def embed_memory(data: JSONBody[NewEmbedding], request: ApiRequest, prefer: Prefer = None) -> Response[JobAnswer]:
     """Replaces vectors of other embedders by those of the server's embedder. Units without a vector get one without
     this request.

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-import msgspec
 from litestar import Router, get, post
 from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.params import QueryParameter
@@ -66,8 +65,7 @@ async def import_memory(
         check_trust_level(request)
     form = FORMS.get(request.content_type[0], "json")
     options = ImportOptions(on_taken=on_taken, is_trusted=trusted, dry_run=dry_run)
-    result = await request.services.memory_transfer.import_from(*owner, await request.body(), form, options)
-    return MemoryImportView(**msgspec.structs.asdict(result), dry_run=dry_run)
+    return await request.services.memory_transfer.import_from(*owner, await request.body(), form, options)
 
 
 exports = Router("/api", route_handlers=[export_memory], tags=["Memory"])

@@ -32,6 +32,7 @@ from api.memory.transfers.memory_document import (
     MemorySource,
     UnitPart,
 )
+from api.schemas.memory_work import MemoryImportView
 from scripts.expressions.values import ValueRefused, bounded
 from store.interface.errors import MemoryMoved, StoreBusy
 from store.interface.memory_filters import parse
@@ -87,20 +88,7 @@ class ImportTarget(ImportOptions, frozen=True, kw_only=True):
     now: datetime
 
 
-class MemoryImportResult(Struct, frozen=True, kw_only=True):
-    """The result of an import, or of a dry run."""
-
-    units: int
-    groups: int
-    vectors: int
-    embedder: str | None
-    renamed: Mapping[str, str]
-    """New ids by the ids in the file that already existed."""
-    left_out: int
-    """Number of summaries of the whole memory that were not imported."""
-
-
-async def import_memory(memory: MemoryRepository, target: ImportTarget, path: Path, form: Form) -> MemoryImportResult:
+async def import_memory(memory: MemoryRepository, target: ImportTarget, path: Path, form: Form) -> MemoryImportView:
     """Import a file into a memory.
 
     Raises DocumentInvalid, IdsExist, OSError, StoreBusy, and the errors of writing the database.
@@ -108,7 +96,7 @@ async def import_memory(memory: MemoryRepository, target: ImportTarget, path: Pa
     return await import_content(memory, target, await asyncio.to_thread(_read, path, form, target.now))
 
 
-async def import_content(memory: MemoryRepository, target: ImportTarget, content: Content) -> MemoryImportResult:
+async def import_content(memory: MemoryRepository, target: ImportTarget, content: Content) -> MemoryImportView:
     """Import validated content into a memory. Raises IdsExist, StoreBusy, and the errors of writing the database."""
     for _ in range(ATTEMPTS_MAX):
         stamp = await memory.stamp(target.tenant, target.user_id)
@@ -159,7 +147,7 @@ class _ImportPlan(Struct, frozen=True, kw_only=True):
     group_ids: Mapping[str, str]
     embedder: str | None
     is_trusted: bool
-    outcome: MemoryImportResult
+    outcome: MemoryImportView
 
     def changes(self) -> Iterator[MemoryChange]:
         """Return the changes to write, each of at most BATCH_UNITS units."""
@@ -229,13 +217,14 @@ async def _plan(memory: MemoryRepository, target: ImportTarget, content: Content
         group_ids=group_ids,
         embedder=content.header.embedder,
         is_trusted=target.is_trusted,
-        outcome=MemoryImportResult(
+        outcome=MemoryImportView(
             units=len(units),
             groups=len(groups),
             vectors=vectors,
             embedder=content.header.embedder if vectors else None,
             renamed=renamed,
             left_out=len(content.units) - len(units),
+            dry_run=target.dry_run,
         ),
     )
 
