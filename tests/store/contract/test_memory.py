@@ -212,6 +212,12 @@ async def test_what_a_crash_left_to_do_is_found(store: Store) -> None:
     assert await store.memory.owners_behind_of_all(10, BOUNDS) == [OwnerOf(*CLINIC)]
 
 
+async def add_jobs(store: Store, jobs: list[JobRow]) -> None:
+    """Store jobs as a server does: first they are queued."""
+    await store.memory.change(change_of(jobs=[msgspec.structs.replace(job, status="queued") for job in jobs]))
+    await store.memory.change(change_of(jobs=jobs))
+
+
 async def test_the_newest_finished_jobs_are_retained(store: Store) -> None:
     jobs = [
         JobRow(
@@ -226,7 +232,7 @@ async def test_the_newest_finished_jobs_are_retained(store: Store) -> None:
         )
         for number in range(JOBS_STORED + 10)
     ]
-    await store.memory.change(change_of(jobs=jobs))
+    await add_jobs(store, jobs)
     retained = (await store.memory.jobs("clinic", limit=1_000)).rows
     assert retained == [*jobs[: -JOBS_STORED - 1 : -1], jobs[0]]
 
@@ -245,7 +251,7 @@ async def test_jobs_are_stored_and_unfinished_ones_found(store: Store) -> None:
         )
         for number, status in enumerate(("done", "running", "queued"))
     ]
-    await store.memory.change(change_of(jobs=jobs))
+    await add_jobs(store, jobs)
     assert await store.memory.unfinished_jobs_of_all(10) == jobs[1:]
     assert await store.memory.unfinished_jobs("clinic", "ana", 10) == jobs[1:]
     assert await store.memory.unfinished_jobs("clinic", "ana", 1) == jobs[1:2]
