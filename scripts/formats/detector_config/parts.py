@@ -119,7 +119,10 @@ def severity_scale(trees: Iterable[Tree], reader: Reader) -> int:
 
 
 def pass_over(reader: Reader, key: str, value: Tree) -> None:
-    """Record a part of the file that has no effect."""
+    """Record a part of the file that has no effect; it is an error if it should switch another part off."""
+    if is_switched_off(key, value):
+        reader.add("UNKNOWN_KEY", f"`{key}` has no effect here", value.at, SWITCH_FIX)
+        return
     reader.add("KEY_IGNORED", f"`{key}` has no effect on a detector here", value.at, severity="note")
 
 
@@ -181,8 +184,6 @@ class Collector:
             self._list(key, tree, path)
         elif key in KEYS.descriptions and isinstance(tree, Scalar):
             self._say(tree.text)
-        elif is_switched_off(key, tree):
-            self._reader.add("UNKNOWN_KEY", f"`{key}` has no effect here", tree.at, SWITCH_FIX)
         else:
             pass_over(self._reader, key, tree)
 

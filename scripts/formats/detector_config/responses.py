@@ -25,7 +25,7 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, Tree, plain_value, word
 from scripts.yaml.parser import Sequence as SequenceTree
-from scripts.yaml.unknown_keys import SWITCH_FIX, is_ignorable, is_switched_off
+from scripts.yaml.unknown_keys import is_ignorable, is_switched_off
 
 CRISIS = "crisis"
 _DETECTED = {
@@ -107,9 +107,8 @@ class _Builder:
         inline = tree.pairs if isinstance(tree, MappingTree) else ()
         held = {key.text: value for key, value in inline if key.text not in {*_KINDS, "config"}}
         held |= {key.text: value for key, value in config.pairs} if isinstance(config, MappingTree) else {}
-        for key, value in held.items():
-            if is_switched_off(key, value):
-                self._reader.add("UNKNOWN_KEY", f"`{key}` has no effect here", value.at, SWITCH_FIX)
+        for key in [key for key, value in held.items() if is_switched_off(key, value)]:
+            pass_over(self._reader, key, held.pop(key))
         self._kind(kind.text)(kind, held)
 
     def _kind(self, name: str) -> Callable[[Scalar, dict[str, Tree]], None]:

@@ -358,6 +358,9 @@ def test_crisis_words_under_an_unknown_key_are_reported() -> None:
         "enabled: false, detection_config: {keywords: [b]}",
         "detection_config: {signs: [{type: x, keywords: [b], enabled: false}]}",
         "detection_config: {keywords: [b]}, output_config: {trigger_actions: [{action_type: notify, disabled: true}]}",
+        "detection_config: {keywords: [b]}, output_config: {trigger_actions: [{action_type: say, disabled: true}]}",
+        "detection_config: {keywords: [b]}, output_config: {enabled: false, trigger_actions: [notify]}",
+        "detection_config: {keywords: [b]}, trigger_config: {enabled: false}",
     ],
 )
 def test_a_part_that_is_switched_off_is_an_error(body) -> None:
