@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from msgspec import Struct
 
 from scripts.expressions.values import shorten
-from scripts.formats.placeholders import NAME, SYSTEM, reference, to_text_expression
+from scripts.formats.placeholders import NAME, SCOPES, SYSTEM, reference, to_text_expression
 from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, METHODS, OPERATORS, TESTS
 
 Refer = Callable[[str], str]
@@ -332,6 +332,8 @@ class _Parser:
                 return _Part(_quoted(token.text), "text")
             case "word":
                 return self.bare(token.text, right=right)
+            case "sign" if right and token.written == "是":  # an answer: {goes_on} == 是
+                return _Part(_quoted(token.written), "text")
             case _:
                 raise ValueError(f"{shorten(token.text)} found in place of a value")
 
@@ -347,6 +349,8 @@ class _Parser:
 
     def bare(self, word: str, *, right: bool) -> _Part:
         low = word.lower()
+        if word in SCOPES and not self._known(word) and self.accept("."):
+            return _Part(self._refer(self.word()))
         if low in CONSTANTS:
             meaning = CONSTANTS[low]
             return _Part(meaning, meaning if meaning in {"none", "defined"} else "truth")

@@ -43,8 +43,15 @@ SYSTEM: Mapping[str, str] = {
 """The expressions of built-in values ``{%name%}``; no variable replaces them."""
 
 
+SCOPES = frozenset({"global", "session", "phase", "topic", "variables"})
+"""Words before a variable that name its scope, as in `{session.mood}`."""
+
+
 def reference(name: str) -> str:
-    """Return the expression that reads a variable, also one whose name is not an identifier."""
+    """Return the expression that reads a variable, also one whose name is not an identifier or names its scope."""
+    scope, _, inner = name.partition(".")
+    if inner and scope in SCOPES:
+        return reference(inner)
     return name if name.isidentifier() and not is_syntax(name) else f"vars[{json.dumps(name, ensure_ascii=False)}]"
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from scripts.expressions.values import Value
 from scripts.formats.conditions import compares, to_condition
-from scripts.formats.placeholders import report_placeholders, texts_of_value, to_template, to_value_expression
+from scripts.formats.placeholders import SCOPES, report_placeholders, texts_of_value, to_template, to_value_expression
 from scripts.formats.session import spellings
 from scripts.formats.session.spellings import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
 from scripts.model.actions import (
@@ -337,7 +337,9 @@ class _Translator:
             return None
         in_braces = "{" in written.source  # then a word without braces is a text: {mood} == calm
         try:
-            return Expression(to_condition(written.source, known=lambda word: not in_braces), written.at)
+            return Expression(
+                to_condition(written.source, known=lambda word: not in_braces and word not in SCOPES), written.at
+            )
         except ValueError as error:
             self.reader.add("EXPRESSION_INVALID", str(error), written.at)
             return None

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from scripts.expressions.expressions import compile_expression
 from scripts.formats.conditions import is_computed, to_condition
-from scripts.formats.placeholders import reference
+from scripts.formats.placeholders import SCOPES, reference
 from tests.support.effort import repeats
 
 VALUES = {
@@ -21,6 +21,7 @@ VALUES = {
     "none_yet": [],
     "person": {"name": "Ana", "child": {"age": 7}},
     "zero": 0,
+    "sure": "是",
     "born": "1998-03-01",
 }
 
@@ -100,6 +101,9 @@ VALUES = {
         ("{empty} is empty and {age} is not empty", True),
         ("{nothing} != 空", False),
         ("{age} exists and {nobody} exists", False),
+        ("{sure} == 是 and {sure} != 否", True),
+        ("{sure} 是 是", True),
+        ("{session.age} == 28 and global.性别 == 女", True),
         ("always", True),
         ("总是", True),
         ("never", False),
@@ -108,6 +112,8 @@ VALUES = {
 def test_a_condition_holds_or_not(evaluate, written, holds) -> None:
     def refer(name: str) -> str:
         head, _, rest = name.partition(".")
+        if head in SCOPES:
+            return reference(name)
         return f"{reference(head)}.{rest}" if rest else reference(head)
 
     source = to_condition(written, refer, VALUES.__contains__)

@@ -33,6 +33,7 @@ VALUES = {
         ("${{name}}", "Leo"),
         ("｛name｝", "Leo"),
         ("{first name}", "Leo"),
+        ("{session.name} and ${global.姓名}", "Leo and Leo"),
         ("{用户-情绪}", "calm"),
         ("{unknown}|{{unknown}}", "|"),
         ("costs $$5 & {name} pays $5", "costs $$5 & Leo pays $5"),
