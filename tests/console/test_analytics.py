@@ -82,6 +82,12 @@ async def test_a_report_is_in_the_language_of_the_page(open_page: OpenPage, serv
     assert all(text in drawn for text in ("会话进展", "到达 (会话)", "步骤"))
 
 
+async def test_a_report_that_is_chosen_on_a_phone_is_in_view(open_page: OpenPage) -> None:
+    page = await open_page("/analytics", width=390)
+    await page.get_by_role("link", name="Progress of sessions").click()
+    await expect(page.get_by_role("heading", name="Progress of sessions")).to_be_in_viewport()
+
+
 async def test_a_report_says_what_it_lacks(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page("/analytics/funnel?script=nothing")
     await expect(page.get_by_role("alert")).to_contain_text("nothing", timeout=RESULT_MS)

@@ -36,7 +36,9 @@ async def test_link_is_created_and_revoked(open_page: OpenPage, server: ServerPr
     await expect(page.get_by_role("link", name="/chat/spring-2026")).to_be_visible()
     async with server.client() as api:
         assert (await api.get("/api/links/spring-2026/page")).status_code == 200
-        await page.get_by_role("button", name="Revoke").click()
+        await page.get_by_role("button", name="Revoke: spring-2026").click()
+        assert (await api.get("/api/links/spring-2026/page")).status_code == 200
+        await page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
         await expect(page.get_by_text("revoked", exact=True)).to_be_visible()
         assert (await api.get("/api/links/spring-2026/page")).status_code == 404
     await create(page, "New link", Name_in_the_address="spring-2026")

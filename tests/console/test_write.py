@@ -172,6 +172,13 @@ async def test_include_files_are_written_beside_the_script(open_page: OpenPage, 
     await is_saved(page)
     async with server.client() as api:
         assert "skill: bye" in (await api.read("/api/drafts/my-talk"))["files"]["more.yaml"]
+    remove = page.get_by_role("button", name="Remove this file")
+    await remove.click()
+    await page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    await expect(page.get_by_label("File")).to_have_value("more.yaml")
+    await remove.click()
+    await page.get_by_role("dialog").get_by_role("button", name="Remove this file").click()
+    await expect(remove).to_have_count(0)
 
 
 async def test_part_at_the_cursor_is_marked_in_the_outline(open_page: OpenPage, server: ServerProcess) -> None:

@@ -1,3 +1,6 @@
+/** Return a number with its noun. */
+const counted = (count: number, one: string, others = `${one}s`) => `${count} ${count === 1 ? one : others}`
+
 export const en = {
   language: 'English',
   app: 'Cuebook',
@@ -28,7 +31,7 @@ export const en = {
   any: 'Any',
   statuses: {
     active: 'Active', paused: 'Paused', completed: 'Completed', running: 'Running',
-    waiting_input: 'Waiting', error: 'Error',
+    waiting_input: 'Waiting', error: 'Error', pending: 'Pending', held: 'Held', failed: 'Failed', delivered: 'Delivered', dead: 'Given up',
   } as Record<string, string>,
   filters: {
     title: 'Filters', status: 'Status', outcome: 'Outcome', script: 'Script', version: 'Version', user: 'User', metadata: 'Metadata',
@@ -36,7 +39,7 @@ export const en = {
   },
   list: {
     empty: 'No sessions yet', emptyHint: 'A session begins when somebody talks to a script.',
-    none: 'No session matches the filters.', messages: (count: number) => `${count} messages`,
+    none: 'No session matches the filters.', messages: (count: number) => counted(count, 'message'),
     turn: (turn: number) => `turn ${turn}`, found: 'Messages found', loaded: (count: number) => `${count} shown`,
   },
   session: {
@@ -88,7 +91,7 @@ export const en = {
     saving: { saved: 'Saved', waiting: 'Not saved yet', saving: 'Saving…', conflict: 'Not saved', failed: 'Not saved' },
     conflict: 'Somebody else changed this script meanwhile. Your text is not saved.', takeTheirs: 'Take theirs', keepMine: 'Keep mine',
     tryIt: 'Try it', share: 'Share', publish: 'Publish', text: 'Text of the script', insert: 'Insert', file: 'File', script: 'The script',
-    addFile: 'Add a file', removeFile: 'Remove this file', discard: 'Discard the changes', beside: 'Beside the text',
+    addFile: 'Add a file', removeFile: 'Remove this file', removeFileTitle: (name: string) => `Remove ${name}?`, removeFileHint: 'Its text is lost, unless a version has it.', discard: 'Discard the changes', beside: 'Beside the text',
     keys: 'Ctrl + F searches, Ctrl + Z undoes, Ctrl + ] and Ctrl + [ indent lines.',
     sides: { problems: 'Problems', cases: 'Cases', outline: 'Outline', picture: 'Picture', versions: 'Versions' },
     snippets: {
@@ -97,7 +100,7 @@ export const en = {
     },
     pictureHint: 'Select a part to go to its line; Insert adds an action after it.',
     noCases: 'A case is a conversation with what the script should say. It is run again after each change.', addCases: 'Add a case',
-    passed: (passed: number, all: number) => `${passed} of ${all} cases pass`, ok: 'ok', differs: 'differs', atTheEnd: 'at the end',
+    passed: (passed: number, all: number) => `${passed} of ${counted(all, 'case passes', 'cases pass')}`, ok: 'ok', differs: 'differs', atTheEnd: 'at the end',
     expected: 'Expected', got: 'Got', coverage: 'What the cases reach', missed: 'What no case reaches',
     parts: { phases: 'Phases', topics: 'Topics', actions: 'Actions', branches: 'Branches', conditions: 'Conditions' } as Record<string, string>,
     checking: 'Checking…', noProblems: 'There are no problems.', line: (line: number) => `line ${line}`,
@@ -130,11 +133,11 @@ export const en = {
     counts: (said: number, groups: number, all: number, of: number) => `Messages and notes: ${said} · groups: ${of} · summaries of groups: ${groups} · of all groups: ${all}`,
     ranks: ['Messages and notes', 'Summaries of groups', 'Summaries of all groups'], search: 'Search', strategy: 'Strategy',
     strategies: { hybrid: 'Words and meaning', lexical: 'Words', dense: 'Meaning' }, noResults: 'Nothing was found.',
-    score: (score: string) => `score ${score}`, pinned: 'never forgotten', stale: 'out of date', superseded: 'no longer valid', visits: (count: number) => `recalled ${count} times`,
+    score: (score: string) => `score ${score}`, pinned: 'never forgotten', stale: 'out of date', superseded: 'no longer valid', visits: (count: number) => `recalled ${counted(count, 'time')}`,
     reasons: 'Why this score', open: 'Show what it summarises', pin: 'Never forget', forget: 'Forget', forgetOne: 'Forget this?',
     forgetHint: 'It is removed for ever, also from summaries that contain it.', forgetShare: 'Forget a part', percent: 'Percent of the units',
-    policy: 'Which', oldest: 'The oldest', relevance: 'The least recalled', dryRun: 'Show what would go', wouldGo: (count: number) => `${count} units would be forgotten.`,
-    forgetThem: (count: number) => `Forget ${count} units`, jobs: { queued: 'Waiting', running: 'Under way', done: 'Done', failed: 'Failed' } as Record<string, string>,
+    policy: 'Which', oldest: 'The oldest', relevance: 'The least recalled', dryRun: 'Show what would go', wouldGo: (count: number) => `${counted(count, 'unit')} would be forgotten.`,
+    forgetThem: (count: number) => `Forget ${counted(count, 'unit')}`, jobs: { queued: 'Waiting', running: 'Under way', done: 'Done', failed: 'Failed' } as Record<string, string>,
   },
   operate: {
     title: 'Operate', actions: 'Actions',
@@ -145,7 +148,7 @@ export const en = {
     states: {} as Record<string, string>, // English is what the server says; the keys are its words, # is a number
     due: 'Due', kind: 'Kind', fire: 'Fire now', noTimers: 'No session waits for a moment.',
     newLink: 'New link', noLinks: 'There are no links. A link lets people talk to a script without a key.', permits: 'Permits',
-    places: (places: number, days: number) => `${places} participants, ${days} days each`, codes: 'Each participant needs a code', created: 'Created',
+    places: (places: number, days: number) => `${counted(places, 'participant')}, ${counted(days, 'day')} each`, codes: 'Each participant needs a code', created: 'Created',
     revoke: 'Revoke', revoked: 'revoked', create: 'Create', linkName: 'Name in the address (empty: random)', sessionsMax: 'Most participants', accessDays: 'Days of access',
     newKey: 'New key', noKeys: 'There are no keys. With the first one, every request needs a key.', roles: 'Roles', lastUsed: 'Last used', expires: 'Expires',
     keyOnce: 'This key is shown once. Store it where only its owner can read it.', boundTo: 'Only for this user (empty: all)', days: 'Days until it expires (empty: never)',
@@ -153,10 +156,11 @@ export const en = {
       app: 'sessions and memory of users', author: 'scripts and prompts', analyst: 'reports without texts', reader: 'reads everything', admin: 'everything',
     } as Record<string, string>,
     firstKey: 'With the first key, every request needs one. It must have the role admin, and signs you in.',
+    revokeLink: (name: string) => `Revoke the link ${name}?`, revokeLinkHint: 'It admits nobody any more, and conversations that it began cannot be continued. This cannot be undone.',
     revokeKey: (name: string) => `Revoke the key ${name}?`, revokeHint: 'Requests with it are refused from now on.',
     newWebhook: 'New webhook', noWebhooks: 'There are no webhooks. A webhook sends events of sessions to a server of yours.', events: 'Events',
     failingSince: (time: string) => `fails since ${time}`, deliveries: 'Deliveries', deliveriesTo: (url: string) => `Deliveries to ${url}`, noDeliveries: 'Nothing was sent yet.',
-    test: 'Send a test', delivered: 'The test arrived', notDelivered: 'The test did not arrive', remove: 'Delete', removeWebhook: 'Delete this webhook?', attempts: (count: number) => `${count} ${count === 1 ? 'attempt' : 'attempts'}`, again: 'Send again',
+    test: 'Send a test', delivered: 'The test arrived', notDelivered: 'The test did not arrive', remove: 'Delete', removeWebhook: 'Delete this webhook?', attempts: (count: number) => counted(count, 'attempt'), again: 'Send again',
     eventsHint: 'Events, such as session.completed emit:*', description: 'Description', secretOnce: 'The secret with which deliveries are signed is shown once.',
     size: 'Size', sizes: (bytes: string, free: string, disk: string) => `${bytes}, of which ${free} can be reclaimed; ${disk} are free on the disk`,
     inLog: (bytes: string) => `${bytes} of it are in the log: commits that are not in the database file yet`,
@@ -166,9 +170,9 @@ export const en = {
     compact: 'Compact', compactHint: 'The file is rewritten without deleted data. Sessions wait meanwhile, which takes seconds to minutes.',
     retention: 'Retention', noPolicies: 'The settings have no retention policy: sessions are stored for ever.', applyRetention: 'Apply the policies now',
     retentionHint: 'Texts and sessions that are due are removed. This cannot be undone.',
-    policy: (action: string, days: number, script: string, due: number) => `${action} after ${days} days, scripts ${script}: ${due} ${due === 1 ? 'session is' : 'sessions are'} due`,
+    policy: (action: string, days: number, script: string, due: number) => `${action} after ${counted(days, 'day')}, scripts ${script}: ${counted(due, 'session is', 'sessions are')} due`,
     verify: 'Verify', verifyHint: 'Recomputes every session from its recorded turns, and compares the result with what is stored.',
-    checkedOf: (count: number, total: number) => `${count} of ${total} sessions checked`, sound: (count: number) => `${count} sessions checked: no damage.`,
+    checkedOf: (count: number, total: number) => `${count} of ${counted(total, 'session')} checked`, sound: (count: number) => `${counted(count, 'session')} checked: no damage.`,
   },
   chat: {
     person: 'A person', code: 'Your code', codeHint: 'You received it from whoever invited you. Each code works once.',
@@ -207,7 +211,7 @@ export const en = {
     title: 'Analytics', reports: 'Reports', sql: 'SQL', pick: 'Select a report, or write a query.', parameters: 'Parameters',
     run: 'Run', runKeys: 'Ctrl + Enter', unmasked: 'With texts and user ids', running: 'Running…', chart: 'Chart', result: 'Result',
     turnsRead: (done: number, total: number) => `${done} of ${total} new turns read`, definition: 'Definition and SQL',
-    rows: (count: number) => `${count} ${count === 1 ? 'row' : 'rows'}`, truncated: 'there are more', tables: 'Tables',
+    rows: (count: number) => counted(count, 'row'), truncated: 'there are more', tables: 'Tables',
     firstRows: (count: number) => `the first ${count} are shown; the files have all`, masked: 'without texts and user ids',
     asOf: (time: string) => `data of ${time}`,
     saved: 'Saved queries', noneSaved: 'No query is saved yet.', saveQuery: 'Save', deleteQuery: 'Delete', saveHint: 'All analysts see it. With the name of the open query, that query is changed.',

@@ -30,6 +30,7 @@ export const zh: Strings = {
   any: '全部',
   statuses: {
     active: '进行中', paused: '已暂停', completed: '已结束', running: '运行中', waiting_input: '等待输入', error: '出错',
+    pending: '待处理', held: '已搁置', failed: '失败', delivered: '已送达', dead: '已放弃',
   },
   filters: {
     title: '筛选', status: '状态', outcome: '结果', script: '脚本', version: '版本', user: '用户', metadata: '元数据',
@@ -88,7 +89,7 @@ export const zh: Strings = {
     saving: { saved: '已保存', waiting: '尚未保存', saving: '保存中…', conflict: '未保存', failed: '未保存' },
     conflict: '其他人同时修改了此脚本。您的文本没有保存。', takeTheirs: '采用对方的', keepMine: '保留我的',
     tryIt: '试聊', share: '分享', publish: '发布', text: '脚本文本', insert: '插入', file: '文件', script: '脚本',
-    addFile: '添加文件', removeFile: '移除此文件', discard: '放弃修改', beside: '文本旁边',
+    addFile: '添加文件', removeFile: '移除此文件', removeFileTitle: (name) => `移除 ${name}？`, removeFileHint: '除非某个版本包含它，否则它的文本将丢失。', discard: '放弃修改', beside: '文本旁边',
     keys: 'Ctrl + F 搜索，Ctrl + Z 撤销，Ctrl + ] 和 Ctrl + [ 调整缩进。',
     sides: { problems: '问题', cases: '用例', outline: '大纲', picture: '图', versions: '版本' },
     snippets: {
@@ -154,6 +155,7 @@ export const zh: Strings = {
     keyOnce: '此密钥只显示一次。请保存在只有其所有者能读取的地方。', boundTo: '仅限此用户（空：全部）', days: '有效天数（空：永久）',
     roleOf: { app: '用户的会话和记忆', author: '脚本和提示词', analyst: '不含文本的报表', reader: '读取全部内容', admin: '全部' },
     firstKey: '有了第一个密钥后，所有请求都需要密钥。它必须具有 admin 角色，并会使您登录。',
+    revokeLink: (name) => `撤销链接 ${name}？`, revokeLinkHint: '它不再接纳任何人，由它开始的对话也无法继续。此操作不可撤销。',
     revokeKey: (name) => `撤销密钥 ${name}？`, revokeHint: '此后使用它的请求将被拒绝。',
     newWebhook: '新建 Webhook', noWebhooks: '还没有 Webhook。Webhook 把会话的事件发送到您的服务器。', events: '事件',
     failingSince: (time) => `自 ${time} 起失败`, deliveries: '投递', deliveriesTo: (url) => `发往 ${url} 的投递`, noDeliveries: '还没有发送任何内容。',
@@ -167,7 +169,7 @@ export const zh: Strings = {
     compact: '压缩', compactHint: '文件将被重写，去除已删除的数据。期间会话需要等待，时间从几秒到几分钟。',
     retention: '保留策略', noPolicies: '设置中没有保留策略：会话永久保存。', applyRetention: '立即执行策略',
     retentionHint: '到期的文本和会话将被删除，无法恢复。',
-    policy: (action, days, script, due) => `${days} 天后 ${action}，脚本 ${script}：${due} 个会话到期`,
+    policy: (action, days, script, due) => `${days} 天后${action === 'delete' ? '删除会话' : '清除文本'}，脚本 ${script}：${due} 个会话到期`,
     verify: '校验', verifyHint: '根据记录的轮次重新计算每个会话，并与存储的结果比较。',
     checkedOf: (count, total) => `已检查 ${total} 个会话中的 ${count} 个`, sound: (count) => `已检查 ${count} 个会话：没有损坏。`,
   },
