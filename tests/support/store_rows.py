@@ -365,7 +365,7 @@ def memory_of(tenant: str, user_id: str, session_id: str, word: str, sequence: i
         job_id=str(uuid4()),
         kind="forget",
         options={"said": word},
-        status="done",
+        status="queued",
         created_at=MOMENT,
         updated_at=MOMENT,
     )
