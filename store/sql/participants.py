@@ -62,7 +62,7 @@ def add_participant(connection: Connection, participant: ParticipantRow, places:
     if participant.link_id is not None and count(connection, with_user, which | {"user_id": participant.user_id}):
         raise IdTaken("the link has a participant with this user already")
     if count(connection, of, which) >= places:
-        raise RowRefused(f"there are {places} participants already")
+        raise RowRefused(f"{places} of {places} participants have come")
     connection.insert("participants", [participant])
 
 

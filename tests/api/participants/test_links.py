@@ -139,7 +139,9 @@ async def test_a_link_admits_no_more_than_its_maximum(api: ApiClient) -> None:
     link = await create_link(api, sessionsMax=2)
     first = await entry(api, link)
     await entry(api, link)
-    assert code_of(await enter(api, link)) == (409, "LINK_FULL")
+    refused = await enter(api, link)
+    assert code_of(refused) == (409, "LINK_FULL")
+    assert refused.json()["error"]["message"] == "2 of 2 participants have come"
     assert (await entry(api, link, resume=first["resume"]))["sessionId"] == first["sessionId"]
 
 
