@@ -18,6 +18,7 @@ from msgspec import Meta, Struct
 
 from scripts.expressions.suggestions import SURE, likeness, snake_case, suggest
 from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
+from scripts.model import languages
 from scripts.model.actions import (
     ACTION_TYPES,
     Acknowledgement,
@@ -44,18 +45,7 @@ from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Refe
 from scripts.model.diagnostics import Problems, Severity
 from scripts.model.exits import Exit
 from scripts.model.json_schemas import JSON_TYPES
-from scripts.model.languages import (
-    OLDER_KEYS,
-    REPLACED,
-    Language,
-    action_keys,
-    computable,
-    fields_in,
-    key_in,
-    older_key,
-    takes_literals,
-    takes_placeholders,
-)
+from scripts.model.languages import Language
 from scripts.model.moments import Clock, DateValue, Duration, Moment, parse_clock, parse_duration, parse_until
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import After, FormDefinition, FormField, Trigger
@@ -135,18 +125,18 @@ class _Field(Struct, frozen=True):
 def _fields(kind: type[Struct], language: Language = "older") -> dict[str, _Field]:
     """Return the fields of a Struct by their keys."""
     found = {}
-    for each in fields_in(language, kind):
+    for each in languages.fields_in(language, kind):
         if each.name in {"at", "marks", "labels"}:
             continue
         instead = ""
         for meta in _metas(each.type):
             instead = (meta.extra or {}).get("instead", instead)
-        key = key_in(language, kind, each)
-        older, newer = older_key(kind, each), key_in("1", kind, each)
+        key = languages.key_in(language, kind, each)
+        older, newer = languages.older_key(kind, each), languages.key_in("1", kind, each)
         plain: Callable[[Tree], Tree] | None = None
-        if language == "1" and takes_literals(each):
+        if language == "1" and languages.takes_literals(each):
             plain = plain_literals
-        elif language == "1" and takes_placeholders(kind, each):
+        elif language == "1" and languages.takes_placeholders(kind, each):
             plain = with_placeholders
         found[key] = _Field(each.name, key, each.type, each.required, instead, older, newer, plain)
     return found
@@ -276,7 +266,7 @@ class Reader:
         return value if type(value) is kind else self._mismatch(tree, _KIND_NAMES[kind], _KIND_FIXES.get(kind, ""))
 
     def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
-        if computable(members):
+        if languages.computable(members):
             return self._computable(tree, tuple(member for member in members if member is not Expression))
         if set(members) >= {list[Any], dict[str, Any]}:
             return self._value(tree)
@@ -343,7 +333,7 @@ class Reader:
         word = f"`{unknown[0].text}` is not an action" if unknown else "the item has no action"
         written = unknown[0].text if unknown else ""
         fix = _character_fix(written) or _BRANCHES.get(written, "") or suggest(written, list(by_verb), "")
-        if written in action_keys() and not fix:
+        if written in languages.action_keys() and not fix:
             fix = f"`{written}` is a key of an action: write it without a dash, below the key of its action."
         fix = fix or suggest(written, list(by_verb))
         verb, _, rest = written.partition(" ")
@@ -464,8 +454,8 @@ class Reader:
         if not complete:
             return _FAILED
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
-        if self._language == "older" and kind in OLDER_KEYS:
-            older = OLDER_KEYS[kind]
+        if self._language == "older" and kind in languages.OLDER_KEYS:
+            older = languages.OLDER_KEYS[kind]
             values |= older(**{name: values.pop(name) for name in _fields(older) if name in values}).fields
         if self._language == "1" and kind is Exit and not marks.keys() - {"min_rounds"}:
             self.missing("said", tree.at, "Add `said`, `when`, `understanding` or `no_questions`.")
@@ -526,7 +516,7 @@ class Reader:
         allowed = [field.key for field in fields.values() if not field.instead]
         replaced = {field.older: field.key for field in fields.values()}
         if self._language == "1":
-            replaced |= REPLACED
+            replaced |= languages.REPLACED
         if key.text in replaced:
             self._replaced(key, replaced[key.text])
             return
