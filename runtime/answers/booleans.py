@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from runtime.answers.languages import LANGUAGES
-from runtime.answers.languages.language import Language, YesNo
 from runtime.answers.languages.spelling import any_of, fold
 from scripts.model.script import Locale
 from scripts.translations.localisation import language
@@ -48,10 +47,7 @@ def _grammar(code: str) -> _Grammar:
     words = language.yes_no
     if words is None:
         raise KeyError(code)
-    return _compiled(language, words)
 
-
-def _compiled(language: Language, words: YesNo) -> _Grammar:
     def of(*phrases: str) -> str:
         return any_of(phrases, digraphs=language.digraphs, accented=words.accented)
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from runtime.answers.languages import LANGUAGES
-from runtime.answers.languages.language import Language, NumberWords
+from runtime.answers.languages.language import NumberWords
 from runtime.answers.languages.spelling import any_of, fold, spelled, unaccented
 
 _TOKEN = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[^\W\d_]+(?:-[^\W\d_]+)*|\S")
@@ -63,10 +63,7 @@ def _grammar(code: str) -> _Grammar:
     words = language.numbers
     if words is None:
         raise KeyError(code)
-    return _compiled(language, words)
 
-
-def _compiled(language: Language, words: NumberWords) -> _Grammar:
     def of(*phrases: str) -> str:
         return any_of(phrases, digraphs=language.digraphs)
 

@@ -237,26 +237,24 @@ class Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "**", "%"})
     intercepted_unops = frozenset({"-", "+"})
 
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        return self._member(obj, attribute)
-
     def getitem(self, obj: Any, argument: Any) -> Any:
         if isinstance(argument, int) and isinstance(obj, str | list | tuple | range):
             return obj[argument] if -len(obj) <= argument < len(obj) else Unset(name=str(argument))
         if isinstance(argument, slice) and isinstance(obj, str | list | tuple):
             return obj[argument]
-        return self._member(obj, argument)
+        return self.getattr(obj, argument)
 
-    def _member(self, obj: Any, name: Any) -> Any:
+    def getattr(self, obj: Any, attribute: Any) -> Any:
         if isinstance(obj, Unset):
-            return obj[name]
+            return obj[attribute]
         if isinstance(obj, Mapping):
-            return obj.get(name, Unset(name=str(name))) if isinstance(name, str | int) else Unset(name=str(name))
-        if isinstance(obj, Speaker) and name in SPEAKER_PARTS:
-            return obj.part(name)
-        if self.is_safe_attribute(obj, name, None):
-            return getattr(obj, name)
-        raise ExpressionFailed(f"{kind_of(obj)} has no member {shorten(name)}")
+            unset = Unset(name=str(attribute))
+            return obj.get(attribute, unset) if isinstance(attribute, str | int) else unset
+        if isinstance(obj, Speaker) and attribute in SPEAKER_PARTS:
+            return obj.part(attribute)
+        if self.is_safe_attribute(obj, attribute, None):
+            return getattr(obj, attribute)
+        raise ExpressionFailed(f"{kind_of(obj)} has no member {shorten(attribute)}")
 
     def is_safe_attribute(self, obj: Any, attr: Any, value: Any) -> bool:
         if isinstance(obj, str):
