@@ -5,16 +5,10 @@ from pathlib import Path
 from typing import Self
 
 from store.analytics.duckdb_analytics import DuckDBAnalytics
+from store.duckdb import repositories
 from store.duckdb.database import Database
 from store.duckdb.engine import DuckDBEngine
 from store.duckdb.readers import READ_TIMEOUT_S, Readers
-from store.duckdb.repositories import (
-    DuckDBMaintenance,
-    DuckDBMemories,
-    DuckDBRetention,
-    DuckDBSessions,
-    DuckDBTurns,
-)
 from store.duckdb.writer import Writer
 from store.interface.errors import StoreUnavailable
 from store.sql.repositories import Delivery, Timers
@@ -28,13 +22,13 @@ class DuckDBStore(Store):
     def __init__(self, engine: DuckDBEngine) -> None:
         super().__init__(engine)
         self._engine = engine
-        self.turns = DuckDBTurns(engine)
-        self.sessions = DuckDBSessions(engine)
-        self.memory = DuckDBMemories(engine)
+        self.turns = repositories.DuckDBTurns(engine)
+        self.sessions = repositories.DuckDBSessions(engine)
+        self.memory = repositories.DuckDBMemories(engine)
         self.timers = Timers(engine)
         self.delivery = Delivery(engine)
-        self.maintenance = DuckDBMaintenance(engine)
-        self.retention = DuckDBRetention(engine)
+        self.maintenance = repositories.DuckDBMaintenance(engine)
+        self.retention = repositories.DuckDBRetention(engine)
         self.analytics = DuckDBAnalytics(engine)
         self.verification = DuckDBVerification(engine)
 

@@ -7,17 +7,9 @@ from typing import Self
 from store.analytics.postgres_analytics import PostgresAnalytics
 from store.analytics.postgres_mirror import PostgresMirror
 from store.interface.private_files import make_data_folder
+from store.postgres import repositories
 from store.postgres.engine import PostgresEngine
 from store.postgres.group_writer import GroupWriter
-from store.postgres.repositories import (
-    PostgresDelivery,
-    PostgresMaintenance,
-    PostgresMemories,
-    PostgresRetention,
-    PostgresSessions,
-    PostgresTimers,
-    PostgresTurns,
-)
 from store.postgres.servers import PostgresServers
 from store.store import LAG_MAX_S, Store
 from store.verification.postgres_verification import PostgresVerification
@@ -32,13 +24,13 @@ class PostgresStore(Store):
         self._mirror = PostgresMirror(engine, folder)
         self.shared = PostgresServers(engine, self._mirror.remove)
         self._writer = GroupWriter(engine)
-        self.turns = PostgresTurns(engine, self._writer)
-        self.sessions = PostgresSessions(engine)
-        self.memory = PostgresMemories(engine)
-        self.timers = PostgresTimers(engine)
-        self.delivery = PostgresDelivery(engine)
-        self.maintenance = PostgresMaintenance(engine)
-        self.retention = PostgresRetention(engine)
+        self.turns = repositories.PostgresTurns(engine, self._writer)
+        self.sessions = repositories.PostgresSessions(engine)
+        self.memory = repositories.PostgresMemories(engine)
+        self.timers = repositories.PostgresTimers(engine)
+        self.delivery = repositories.PostgresDelivery(engine)
+        self.maintenance = repositories.PostgresMaintenance(engine)
+        self.retention = repositories.PostgresRetention(engine)
         self.analytics = PostgresAnalytics(engine, self._mirror)
         self.verification = PostgresVerification(engine, self._mirror)
 
