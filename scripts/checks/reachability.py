@@ -4,9 +4,18 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from scripts.checks import effects
 from scripts.checks.control_flow import ControlFlowGraph, Spot, names_written
-from scripts.checks.effects import effect_of, goes_on, inner_lists, passes, truth_of, with_shared_expiry
+from scripts.checks.effects import (
+    Each,
+    Leave,
+    Run,
+    effect_of,
+    goes_on,
+    inner_lists,
+    passes,
+    truth_of,
+    with_shared_expiry,
+)
 from scripts.expressions.members import BUILTINS
 from scripts.model.actions import Action, Expiry, If, Repeat, arms, walk
 from scripts.model.base import Expression, Location
@@ -114,7 +123,7 @@ class _Transitions:
         leaves = _leaves(actions, self._layout.shared_expiry(self._layout.body(spot)))
         return [found for leave in leaves if (found := self._target(spot, leave)) is not None]
 
-    def _target(self, spot: Spot, leave: effects.Leave) -> Spot | None:
+    def _target(self, spot: Spot, leave: Leave) -> Spot | None:
         return resolve_target(self._script, leave.target, spot[0]) if leave.target is not None else None
 
     def _following(self, spot: Spot) -> list[Spot]:
@@ -213,7 +222,7 @@ class _Transitions:
         if effect.waits == "always" or not effect.passes:
             return False
         through = [self._walk(spot, inner, ways) for inner in inner_lists(effect.body)]
-        return not through or isinstance(effect.body, effects.Each) or any(through)
+        return not through or isinstance(effect.body, Each) or any(through)
 
 
 def _ring(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
@@ -235,7 +244,7 @@ def _reach(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
     return found
 
 
-def _leaves(actions: tuple[Action, ...], expire: Expiry | None) -> Iterator[effects.Leave]:
+def _leaves(actions: tuple[Action, ...], expire: Expiry | None) -> Iterator[Leave]:
     """Yield every possible jump out of a list whose questions without an expiry of their own have a shared one."""
     for action in actions:
         if truth_of(action.when) is False:
@@ -264,7 +273,7 @@ def _waiting_skills(script: Script) -> set[str]:
 
 def _waits(action: Action, waiting: set[str]) -> bool:
     effect = effect_of(action)
-    return effect.waits != "never" or (isinstance(effect.body, effects.Run) and effect.body.call.skill in waiting)
+    return effect.waits != "never" or (isinstance(effect.body, Run) and effect.body.call.skill in waiting)
 
 
 def _check_repeat(action: Repeat, waiting: set[str], problems: Problems, path: str) -> None:
@@ -285,4 +294,4 @@ def _check_repeat(action: Repeat, waiting: set[str], problems: Problems, path: s
 
 
 def _calls(action: Action) -> bool:
-    return isinstance(effect_of(action).body, effects.Run)
+    return isinstance(effect_of(action).body, Run)
