@@ -220,5 +220,5 @@ async def test_session_is_saved_as_a_case_of_its_script(open_page: OpenPage, ser
     session = await two_turns(server)
     page = await open_page(f"/sessions/{session}")
     await page.get_by_role("button", name="Save as a case").click()
-    await expect(page.get_by_role("tabpanel").get_by_role("status")).to_have_text("1 of 1 cases pass")
+    await expect(page.get_by_role("tabpanel").get_by_role("status")).to_have_text("1 of 1 case passes")
     await expect(page.get_by_label("Text of the script")).to_contain_text("What may I call you?")

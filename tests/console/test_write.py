@@ -291,7 +291,7 @@ async def test_cases_run_after_each_change_and_show_what_they_do_not_reach(open_
     await tab(page, "Cases")
     await panel.get_by_role("button", name="Add a case").click()
     await expect(text_of(page)).to_contain_text("script: my-talk.yaml")
-    await expect(panel.get_by_role("status")).to_have_text("1 of 1 cases pass")
+    await expect(panel.get_by_role("status")).to_have_text("1 of 1 case passes")
     await expect(panel).to_contain_text("1 / 1")
     await write_at_end(page, '  - name: a name\n    turns:\n      - {}\n      - {say: Ana, expect: ["Hello Ben."]}\n')
     await expect(panel.get_by_role("status")).to_have_text("1 of 2 cases pass")
