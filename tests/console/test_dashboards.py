@@ -91,6 +91,7 @@ async def test_two_tabs_that_save_at_once_lose_nothing_silently(open_page: OpenP
         waiting[1 - late].cancel()
         await expect(alerts[late]).to_contain_text("Somebody else changed this dashboard")
         await buttons[late].click()
+        await expect(pages[late].get_by_role("dialog")).to_have_count(0)
         await expect(pages[late].get_by_role("heading", level=2)).to_have_count(2)
         saved = await api.read(f"/api/analytics{path}")
         assert sorted(each["title"] for each in saved["tiles"]) == ["One", "Two"]
