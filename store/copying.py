@@ -243,6 +243,7 @@ def _postgres_side(url: str, *, is_target: bool) -> Iterator[_Side]:
             else:
                 with connection.snapshot():
                     raw.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                    raw.execute("SET LOCAL synchronize_seqscans = off")  # the order of rows is the same each time
                     yield _PostgresSide(connection, engine.name)
     except psycopg.Error as error:
         raise StoreUnavailable(f"the copy failed: {describe_error(error)}") from error

@@ -15,7 +15,7 @@ from runtime.actions.outcomes import Finish
 from runtime.engine.inline_actions import InlineActions, perform
 from runtime.state.events import Detected, Message
 from runtime.state.limits import until
-from runtime.state.ports import DetectorQuestion, ModelFailed, Verdict
+from runtime.state.ports import DetectorQuestion, MemoryFailed, ModelFailed, Verdict
 from runtime.state.state import Cell, Watch
 from runtime.turn.calls import BudgetExceeded
 from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
@@ -252,6 +252,6 @@ def _replacement(run: TurnContext, detector: Detector, reaction: Reaction) -> st
     with _scope_of(run, detector, reaction.seen[detector.id]):
         try:
             return run.text(detector.replace)
-        except ActionFailed as error:
+        except (ActionFailed, MemoryFailed) as error:
             run.warn("detector_failed", str(error))
             return ""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from runtime.actions import blocks, remember, statements
 from runtime.actions.outcomes import Finish, Outcome, Waits
 from runtime.state.events import ActionEntered, ActionLeft, ActionSkipped
+from runtime.state.ports import MemoryFailed
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import Cell, Frame, Wait
 from runtime.turn.calls import BudgetExceeded
@@ -40,23 +41,36 @@ def perform(run: TurnContext, actions: tuple[Action, ...]) -> Finish | None:
     for action in actions:
         run.action_id = action.id
         run.count_action()
-        if action.when is not None and not run.holds(action.when):
+        if not _is_due(run, action):
             run.record(ActionSkipped(action.id, action_type(action), detector=watcher))
             continue
         run.record(ActionEntered(action.id, action_type(action), detector=watcher))
         finish: Finish | None = None
         try:
             finish = _do(run, action)
-        except (ActionFailed, WriteRefused) as error:
-            run.warn("detector_failed" if watcher else "timer_failed", str(error))
+        except (ActionFailed, WriteRefused, MemoryFailed) as error:
+            _warn(run, error)
         run.record(ActionLeft(action.id, 0, detector=watcher))
         if finish is not None:
             return finish
     return None
 
 
+def _is_due(run: TurnContext, action: Action) -> bool:
+    """Whether the `when` of an action holds; it does not if it searches a memory that fails."""
+    try:
+        return action.when is None or run.holds(action.when)
+    except MemoryFailed as error:
+        _warn(run, error)
+        return False
+
+
+def _warn(run: TurnContext, error: Exception) -> None:
+    run.warn("detector_failed" if run.state.frames[-1].detector else "timer_failed", str(error))
+
+
 def _do(run: TurnContext, action: Action) -> Finish | None:
-    """Run one action. Raises ActionFailed, WriteRefused."""
+    """Run one action. Raises ActionFailed, WriteRefused, MemoryFailed."""
     match action:
         case If():
             return perform(run, action.then if run.holds(action.condition) else action.otherwise)

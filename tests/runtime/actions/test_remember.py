@@ -16,7 +16,7 @@ from runtime.models.recorded_models import RecordingModel, ScriptedModel
 from runtime.models.recorded_turn import NotRecalled, RecordedMemory
 from runtime.prompts.rendering import Prompts
 from runtime.prompts.templates import Templates
-from runtime.state.events import Message, Recollected, Remembered, VariantChosen
+from runtime.state.events import Emitted, Message, Recollected, Remembered, VariantChosen
 from runtime.state.inputs import Reply, Start
 from runtime.state.limits import Limits
 from runtime.state.ports import MemoryFailed, MessageDelta, MessageReset, ModelReply, ModelRequest, digest_of
@@ -313,6 +313,29 @@ async def test_a_memory_that_fails_leaves_the_session_where_it_was(prepare: NewS
     session.memory = Known("run")
     await session.reply("yes")
     assert session.said[-1] == "And?"
+
+
+async def test_a_detector_acts_although_its_memory_cannot_be_asked(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: test
+        detectors:
+          - detector: crisis
+            rules: [{words: [suicide], label: danger}]
+            replace: "{{ recall('help') }}"
+            do:
+              - {say: "{{ recall('help') }}", id: help}
+              - {say: Again., id: again, when: "'help' in recall('help')"}
+              - {emit: alert, id: alert}
+        actions:
+          - {ask: How are you?, into: mood}
+        """,
+        memory=Broken(),
+    )
+    await session.reply("suicide")
+    assert [code for code, _ in session.warnings] == ["detector_failed"] * 3
+    assert [body.event for body in session.happened(Emitted)] == ["alert"]
 
 
 async def test_a_memory_that_takes_too_long_has_failed(prepare: NewSession) -> None:
