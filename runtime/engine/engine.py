@@ -308,7 +308,7 @@ class _Engine:
             if self.run.has_context and _adds_messages(turn_input):
                 await context_upkeep.update(self.run, self._current_action(), ends_at)
         except RecallWanted as wanted:
-            return self.run.recalls.put(wanted.question)
+            return self.run.recalls.search(wanted.question)
         except MatchWanted as wanted:
             return wanted.matches.put(wanted.match)
         if self.run.recalls.events:

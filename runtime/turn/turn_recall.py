@@ -77,9 +77,14 @@ class TurnRecalls(Struct):
 
     async def put(self, question: RecallQuestion) -> Recalled:
         """Return the result of a search, which is made if it was not before. Raises MemoryFailed, RecallsExceeded."""
+        await self.search(question)
+        return self.known(question)
+
+    async def search(self, question: RecallQuestion) -> None:
+        """Make a search if it was not made before; `known` has its result or failure then. Raises RecallsExceeded."""
         key = _key(question)
         if self.memory is None or key in self.answers:
-            return self.known(question)
+            return
         if len(self.answers) >= self.recalls_max:
             raise RecallsExceeded(f"more than {self.recalls_max} memory searches in one turn")
         self.answers[key] = answer = await _answer(self.memory, question, self.recall_s)
@@ -93,7 +98,6 @@ class TurnRecalls(Struct):
             units=() if isinstance(answer, MemoryFailed) else answer.units,
             failed=failed,
         )
-        return self.known(question)
 
 
 async def _answer(memory: Memory, question: RecallQuestion, recall_s: float) -> Recalled | MemoryFailed:
