@@ -30,6 +30,9 @@ def statement(report: Report, arguments: Mapping[str, str]) -> str:
         if each.needed and not arguments.get(each.name, "").strip():
             raise ReportRefused(f"the report {report.name} needs `{each.name}`: {each.says}", each.name)
     literals = [f"{name} := {_literal(known[name], text)}" for name, text in arguments.items()]
+    times = [_moment(known[name], arguments[name]) for name in ("since", "until") if name in arguments]
+    if times != sorted(times):
+        raise ReportRefused("`until` is before `since`", "until")
     return f"FROM {report.name}({', '.join(literals)})"
 
 

@@ -114,6 +114,7 @@ def test_nothing_is_described_in_chinese_that_there_is_not() -> None:
             {"script": "a", "since": "soon"},
             "`since` is a date such as 2025-03-01, or a date and time, not 'soon'",
         ),
+        ("activity", {"since": "2025-03-02", "until": "2025-03-01"}, "`until` is before `since`"),
         ("completion", {"idle_days": "nan"}, "`idle_days` is a number from 0 to 1000000, not 'nan'"),
         ("session_at", {"session": "x'"}, '`session` is the id of a session, not "x\'"'),
         ("activity", {"zone": "Mars"}, "`zone` is a time zone such as Asia/Shanghai, not 'Mars'"),
