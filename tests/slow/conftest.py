@@ -126,7 +126,7 @@ class DiaryClients:
     async def check(self, api: ApiClient) -> None:
         """Assert that every diary contains exactly what was acknowledged: nothing lost, torn, doubled or foreign."""
         for writer in self.writers:
-            listed = await api.read(f"/api/users/{writer.name}/sessions", limit=200)
+            listed = await api.read_all("/api/sessions", userId=writer.name, sort="created")
             assert [row["sessionId"] for row in reversed(listed)] == [each["sessionId"] for each in writer.diaries]
             for session, entries in zip(writer.diaries, writer.entries, strict=True):
                 await self._check_diary(api, session, entries)

@@ -22,6 +22,16 @@ class ApiClient(httpx.AsyncClient):
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    async def read_all(self, path: str, cursor: str | None = None, **parameters: Any) -> list[Json]:
+        """Return the rows of all pages of a list, from a cursor on."""
+        rows: list[Json] = []
+        while True:
+            page = await self.read(path, limit=200, **parameters, **({} if cursor is None else {"cursor": cursor}))
+            rows += page["data"]
+            cursor = page["nextCursor"]
+            if cursor is None:
+                return rows
+
     async def publish_script(self, text: str, *, strict: bool = True, **fields: Any) -> Json:
         """Publish a script; one that is not `strict` is imported with the compatible reading."""
         path = "/api/scripts" if strict else "/api/scripts/import"
@@ -79,11 +89,6 @@ class ApiClient(httpx.AsyncClient):
 
     async def transcript(self, session: Json) -> list[tuple[str, str]]:
         """Return all messages of a session as (role, content), with the roles of the events."""
-        messages: list[Json] = []
-        cursor: str | None = "0"
-        while cursor is not None:
-            page = await self.read(f"/api/sessions/{session['sessionId']}/messages", cursor=cursor, limit=200)
-            messages += page["data"]
-            cursor = page["nextCursor"]
+        messages = await self.read_all(f"/api/sessions/{session['sessionId']}/messages", "0")
         roles = {"ai": "assistant"}
         return [(roles.get(message["role"], message["role"]), message["content"]) for message in messages]
