@@ -127,8 +127,7 @@ class Jobs(Struct, frozen=True):
 
     async def _update(self, job: JobRow, status: JobStatus, **progress: Any) -> JobRow:
         updated = self._with_progress(job, status, **progress)
-        if await self.store.job(job.tenant, job.job_id) is not None:  # else its user was erased meanwhile
-            await self._store_job(updated)
+        await self._store_job(updated)
         return updated
 
     def _with_progress(self, job: JobRow, status: JobStatus, **progress: Any) -> JobRow:

@@ -78,10 +78,9 @@ class SessionCreation:
     async def _create(
         self, tenant: str, new: NewSession, key: str | None, pending: PendingTurn[TurnResult]
     ) -> TurnResult:
-        known = None if key is None else await self._store.sessions.by_creation_key(tenant, key)
+        known = await self._known_start(tenant, key, pending)
         if known is not None:
-            require_not_redacted(known)
-            return await self._recorded_start(known, pending)
+            return known
         script = await self._catalog.version_to_begin(tenant, new.script_id, new.script_version)
         program = await self._catalog.valid_program(tenant, script.digest)
         locale = new.locale or self._settings.locale or program.locale
@@ -111,12 +110,20 @@ class SessionCreation:
             async with self.chat.exclusive_id(tenant, session_id):
                 return await self._begin(cached, key, pending)
         except ApiError as error:
-            if key is None or error.code not in {"SESSION_KEY_EXISTS", "TURN_CONFLICT"}:
+            if error.code not in {"SESSION_KEY_EXISTS", "TURN_CONFLICT"}:
                 raise
             # another server may have committed the same request meanwhile
-            known = await self._store.sessions.by_creation_key(tenant, key)
+            known = await self._known_start(tenant, key, pending)
             if known is None:
                 raise
+            return known
+
+    async def _known_start(self, tenant: str, key: str | None, pending: PendingTurn[TurnResult]) -> TurnResult | None:
+        """Return the first turn of the session that a request with this idempotency key created. Raises ApiError."""
+        known = None if key is None else await self._store.sessions.by_creation_key(tenant, key)
+        if known is None:
+            return None
+        require_not_redacted(known)
         return await self._recorded_start(known, pending)
 
     async def _require_free(self, tenant: str, key: str | None) -> None:

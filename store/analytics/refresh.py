@@ -98,14 +98,12 @@ def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         connection.execute(f"CREATE TEMP TABLE delta_{name} AS FROM read_parquet(?)", [str(folder / f"{name}.parquet")])
     outline = msgspec.json.decode((folder / OUTLINES).read_bytes(), type=Outline)
     connection.execute("CREATE TEMP TABLE delta_outlines AS SELECT unnest(?::VARCHAR[]) AS digest", [outline.digests])
-    for name, rows in msgspec.structs.asdict(outline).items():
-        (kind,) = get_args(get_type_hints(Outline)[name])
-        if kind is str:  # the digests
-            continue
-        shape = msgspec.json.encode([{name: _TYPES[of] for name, of in get_type_hints(kind).items()}]).decode()
+    parts = {name: get_args(hint)[0] for name, hint in get_type_hints(Outline).items() if name != "digests"}
+    for name, kind in parts.items():
+        shape = msgspec.json.encode([{field: _TYPES[of] for field, of in get_type_hints(kind).items()}]).decode()
         connection.execute(
             f"CREATE TEMP TABLE delta_{name} AS SELECT unnest(from_json(?::JSON, '{shape}'), max_depth := 2)",
-            [msgspec.json.encode(rows).decode()],
+            [msgspec.json.encode(getattr(outline, name)).decode()],
         )
 
 

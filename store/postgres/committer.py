@@ -30,7 +30,7 @@ from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import BAD_ROW, CLASHES_MAX, PAUSE_S, PREVENTED, RETRY_S, PostgresEngine
 from store.postgres.heads import HeadRow, LatestTurn
-from store.postgres.turn_texts import decode_turns, texts_of
+from store.postgres.turn_texts import texts_of
 from store.sql.calls import settle
 from store.sql.deletion import delete_rows_of
 
@@ -262,20 +262,14 @@ class _Attempt:
         refused: dict[int, StoreError] = {
             id(call): TurnClaimed(call.session_id) for call in self._claiming if _session_of(call) not in owned
         }
-        refused |= {
-            id(turn): TurnConflict(turn.turn.session_id, turn.expected_turn, turn.expected_turn)
-            for turn in self._turns
-            if turn.session_id in self._redacted
-        }
+        lost = [turn for turn in self._turns if turn.session_id in self._redacted]
         settling = [turn for turn in self._turns if turn.calls_used is not None and is_uuid(turn.turn.session_id)]
         if settling:
             others = claims.claimed_by_others(self._connection, self._owner, [turn.session_id for turn in settling])
-            refused |= {
-                id(turn): TurnConflict(turn.turn.session_id, turn.expected_turn, turn.expected_turn)
-                for turn in settling
-                if others.get(turn.session_id) == turn.turn.turn
-            }
-        return refused
+            lost += [turn for turn in settling if others.get(turn.session_id) == turn.turn.turn]
+        return refused | {
+            id(turn): TurnConflict(turn.turn.session_id, turn.expected_turn, turn.expected_turn) for turn in lost
+        }
 
     def _erased(self) -> dict[int, StoreError]:
         """Return the errors of new sessions whose user was erased after they began."""
@@ -312,7 +306,7 @@ class _Attempt:
             delete_rows_of(self._connection, table, sessions)
         for table, documents in group.all_documents().items():
             self._connection.insert_documents(table, documents)
-        self._connection.insert("turn_texts", texts_of(decode_turns(group.documents.get("turns", ()))))
+        self._connection.insert("turn_texts", texts_of(entry.turn for entry in group.turns))
         _advance_heads(self._connection, group.turns, heads, group.heads)
         _write_variables(self._connection, global_writes(entry.turn for entry in group.turns))
         if group.settlements:

@@ -1,10 +1,11 @@
 """What is said in turns, without case, in a table of its own: a search reads it in place of the turns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
 
+from store.interface.rows import TurnRow
 from store.sql.connection import OF_SESSION
 
 
@@ -37,7 +38,7 @@ def without_case(text: str) -> str:
     return text.casefold()
 
 
-def texts_of(turns: Iterable[SpokenTurn]) -> list[TurnText]:
+def texts_of(turns: Iterable[TurnRow | SpokenTurn]) -> list[TurnText]:
     """Return the texts of turns; a turn in which nothing is said has none."""
     texts = ((turn, "\n".join(message.content for message in turn.messages)) for turn in turns)
     return [
@@ -47,11 +48,5 @@ def texts_of(turns: Iterable[SpokenTurn]) -> list[TurnText]:
     ]
 
 
-def decode_turns(documents: Sequence[bytes]) -> list[SpokenTurn]:
-    """Return encoded turns with their messages."""
-    return [_DECODER.decode(document) for document in documents]
-
-
-_DECODER = msgspec.json.Decoder(SpokenTurn)
 TURNS_OF_SESSION = f"SELECT tenant, session_id, turn, finished_at, messages FROM turns WHERE {OF_SESSION}"  # noqa: S608
 """SELECT of the turns that `of_session` names."""

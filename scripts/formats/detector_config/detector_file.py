@@ -26,7 +26,7 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, Tree
 from scripts.yaml.parser import Sequence as SequenceTree
-from scripts.yaml.unknown_keys import SWITCH_FIX, is_switched_off
+from scripts.yaml.unknown_keys import is_switched_off
 
 CRISIS = "crisis"
 _PARTS = {"trigger_config", "detection_config", "output_config", "safety_baseline"}
@@ -43,9 +43,8 @@ _METADATA = {"name", "version", "author", "description"}
 _BOTH = re.compile(r"both|every|each|any_message|all")
 _LOOK_BACK = re.compile(r"look_?back")
 _TIME = re.compile(r"second|minute|hour|(^|_)m?s(ecs?)?$")
-_BEFORE_REPLY = re.compile(
-    r"before_(the_)?(ai_|assistant_|bot_)?(respon|repl|answer|generat|turn)"
-)  # sees the user's message
+# what looks before the reply sees the user's message
+_BEFORE_REPLY = re.compile(r"before_(the_)?(ai_|assistant_|bot_)?(respon|repl|answer|generat|turn)")
 _ASSISTANT = re.compile(r"(after|before|on)_(ai|assistant|bot|response|reply|output)")
 
 
@@ -220,7 +219,7 @@ class _DetectorReader:
             number = number_of(value)
             word = value.text.casefold() if isinstance(value, Scalar) else ""
             if is_switched_off(key, value):
-                self._reader.add("UNKNOWN_KEY", f"`{key}` has no effect here", value.at, SWITCH_FIX)
+                pass_over(self._reader, key, value)
             elif "timing" in key:
                 self._timing(key, value, word)
             elif key.startswith("cooldown") and (number is None or _TIME.search(key)):

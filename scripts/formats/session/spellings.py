@@ -29,26 +29,16 @@ from scripts.model.script import FormField
 from scripts.model.variables import Output
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 
-ACTION_KEYS = {
-    "action_type",
-    "type",
-    "action_id",
-    "id",
-    "condition",
-    "when",
-    "if",
-    "config",
-    "action_name",
-    "description",
-}
 _ACTION_NAMES = {"type": "action_type", "id": "action_id", "when": "condition", "if": "condition"}
+_CONDITIONS = {"condition", *(key for key, name in _ACTION_NAMES.items() if name == "condition")}
+ACTION_KEYS = {*_ACTION_NAMES, *_ACTION_NAMES.values(), "config", "action_name", "description"}
 
 
 def action(tree: Mapping) -> Mapping:
     """Move inline config keys of an action into `config`; keys of `config` itself come first."""
     inline = tuple((key, value) for key, value in tree.pairs if key.text not in ACTION_KEYS)
     config = tree.get("config")
-    if isinstance(config, Mapping) and not {"condition", "when", "if"} & set(tree.keys()):
+    if isinstance(config, Mapping) and not _CONDITIONS & set(tree.keys()):
         conditions = tuple(pair for pair in config.pairs if pair[0].text == "condition")
         tree = Mapping((*tree.pairs, *conditions), tree.at)
         config = Mapping(tuple(pair for pair in config.pairs if pair not in conditions), config.at)
