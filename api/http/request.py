@@ -78,6 +78,9 @@ IfRevision: TypeAlias = Annotated[
         examples=[Example(value='"1764104400000"')],
     ),
 ]
+REVISION_ETAG = ResponseHeader(
+    name="ETag", documentation_only=True, value='"1764104400000"', description="The revision, for `If-Match`."
+)
 Prefer: TypeAlias = Annotated[
     str | None,
     HeaderParameter(

@@ -3,22 +3,28 @@
 import asyncio
 
 from litestar import MediaType, Response, delete, get, post, put
-from litestar.datastructures import ResponseHeader
 from litestar.params import JSONBody
 from litestar.response import Stream
 
 from api.analytics.dashboards.dashboards import dashboard_view
 from api.auth.principal import masks
 from api.http.files import download
-from api.http.request import ApiRequest, Cursor, DashboardId, FileName, IfRevision, Limit, location, revision_of
+from api.http.request import (
+    REVISION_ETAG,
+    ApiRequest,
+    Cursor,
+    DashboardId,
+    FileName,
+    IfRevision,
+    Limit,
+    location,
+    revision_of,
+)
 from api.http.routes.analytics import Masked, cancel_on_disconnect
 from api.schemas.dashboards import DashboardFileList, DashboardList, DashboardText, DashboardView
 from store.interface.analyst_rows import DashboardRow
 
-_ETAG = ResponseHeader(
-    name="ETag", documentation_only=True, value='"1764104400000000"', description="The revision, for `If-Match`."
-)
-_CREATED = [location("The URL of the dashboard."), _ETAG]
+_CREATED = [location("The URL of the dashboard."), REVISION_ETAG]
 
 
 @get("/dashboards", summary="List dashboards")
@@ -35,13 +41,13 @@ async def create_dashboard(data: JSONBody[DashboardText], request: ApiRequest) -
     return _respond(row, Location=f"/api/analytics/dashboards/{row.dashboard_id}")
 
 
-@get("/dashboards/{dashboardId:str}", summary="Read a dashboard", response_headers=[_ETAG])
+@get("/dashboards/{dashboardId:str}", summary="Read a dashboard", response_headers=[REVISION_ETAG])
 async def get_dashboard(dashboard_id: DashboardId, request: ApiRequest) -> Response[DashboardView]:
     """Return a dashboard, without its results."""
     return _respond(await request.services.dashboards.get(request.tenant, dashboard_id))
 
 
-@put("/dashboards/{dashboardId:str}", summary="Change a dashboard", response_headers=[_ETAG])
+@put("/dashboards/{dashboardId:str}", summary="Change a dashboard", response_headers=[REVISION_ETAG])
 async def change_dashboard(
     dashboard_id: DashboardId, data: JSONBody[DashboardText], request: ApiRequest, if_match: IfRevision = None
 ) -> Response[DashboardView]:

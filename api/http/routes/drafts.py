@@ -1,15 +1,10 @@
 """Routes for drafts: the texts of scripts that authors work on."""
 
 from litestar import Response, delete, get, put
-from litestar.datastructures import ResponseHeader
 from litestar.params import JSONBody
 
-from api.http.request import ApiRequest, Cursor, DraftId, IfRevision, Limit, revision_of
+from api.http.request import REVISION_ETAG, ApiRequest, Cursor, DraftId, IfRevision, Limit, revision_of
 from api.schemas.scripts import DraftEntry, DraftList, DraftText, DraftView
-
-_ETAG = ResponseHeader(
-    name="ETag", documentation_only=True, value='"1764104400000"', description="The revision, for `If-Match`."
-)
 
 
 @get("/drafts", summary="List drafts")
@@ -19,14 +14,14 @@ async def list_drafts(request: ApiRequest, limit: Limit = 50, cursor: Cursor = N
     return DraftList(data=[DraftEntry.of(row) for row in page.rows], next_cursor=page.next)
 
 
-@get("/drafts/{draftId:str}", summary="Read a draft", response_headers=[_ETAG])
+@get("/drafts/{draftId:str}", summary="Read a draft", response_headers=[REVISION_ETAG])
 async def get_draft(draft_id: DraftId, request: ApiRequest) -> Response[DraftView]:
     """Return the unpublished changes of a script."""
     draft = await request.services.drafts.get(request.tenant, draft_id)
     return Response(DraftView.of(draft, yaml_content=draft.text), headers={"ETag": f'"{draft.revision}"'})
 
 
-@put("/drafts/{draftId:str}", summary="Save a draft", response_headers=[_ETAG])
+@put("/drafts/{draftId:str}", summary="Save a draft", response_headers=[REVISION_ETAG])
 async def save_draft(
     draft_id: DraftId, data: JSONBody[DraftText], request: ApiRequest, if_match: IfRevision = None
 ) -> Response[DraftEntry]:
