@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from store.duckdb import retention, session_list, sessions, variables
@@ -11,7 +12,7 @@ from store.duckdb.database_copy import DatabaseCopy, back_up, compact, require_r
 from store.duckdb.engine import DuckDBEngine
 from store.duckdb.writer import Writer
 from store.interface.admission import Entry
-from store.interface.errors import BackupRunning, CompactionRunning
+from store.interface.errors import BackupRunning, CompactionRunning, StoreError
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.rows import LoadedSession, UserVariableRow
 from store.memory import filters_sql
@@ -41,11 +42,23 @@ class DuckDBSessions(Sessions):
     """Store and read sessions and the variables of users."""
 
     _engine: DuckDBEngine
+    _loading_heads: asyncio.Task[None] | None = None
     head = reads(sessions.session_head)
-    load = reads(_load)
+    _load = reads(_load)
     page = reads(session_list.list_sessions)
     statistics = reads(sessions.statistics)
     _user_variables = reads(with_cursor(variables.user_variables))
+
+    async def load(self, tenant: str, session_id: str) -> LoadedSession | None:
+        """Return what continues a session; load the heads of all sessions meanwhile if that is worth it."""
+        is_loading = self._loading_heads is not None and not self._loading_heads.done()
+        if self._engine.database.heads.are_worth_loading and not is_loading:
+            self._loading_heads = asyncio.create_task(self._load_heads())
+        return await self._load(tenant, session_id)
+
+    async def _load_heads(self) -> None:
+        with suppress(StoreError):  # sessions are found by a search, then
+            await self._engine.read(lambda connection: connection.heads.refresh(connection.cursor))
 
     async def user_variables(self, tenant: str, user_id: str) -> list[UserVariableRow]:
         """Return the cached variables of a user, or read them."""

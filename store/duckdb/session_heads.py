@@ -1,8 +1,8 @@
 """The heads of sessions, each with the latest turn of a session, in a table in memory.
 
-They are loaded from all turns when a list first needs them, in less than a second for a million turns. A turn writes
-nothing for them: the writer says which sessions have changed, and the next list applies that first. So a list does not
-search all turns, and neither does a session that is not cached.
+They are loaded from all turns, in less than a second for a million turns, when a list first needs them or several
+sessions had to be searched for. A turn writes nothing for them: the writer says which sessions have changed, and the
+next list applies that first. So a list does not search all turns, and neither does a session that is not cached.
 """
 
 import threading
@@ -21,6 +21,8 @@ from store.interface.rows import JsonText, encode
 TABLE = "memory.session_heads"
 WAITING_MAX = 20_000
 """After so many changed sessions without a list, all heads are loaded again by the next one."""
+SEARCHES_MAX = 16
+"""After so many searches for the latest turn of a session, the heads are worth loading; a command makes fewer."""
 LOADING_S = 5.0
 """How long a read waits while another one loads the heads."""
 
@@ -61,6 +63,12 @@ class SessionHeads:
         self._applying = threading.Lock()
         self._noting = threading.Lock()  # never for longer than it takes to change the dictionary
         self._waiting: dict[SessionId, LatestTurn | None] | None = None
+        self._searches = 0
+
+    @property
+    def are_worth_loading(self) -> bool:
+        """Whether the heads are not loaded, and sessions were searched for because of that."""
+        return self._waiting is None and self._searches >= SEARCHES_MAX
 
     def note_turns(self, turns: Iterable[ProposedTurn]) -> None:
         """Note committed turns, before they are acknowledged."""
@@ -96,7 +104,7 @@ class SessionHeads:
             raise StoreBusy("the sessions of a large database are being loaded")
         try:
             with self._noting:
-                waiting, self._waiting = self._waiting, {}
+                waiting, self._waiting, self._searches = self._waiting, {}, 0
             if waiting is None:
                 _load(cursor)
             elif waiting:
@@ -110,8 +118,14 @@ class SessionHeads:
     def find(self, cursor: Cursor, tenant: str, session_id: str) -> "Found | None":
         """Return where the latest turn of a session is; None if that is not known without a search of the turns."""
         waiting = self._waiting
+        if waiting is None:
+            self._searches += 1
+            return None
+        if (tenant, session_id) in waiting:
+            latest = waiting[tenant, session_id]
+            return None if latest is None else Found(latest.turn, latest.finished_at.isoformat(), is_moved=True)
         # in this order: changes that are no longer in `waiting` are in the table once the lock is free
-        if waiting is None or (tenant, session_id) in waiting or self._applying.locked():
+        if self._applying.locked():
             return None
         rows = execute(cursor, _FIND, [tenant, session_id]).fetchall()
         return Found(*rows[0]) if rows else None
@@ -123,6 +137,7 @@ class Found(NamedTuple):
     turn: int
     finished_at: str
     is_moved: bool
+    """Whether the session was moved to another version of its script, or may have been."""
 
 
 _FIND = f"SELECT turn, finished_at::VARCHAR AS finished_at, is_moved FROM {TABLE} WHERE tenant = ? AND session_id = ?"  # noqa: S608

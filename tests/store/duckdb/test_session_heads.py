@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from store.duckdb.session_heads import SessionHeads
+from store.duckdb.session_heads import SEARCHES_MAX, SessionHeads
 from store.open_store import open_store
 from store.store import Store
 from tests.support.duckdb_engine import engine_of
@@ -64,3 +64,31 @@ async def test_heads_are_loaded_although_reads_are_stopped(store: Store, convers
     assert found is not None
     assert found.turn == 0
     cursor.close()
+
+
+async def test_a_session_is_found_by_what_was_noted_since_the_last_list(
+    store: Store, conversation: Conversation
+) -> None:
+    await conversation.create(store)
+    await store.sessions.page(conversation.tenant)
+    await conversation.say(store)
+    connection = engine_of(store).database.connection()
+    found = connection.heads.find(connection.cursor, conversation.tenant, conversation.session_id)
+    connection.cursor.close()
+    assert found is not None
+    assert found.turn == 1
+    head = await store.sessions.head(conversation.tenant, conversation.session_id)
+    assert head is not None
+    assert head.turn == 1
+
+
+async def test_heads_are_loaded_after_sessions_were_searched_for(store: Store, conversation: Conversation) -> None:
+    await conversation.create(store)
+    heads = engine_of(store).database.heads
+    for _ in range(SEARCHES_MAX):
+        assert await store.sessions.load(conversation.tenant, conversation.session_id) is not None
+    assert heads.are_worth_loading
+    while heads.are_worth_loading:
+        loaded = await store.sessions.load(conversation.tenant, conversation.session_id)
+        assert loaded is not None
+        assert loaded.head.turn == 0
