@@ -262,6 +262,12 @@ class _Writer:
                 return image.source
             case Node():
                 return Record(self.pairs(value), flow=not isinstance(value, _BLOCKS))
+            case _:
+                return self.other(value)
+
+    def other(self, value: Any) -> Layout:
+        """Return the layout of a value that is no part of a script by itself."""
+        match value:
             case tuple():
                 return self.tuple(value)
             case dict():

@@ -280,8 +280,6 @@ class _Tracker:
                     yield Item("branch", self._name(body.action_id), self._chosen[1])
             case events.Detected():
                 yield Item("branch", _node_name((DETECTORS, body.detector)), ACTED)
-            case _:
-                pass
 
     def _failing(self, body: events.ActionLeft) -> Item | None:
         """Return the branch of a question that used up its rounds, if its `on_fail` leaves the topic."""
