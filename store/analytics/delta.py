@@ -76,6 +76,7 @@ class Known(msgspec.Struct, frozen=True):
 
 _NOTHING = """(SELECT NULL::UUID AS session_id, 0 AS turn, NULL::TIMESTAMPTZ AS finished_at, 0::BIGINT AS import_number,
     0::UBIGINT AS start_hash, false AS is_redacted LIMIT 0)"""
+# Turns are taken by session: what is derived from a session is computed again with each delta that has turns of it.
 # Comparing the latest turn is enough, since turns are only appended, and only retention and imports change them.
 _IMPORT_NUMBER = "least(t.commit_number, 0)"
 _COMPARE = """
@@ -92,7 +93,7 @@ CREATE OR REPLACE TEMP TABLE delta_wanted AS
     SELECT t.rowid AS row, t.session_id
     FROM turns AS t LEFT JOIN (FROM delta_known ANTI JOIN delta_gone USING (session_id)) AS k USING (session_id)
     WHERE t.tenant = $tenant AND (k.session_id IS NULL OR t.turn > k.turn);
-CREATE OR REPLACE TEMP TABLE delta_taken AS FROM delta_wanted ORDER BY row LIMIT {turns_max};
+CREATE OR REPLACE TEMP TABLE delta_taken AS FROM delta_wanted ORDER BY session_id, row LIMIT {turns_max};
 CREATE OR REPLACE TEMP TABLE delta_starts AS
     SELECT s.rowid AS row, s.session_id
     FROM session_starts AS s LEFT JOIN delta_known AS k USING (session_id)
