@@ -119,7 +119,7 @@ def _due(
 ) -> list[_DueNow]:
     """Return the due sessions, with `of` only among these, each with its policy; deletion is before redaction.
 
-    A session that will continue by itself is not due.
+    A session that will continue by itself is not due, nor one whose turn calls a model or a tool on another server.
     """
     if not policies:
         return []
@@ -170,6 +170,8 @@ LEFT JOIN LATERAL (
 ) AS m ON true
 WHERE NOT EXISTS (SELECT 1 FROM timers AS r
     WHERE r.tenant = h.tenant AND r.session_id = h.session_id AND r.status = 'pending')
+AND NOT EXISTS (SELECT 1 FROM turn_claims AS c
+    WHERE c.tenant = h.tenant AND c.session_id = h.session_id AND c.expires_at >= clock_timestamp())
 UNION ALL
 SELECT j.tenant, j.session_id, min(j.user_id), min(j.script_id), NULL, 0, max(j.started_at),
     max(j.request_digest) = ''

@@ -97,8 +97,8 @@ def talked() -> Any:
         await store.turns.commit(said, 0, calls_used=(f"call-{talk.session_id}",), deliveries=(delivery,))
         moved = talk.next_turn()
         await store.turns.commit(moved, 1, migration=talk.migration(moved.turn, why=[word]))
-        await store.turns.save_failure(msgspec.structs.replace(failure_of(talk), message=word))
         await talk.ask(store, f"open-{talk.session_id}", error=word, failures=[word])
+        await store.turns.save_failure(msgspec.structs.replace(failure_of(talk), message=word))
         of_review = {"tenant": TENANT, "review_id": str(uuid4())}
         await store.reviews.add(review_of(**of_review), [target_of(talk.session_id, **of_review)])
         await store.reviews.rate(rating_of(talk.session_id, texts={"remarks": word}, **of_review))

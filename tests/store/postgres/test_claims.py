@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from store.interface.errors import TurnClaimed, TurnConflict
+from store.interface.retention_rows import Policy
 from store.interface.rows import CallRow, SettledCallRow
 from store.interface.settlement import Settlement, settled_calls
 from store.postgres import claims
@@ -223,3 +224,16 @@ async def test_a_call_that_ends_after_an_erasure_leaves_nothing(
     with pytest.raises(TurnClaimed):
         await two.turns.note_call(replace(call, ended_at=MOMENT, outcome="done"))
     assert (await two.turns.calls("clinic", conversation.session_id)).rows == []
+
+
+async def test_a_session_whose_turn_calls_a_model_on_another_server_is_not_due(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    one, two = stores
+    await conversation.create(one)
+    await one.turns.note_call(conversation.call("a"))
+    policies, later = [Policy(after_days=1, action="delete")], MOMENT + timedelta(days=9)
+    assert await two.retention.due(policies, later) == []
+    assert (await two.retention.apply("clinic", [conversation.session_id], policies, later)).deleted == []
+    expire_claims(one)
+    assert [each.session_id for each in await two.retention.due(policies, later)] == [conversation.session_id]
