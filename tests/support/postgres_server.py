@@ -18,6 +18,8 @@ from uuid import uuid4
 import psycopg
 
 from store.postgres.engine import PostgresEngine
+from store.postgres_store import PostgresStore
+from store.store import Store
 
 USER = "postgres"
 _SYSTEM = Path("/usr/lib/postgresql")
@@ -26,6 +28,13 @@ _ALWAYS = ("max_connections=300", "listen_addresses=", "dynamic_shared_memory_ty
 """Shared memory is in the folder of the server: a killed server would leave other memory of the system behind."""
 _LOCAL = ("fsync=off", "wal_retrieve_retry_interval=100ms")
 """Options of a server whose commits survive its end, but not that of the machine."""
+
+
+def expire_claims(store: Store) -> None:
+    """Let the claims of all servers expire."""
+    assert isinstance(store, PostgresStore)
+    with psycopg.connect(str(store._engine.pool.conninfo)) as connection:
+        connection.execute("UPDATE turn_claims SET expires_at = now() - INTERVAL '1 second'")
 
 
 def programs() -> Path | None:

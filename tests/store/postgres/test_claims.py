@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterable
 from datetime import timedelta
 
-import psycopg
 import pytest
 from msgspec.structs import replace
 
@@ -18,13 +17,8 @@ from store.postgres_store import PostgresStore
 from store.sql import calls as calls_sql
 from store.store import Store
 from store.verification.rules import RULES
+from tests.support.postgres_server import expire_claims
 from tests.support.store_rows import MOMENT, Conversation, answered, failure_of
-
-
-def expire_claims(store: Store) -> None:
-    assert isinstance(store, PostgresStore)
-    with psycopg.connect(str(store._engine.pool.conninfo)) as connection:
-        connection.execute("UPDATE turn_claims SET expires_at = now() - INTERVAL '1 second'")
 
 
 async def test_another_server_is_refused_until_the_turn_is_committed(

@@ -19,6 +19,7 @@ from store.postgres.engine import LOCK_TIMEOUT_S
 from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats
+from tests.support.postgres_server import expire_claims
 from tests.support.store_rows import MOMENT, Conversation, answered, failure_of, memory_call_of, memory_of
 
 LATER = MOMENT + timedelta(seconds=1)
@@ -182,6 +183,7 @@ async def test_a_turn_that_began_before_its_session_was_redacted_is_refused(
     one, two = stores
     await conversation.create(one)
     await two.turns.note_call(conversation.call("a"))
+    expire_claims(one)
     await one.retention.apply("clinic", [conversation.session_id], [Policy(after_days=30)], MOMENT + timedelta(days=40))
     await two.turns.note_call(replace(conversation.call("a"), **answered()))
     with pytest.raises(TurnClaimed):
