@@ -37,10 +37,13 @@ from store.sql.deletion import delete_rows_of
 _RACES = (*PREVENTED, psycopg.errors.UniqueViolation)
 """Errors of a transaction that lost to one of another server; nothing of it is written, and it is checked again."""
 _NUMBERS = 2**63
+LOCK_TIMEOUT_S = 0.2
+"""For so long a group waits for a row that another transaction is writing, such as a session with the same key; then
+the entry that needs it waits alone."""
 
 
 class SessionLocked(StoreBusy):
-    """Another transaction has locked the session of a turn or a call; nothing of it is written."""
+    """Another transaction has locked the session of a turn or a call, or a row of it; nothing of it is written."""
 
 
 class GroupCommitter:
@@ -73,6 +76,10 @@ class GroupCommitter:
             try:
                 found = self._try(entries, number, is_unknown=is_unknown)
                 self._engine.failure, is_known = None, not is_unknown
+            except psycopg.errors.LockNotAvailable as error:
+                is_known = not is_unknown
+                if len(entries) > 1:
+                    found, is_known = self._one_by_one(entries, number, until, error, is_unknown=is_unknown), True
             except _RACES as error:
                 failed = StoreBusy("other transactions prevented the commit")
                 clashes += isinstance(error, psycopg.errors.UniqueViolation)
@@ -161,7 +168,8 @@ class _Attempt:
         if not self._sessions:
             return {}
         names = names_of(sorted(self._sessions))
-        with self._connection.connection.pipeline():  # sent at once; what the second one reads is as of the locks
+        with self._connection.connection.pipeline():  # sent at once; what the last one reads is as of the locks
+            self._connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
             locked = self._connection.execute(
                 f"""SELECT tenant, session_id::TEXT, turn, message_count, event_count FROM session_heads
                 WHERE {OF_SESSION_IDS} ORDER BY tenant, session_id FOR UPDATE SKIP LOCKED""",  # noqa: S608

@@ -15,8 +15,9 @@ from store.interface.errors import KeyTaken, RowRefused, StoreError, StoreUnavai
 from store.interface.rows import NO_TURN
 from store.open_store import open_store
 from store.postgres.committer import GroupCommitter
+from store.postgres.connection import PostgresConnection
 from store.postgres.due import DELIVERY_LEASE_S, TIMER_LEASE_S
-from store.postgres.engine import RETRY_S
+from store.postgres.engine import LOCK_TIMEOUT_S, RETRY_S
 from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats
@@ -155,6 +156,26 @@ async def test_a_session_that_another_transaction_has_locked_delays_no_other(
             await other.say(one)
         assert not waiting.done()
     await waiting
+
+
+async def test_a_row_that_another_transaction_is_writing_delays_no_other_turn(
+    stores: tuple[Store, Store], conversation: Conversation, postgres_url: str
+) -> None:
+    """Of two servers, one is stopped after it has inserted a session with the key, before its COMMIT."""
+    one, new = stores[0], Conversation()
+    await conversation.create(one)
+    assert isinstance(one, PostgresStore)
+    with psycopg.connect(postgres_url, cursor_factory=psycopg.RawCursor) as writing:
+        PostgresConnection(writing, one._engine.tables).insert("session_starts", [Conversation().session("key")])
+        waiting = asyncio.create_task(one.turns.commit(new.next_turn(), NO_TURN, new.session("key")))
+        await asyncio.sleep(0.1)
+        for _ in range(3):
+            async with asyncio.timeout(LOCK_TIMEOUT_S / 2):
+                await conversation.say(one)
+        assert not waiting.done()
+        writing.commit()
+    with pytest.raises(KeyTaken):
+        await waiting
 
 
 async def test_a_row_that_is_there_already_refuses_only_its_own_turn(
