@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from store.interface.errors import MemoryMoved, NotWithPostgres
+from store.interface.errors import MemoryMoved, NotWithPostgres, TurnClaimed
 from store.interface.maintenance_rows import CompactionResult, ErasureResult, OnStep, Size
 from store.interface.memory_filters import Filter
 from store.interface.memory_rows import MemoryCallRow, MemoryChange, UnitRow
-from store.interface.rows import FailureRow, LoadedSession
+from store.interface.rows import FailureRow, LoadedSession, SessionDocument
 from store.interface.timer_rows import DueTimers, TimerRow
 from store.interface.webhook_rows import Ahead
 from store.memory import imports, queries
@@ -22,6 +22,7 @@ from store.postgres.due import take_deliveries, take_timers
 from store.postgres.engine import PostgresEngine
 from store.postgres.group_writer import GroupWriter
 from store.postgres.servers import memory_version, new_memory_version
+from store.sql import copies
 from store.sql import timers as timers_sql
 from store.sql.connection import as_uuid
 from store.sql.deletion import delete_rows_of
@@ -60,6 +61,19 @@ def _load(connection: PostgresConnection, tenant: str, session_id: str) -> Loade
 
 class PostgresSessions(Sessions):
     """Store and read sessions and the variables of users."""
+
+    _engine: PostgresEngine
+
+    async def import_session(self, whole: SessionDocument, *, replaces: bool = False) -> None:
+        """Insert all rows of a session. Raises TurnClaimed if it replaces one whose next turn another server runs."""
+        session = whole.session.tenant, as_uuid(whole.session.session_id)
+
+        def insert(connection: PostgresConnection) -> None:
+            if replaces and claims.claimed_by_others(connection, self._engine.owner, [session]):
+                raise TurnClaimed(whole.session.session_id)
+            copies.import_session(connection, whole, replaces=replaces)
+
+        await self._engine.write(insert)
 
     head = reads(sessions.session_head)
     load = reads(_load)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from store.interface.errors import TurnClaimed, TurnConflict
 from store.interface.retention_rows import Policy
-from store.interface.rows import CallRow, SettledCallRow
+from store.interface.rows import CallRow, SessionDocument, SettledCallRow
 from store.interface.settlement import Settlement, settled_calls
 from store.postgres import claims
 from store.postgres_store import PostgresStore
@@ -231,3 +231,20 @@ async def test_a_session_whose_turn_calls_a_model_on_another_server_is_not_due(
     assert (await two.retention.apply("clinic", [conversation.session_id], policies, later)).deleted == []
     expire_claims(one)
     assert [each.session_id for each in await two.retention.due(policies, later)] == [conversation.session_id]
+
+
+async def test_a_session_whose_turn_calls_a_model_on_another_server_is_not_replaced(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    """The turn, which was computed from the session of before, would be added to the imported one."""
+    one, two = stores
+    await conversation.create(one)
+    imported = Conversation(session_id=conversation.session_id)
+    whole = SessionDocument(session=imported.session(), turns=[imported.next_turn()])
+    await conversation.ask(one, "a")
+    with pytest.raises(TurnClaimed):
+        await two.sessions.import_session(whole, replaces=True)
+    await conversation.ask(one, "b")
+    await conversation.say(one, calls_used=("a", "b"))
+    await two.sessions.import_session(whole, replaces=True)
+    assert await one.turns.range("clinic", conversation.session_id) == whole.turns
