@@ -26,6 +26,9 @@ Tables: TypeAlias = Mapping[str, Mapping[str, str]]
 R = TypeVar("R", bound=msgspec.Struct)
 OF_SESSION_IDS = "(tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]))"
 """Condition on rows of the sessions that `names_of` names, of any tenants."""
+LOCK_TIMEOUT_S = 5.0
+IDLE_TIMEOUT_S = 20.0
+"""A server that is stopped in the midst of a transaction, such as by SIGSTOP, loses it and its locks after so long."""
 _PARAMETER = re.compile(r"\$([a-z]\w*)")
 _ESCAPED_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _VERBATIM = frozenset({"turns", "call_journal", "settled_calls", "user_variable_values", "user_variable_writes"})

@@ -24,7 +24,13 @@ from store.interface.errors import (
     StoreUnavailable,
     describe_error,
 )
-from store.postgres.connection import PostgresConnection, PsycopgConnection, Tables
+from store.postgres.connection import (
+    IDLE_TIMEOUT_S,
+    LOCK_TIMEOUT_S,
+    PostgresConnection,
+    PsycopgConnection,
+    Tables,
+)
 from store.postgres.schema import column_types, migrate
 from store.sql import copy_progress
 from store.sql.repository import Changed
@@ -42,9 +48,6 @@ CLASHES_MAX = 5
 """How often a write or a group of turns may add a row that is there, before it is refused."""
 WRITE_TIMEOUT_S = 60
 """Seconds for a statement of a write: erasures and imports may change many rows."""
-LOCK_TIMEOUT_S = 5.0
-IDLE_TIMEOUT_S = 20.0
-"""A server that is stopped in the midst of a transaction, such as by SIGSTOP, loses it and its locks after so long."""
 
 T = TypeVar("T")
 PREVENTED = (

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 
 from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
-from store.postgres.connection import PsycopgConnection, Tables
+from store.postgres.connection import IDLE_TIMEOUT_S, LOCK_TIMEOUT_S, PsycopgConnection, Tables
 from store.sql.migrations import known_migrations, pending_migrations
 
 _LEDGER = """
@@ -37,7 +37,11 @@ def migrate(connection: PsycopgConnection, name: str, *, read_only: bool) -> Non
     try:
         with connection.transaction():
             if not read_only:
-                connection.execute("SELECT pg_advisory_xact_lock($1)", [_LOCK])
+                connection.execute("SELECT pg_advisory_xact_lock($1)", [_LOCK])  # another server may migrate for long
+                connection.execute(  # all that uses a table waits behind a migration that waits for it
+                    f"""SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s';
+                    SET LOCAL idle_in_transaction_session_timeout = '{IDLE_TIMEOUT_S}s'""".encode()
+                )
                 connection.execute(_LEDGER)
             _migrate(connection, name, read_only=read_only)
             if not read_only:
@@ -45,6 +49,11 @@ def migrate(connection: PsycopgConnection, name: str, *, read_only: bool) -> Non
                     connection.execute(_RESTORED.format(table=table).encode())
     except psycopg.errors.UndefinedTable as error:
         raise DatabaseUnreadable(f"{name} has no tables of this program; start a server on it first") from error
+    except psycopg.errors.LockNotAvailable as error:
+        raise DatabaseUnreadable(
+            f"{name} cannot be migrated: another transaction has used a table for more than {LOCK_TIMEOUT_S:g} s; "
+            "end it (pg_stat_activity lists it), and start again"
+        ) from error
     except psycopg.Error as error:
         raise DatabaseUnreadable(f"{name} cannot be migrated: {error}") from error
 

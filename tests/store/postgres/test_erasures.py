@@ -14,8 +14,7 @@ from store.interface.memory_rows import MemoryChange
 from store.interface.retention_rows import Policy
 from store.interface.rows import NO_TURN
 from store.postgres import engine, erasures
-from store.postgres.connection import PostgresConnection
-from store.postgres.engine import LOCK_TIMEOUT_S
+from store.postgres.connection import LOCK_TIMEOUT_S, PostgresConnection
 from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats

@@ -15,9 +15,9 @@ from store.interface.errors import KeyTaken, RowRefused, StoreError, StoreUnavai
 from store.interface.rows import NO_TURN
 from store.open_store import open_store
 from store.postgres.committer import GroupCommitter
-from store.postgres.connection import PostgresConnection
+from store.postgres.connection import LOCK_TIMEOUT_S, PostgresConnection
 from store.postgres.due import DELIVERY_LEASE_S, TIMER_LEASE_S
-from store.postgres.engine import LOCK_TIMEOUT_S, RETRY_S
+from store.postgres.engine import RETRY_S
 from store.postgres_store import PostgresStore
 from store.store import Store
 from tests.support.effort import repeats

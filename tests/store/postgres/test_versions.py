@@ -3,9 +3,10 @@
 import asyncio
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from store.interface.errors import DatabaseTooNew
+from store.interface.errors import DatabaseTooNew, DatabaseUnreadable
 from store.open_store import open_store
 from store.postgres import schema
 from store.sql.migrations import Migration, known_migrations
@@ -40,8 +41,21 @@ async def test_an_older_server_goes_on_while_a_newer_one_migrates_and_does_not_s
     for talk in talks:
         await talk.say(newer)
         await talk.say(older)
-        rows = await newer.turns.range("clinic", talk.session_id)
+        rows = await newer.turns.range("clinic", talk.session_id, limit=talk.turns)
         assert [row.turn for row in rows] == [*range(talk.turns)]
     await newer.close()
     with pytest.raises(DatabaseTooNew, match="upgrade this one"):
         open_store(tmp_path / "third", postgres_url)
+
+
+def test_a_migration_does_not_wait_long_for_another_transaction(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All servers would wait behind it."""
+    monkeypatch.setattr(schema, "known_migrations", lambda package: [*known_migrations(package), COLUMN])
+    monkeypatch.setattr(schema, "LOCK_TIMEOUT_S", 0.2)
+    with psycopg.connect(postgres_url) as reading:
+        reading.execute("SELECT 1 FROM turns")
+        with pytest.raises(DatabaseUnreadable, match="another transaction"):
+            open_store(tmp_path, postgres_url)
+    asyncio.run(open_store(tmp_path, postgres_url).close())
