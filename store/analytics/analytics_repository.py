@@ -21,9 +21,9 @@ def tenants(connection: Connection) -> list[str]:
     return [tenant for (tenant,) in found]
 
 
-def scheduled_dashboards(connection: Connection) -> list[DashboardRow]:
-    """Return the dashboards of all tenants that are written to files, for the server itself."""
-    return _DASHBOARDS.where(connection, "schedule IS NOT NULL")
+def all_dashboards(connection: Connection) -> list[DashboardRow]:
+    """Return the dashboards of all tenants, for the server itself."""
+    return _DASHBOARDS.all(connection)
 
 
 class AnalyticsRepository(Repository, ABC):
@@ -47,4 +47,4 @@ class AnalyticsRepository(Repository, ABC):
     add_dashboard = writes(_DASHBOARDS.add)
     change_dashboard = writes(_DASHBOARDS.change)
     delete_dashboard = writes(_DASHBOARDS.delete)
-    scheduled_dashboards = reads(scheduled_dashboards)
+    all_dashboards = reads(all_dashboards)

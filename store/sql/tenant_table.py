@@ -61,6 +61,6 @@ class TenantTable(Generic[R]):
         select, order = f"{self._select} WHERE tenant = $tenant", {"updated_at": datetime, self._key: str}
         return fetch_page(connection, self._row, select, {"tenant": tenant}, order, limit, cursor)
 
-    def where(self, connection: Connection, condition: str) -> list[R]:
-        """Return the rows of all tenants that meet an SQL condition, for the server itself."""
-        return connection.fetch(self._row, f"{self._select} WHERE {condition} ORDER BY tenant, {self._key}")
+    def all(self, connection: Connection) -> list[R]:
+        """Return the rows of all tenants, for the server itself."""
+        return connection.fetch(self._row, f"{self._select} ORDER BY tenant, {self._key}")

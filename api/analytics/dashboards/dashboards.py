@@ -61,9 +61,9 @@ class Dashboards:
         if not await self._rows.delete_dashboard(tenant, dashboard_id):
             raise _not_found(dashboard_id)
 
-    async def scheduled(self) -> list[DashboardRow]:
-        """Return the dashboards of all tenants that are written to files. Raises StoreError."""
-        return await self._rows.scheduled_dashboards()
+    async def all(self) -> list[DashboardRow]:
+        """Return the dashboards of all tenants. Raises StoreError."""
+        return await self._rows.all_dashboards()
 
     async def html(self, row: DashboardRow, *, masked: bool) -> str:
         """Return a dashboard as one HTML page. A tile that cannot be computed, or not within PAGE_S, says why.

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Set
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -42,14 +42,19 @@ class DashboardFiles:
 
     @asynccontextmanager
     async def running(self, leads: Callable[[], bool] = lambda: True) -> AsyncIterator[None]:
-        """Write files inside the context."""
+        """Write files inside the context, while this server `leads`."""
         stopped = "dashboards are not written until the server is restarted"
-        async with looking(self.look, leads, failed="dashboards cannot be read", stopped=stopped):
+        async with looking(lambda: self.look(leads), failed="dashboards cannot be read", stopped=stopped):
             yield
 
-    async def look(self) -> None:
-        """Write the files that are due; one that fails is tried again at the next call. Raises StoreError."""
-        for row in await self._dashboards.scheduled():
+    async def look(self, leads: Callable[[], bool] = lambda: True) -> None:
+        """Remove the files of dashboards that were deleted on another server; if this server `leads`, write those that
+        are due. One that fails is tried again at the next call. Raises StoreError.
+        """
+        rows = await self._dashboards.all()
+        known = {self._folder_of(row.tenant, row.dashboard_id) for row in rows}
+        await asyncio.to_thread(_remove_others, self._folder, known)
+        for row in rows if leads() else ():
             async with self._writing:
                 if self._is_due(row):
                     try:
@@ -126,6 +131,12 @@ def _is_on(schedule: ScheduleRow, day: datetime) -> bool:
 
 def _time_of(path: Path) -> datetime:
     return read_file_time(path.stem)
+
+
+def _remove_others(folder: Path, known: Set[Path]) -> None:
+    """Remove the folders of dashboards that are not known."""
+    for path in set(folder.glob("*/*")) - known:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _place(html: str, path: Path) -> None:

@@ -88,6 +88,7 @@ async def list_dashboard_files(dashboard_id: DashboardId, request: ApiRequest) -
 )
 async def get_dashboard_file(dashboard_id: DashboardId, file_name: FileName, request: ApiRequest) -> Stream:
     """Return a page that was written by the schedule."""
+    await request.services.dashboards.get(request.tenant, dashboard_id)
     path = request.services.dashboard_files.path(request.tenant, dashboard_id, file_name)
     return download(await asyncio.to_thread(path.open, "rb"), path.name, MediaType.HTML)
 

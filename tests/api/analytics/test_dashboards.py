@@ -177,11 +177,24 @@ async def test_dashboard_that_is_deleted_while_others_are_written_leaves_no_file
     clock.now += timedelta(hours=1)
     writing = asyncio.ensure_future(files.look())
     await asyncio.sleep(0.05)  # the first of both is being computed, which takes longer
-    first, other = [row.dashboard_id for row in await dashboards.scheduled()]
+    first, other = [row.dashboard_id for row in await dashboards.all()]
     await dashboards.delete(TENANT, other)
     await files.forget(TENANT, other)
     await writing
     assert (len(files.written(TENANT, first)), files.written(TENANT, other)) == (1, [])
+
+
+async def test_files_of_a_dashboard_that_another_server_deleted_are_removed(
+    dashboards: Dashboards, files: DashboardFiles, clock: Clock
+) -> None:
+    text = DashboardText(name="Daily", tiles=[], schedule=Schedule(every="day", hour=8))
+    for _ in "de":
+        await dashboards.create(TENANT, text)
+    clock.now += timedelta(hours=1)
+    await files.look()
+    await dashboards.delete(TENANT, "d")
+    await files.look(lambda: False)
+    assert [len(files.written(TENANT, name)) for name in "de"] == [0, 1]
 
 
 MOMENTS = st.integers(0, 2**31).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
