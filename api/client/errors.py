@@ -59,6 +59,9 @@ def unreachable(error: httpx.TransportError) -> CuebookError:
     if isinstance(error, httpx.UnsupportedProtocol):
         fix = "Begin the address of the server with http:// or https://."
         return CuebookError(UNREACHABLE, f"{url} is no address of a server", suggestion=fix)
+    if isinstance(error, httpx.LocalProtocolError):  # its message contains the key
+        fix = "Pass the API key without blanks and line breaks."
+        return CuebookError(UNREACHABLE, "a header of the request, such as the API key, is not valid", suggestion=fix)
     failed = CuebookError(
         UNREACHABLE,
         f"no answer from {url.scheme}://{url.netloc.decode()} ({type(error).__name__})",

@@ -133,6 +133,16 @@ async def test_an_error_without_an_answer_names_the_address() -> None:
             await client.sessions.get("x")
 
 
+async def test_a_key_with_a_line_break_is_refused_at_once() -> None:
+    async with await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        async with Client(f"http://{host}:{port}", key="secret\n", patience=HURRIED) as client:
+            with pytest.raises(CuebookError, match="the API key without blanks") as failed:
+                await client.sessions.get("x")
+    assert not failed.value.is_passing
+    assert "secret" not in str(failed.value)
+
+
 async def test_an_address_without_a_scheme_is_refused_at_once() -> None:
     async with Client("localhost:8000", patience=HURRIED) as client:
         with pytest.raises(CuebookError, match="Begin the address of the server with http://") as failed:
