@@ -210,7 +210,6 @@ def log_failure(failure: ApiError, error: BaseException, request_id: str, route:
 _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
     VariablesFull: ("REQUEST_INVALID", ""),
     InvalidMemoryRequest: ("REQUEST_INVALID", ""),
-    FilterInvalid: ("FILTER_INVALID", ""),
     QueryRefused: ("QUERY_INVALID", ""),
     QueryStopped: ("QUERY_STOPPED", ""),
     UnitIdExists: ("MEMORY_UNIT_EXISTS", ""),
@@ -246,6 +245,8 @@ def translate(error: BaseException) -> ApiError:
     if isinstance(error, ReportRefused):
         details = [ErrorDetail(message=str(error), field=error.parameter or UNSET)]
         return ApiError("REPORT_INVALID", str(error), details=details)
+    if isinstance(error, FilterInvalid):
+        return ApiError("FILTER_INVALID", str(error), details=[ErrorDetail(message=str(error), field="filters")])
     code, message = next(
         (each for kind, each in _TRANSLATED.items() if isinstance(error, kind)), _TRANSLATED[Exception]
     )

@@ -158,6 +158,7 @@ async def test_units_are_listed_by_filter_and_rank(memory: ApiClient) -> None:
         answer = await memory.get("/api/memory/units", params=OF_ANA | {"filters": filters})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "FILTER_INVALID")
         assert why in answer.json()["error"]["message"]
+        assert [each["field"] for each in answer.json()["error"]["details"]] == ["filters"]
 
 
 async def test_a_unit_is_pinned_and_let_go(memory: ApiClient) -> None:
