@@ -104,7 +104,10 @@ _OF_MEMORY = [owned for owned in OWNED if owned.by_session and owned.table.start
 
 
 def delete_memory_of(connection: Connection, tenant: str, session_ids: list[str]) -> list[str]:
-    """Delete the memory rows of sessions; return the users whose memory contained them. Within a transaction."""
+    """Delete the memory rows of sessions, and errors of the model calls of these memories, which may quote them.
+
+    Return the users whose memory contained them. Within a transaction.
+    """
     either = " UNION ".join(f"SELECT user_id FROM {owned.table} WHERE {OF_SESSIONS}" for owned in _OF_MEMORY)  # noqa: S608
     found = connection.rows(f"{either} ORDER BY user_id", {"tenant": tenant, "sessions": session_ids})
     users = [user_id for (user_id,) in found]
@@ -112,6 +115,11 @@ def delete_memory_of(connection: Connection, tenant: str, session_ids: list[str]
         _restore_validity(connection, tenant, session_ids)
         _remove_summaries_of(connection, tenant, session_ids)
         _remove(connection, _OF_MEMORY, tenant, session_ids, None)
+        connection.change(
+            """UPDATE memory_calls SET request_digest = '', prompt_digest = NULL, error = NULL, failures = NULL,
+                degraded = NULL WHERE tenant = $tenant AND user_id IN (SELECT unnest($users::VARCHAR[]))""",
+            {"tenant": tenant, "users": users},
+        )
     for user_id in users:
         remove_dangling(connection, tenant, user_id)
     if users:

@@ -36,6 +36,7 @@ from tests.support.store_rows import (
     MOMENT,
     Conversation,
     failure_of,
+    memory_call_of,
     memory_of,
     rating_of,
     review_of,
@@ -104,6 +105,9 @@ def talked() -> Any:
         await store.reviews.rate(rating_of(talk.session_id, texts={"remarks": word}, **of_review))
         memory = memory_of(TENANT, user_id, talk.session_id, word, ord(user_id[0]))
         await store.memory.change(msgspec.structs.replace(memory, jobs=[]))  # which are of no session
+        call = memory_call_of(TENANT, user_id, f"memory-{talk.session_id}", request_digest=f"digest of {word}")
+        await store.memory.begin_call(call)
+        await store.memory.end_call(msgspec.structs.replace(call, outcome="failed", error=word, failures=[word]))
         return talk
 
     return talk
@@ -254,7 +258,7 @@ async def test_sessions_are_deleted_whole_and_so_are_those_that_never_began(
     assert traces(tmp_path, WORD) == []
     await store.close()
     left = {name: found for name, found in tables(tmp_path).items() if found}
-    assert left.keys() <= {"migrations", "memory_owners", "commits", "reviews"}, "those are the user's"
+    assert left.keys() <= {"migrations", "memory_owners", "memory_calls", "commits", "reviews"}, "those are the user's"
 
 
 async def test_a_dry_run_tells_what_each_policy_would_drop(store: Store, talked: Any) -> None:
