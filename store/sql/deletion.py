@@ -122,8 +122,10 @@ def delete_memory_of(connection: Connection, tenant: str, session_ids: list[str]
         )
     for user_id in users:
         remove_dangling(connection, tenant, user_id)
-    if users:
-        connection.note_memory_change(tenant, users)
+    # also where the memory knows nothing of the sessions yet: another server may be about to add them
+    owners = f"SELECT DISTINCT user_id FROM session_starts WHERE {OF_SESSIONS}"  # noqa: S608
+    owned = connection.rows(owners, {"tenant": tenant, "sessions": session_ids})
+    connection.note_memory_change(tenant, list({*users, *(user_id for (user_id,) in owned)}))
     return users
 
 

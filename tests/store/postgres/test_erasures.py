@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Literal
 
 import psycopg
 import pytest
@@ -128,6 +129,23 @@ async def test_a_memory_that_was_read_before_is_not_written_after(stores: tuple[
     assert rows_with(one, "ana") == []
     version = await one.shared.memory_version("clinic", "ana")
     assert await two.memory.change(replace(change, version=version)) > version
+
+
+@pytest.mark.parametrize("action", ["delete", "redact"])
+async def test_a_memory_that_was_read_before_its_session_was_removed_is_not_written_after(
+    stores: tuple[Store, Store], conversation: Conversation, action: Literal["delete", "redact"]
+) -> None:
+    """A server adds the turns of a session to the memory, which knew nothing of it, while another one removes it."""
+    one, two = stores
+    assert two.shared is not None
+    await conversation.create(one)
+    version = await two.shared.memory_version("clinic", "ana")
+    policies = [Policy(after_days=30, action=action)]
+    await one.retention.apply("clinic", [conversation.session_id], policies, MOMENT + timedelta(days=40))
+    change = memory_of("clinic", "ana", conversation.session_id, "word", 1)
+    with pytest.raises(MemoryMoved):
+        await two.memory.change(replace(change, version=version))
+    assert "memory_unit_rows" not in rows_with(one, conversation.session_id)
 
 
 async def test_no_model_is_called_for_a_memory_that_another_server_has_erased(stores: tuple[Store, Store]) -> None:
