@@ -93,7 +93,7 @@ def _fix_for(action: Action, condition: Expression) -> str:
 
 def _constant(condition: Expression, problems: Problems, path: str, fix: str = "") -> None:
     value = condition.compiled.facts.value
-    if isinstance(value, Unknown):
+    if isinstance(value, Unknown) or condition.source == "true":  # `true`, or `always` in an older format, is meant
         return
     spelled = " ".join(condition.source.split())
     outcome = "always" if value else "never"

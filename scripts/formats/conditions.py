@@ -39,6 +39,8 @@ _OPERAND = rf"(?:\$?\{{\{{?\s*{NAME}\s*\}}?\}}|\d+(?:\.\d+)?)"
 _AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}\s?[-/]\s?\$?\{{[^{{}}]*\}}")
 _EQUALS = {"==", "===", "!=", "!==", "<>"}  # behind them, a word is a text also in a value: {mood} == calm
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
+_ALTERNATIVES = {"==": ("or",), "!=": ("and", "or"), "contains": ("and", "or"), "lacks": ("and", "or")}
+"""The words that add a value to the right side of a comparison: `{sex} == 男 or 女`."""
 _JOINING = frozenset(
     {
         "is", "is not", "and", "or", "in", "contains", "contain", "includes", "include", "&", "|", "是", "不是", "且",
@@ -52,6 +54,9 @@ class _Token(Struct, frozen=True):
     kind: str
     text: str
     written: str = ""
+
+
+_END = _Token("end", "")
 
 
 class _Part(Struct, frozen=True):
@@ -127,7 +132,7 @@ def compares(text: str, known: Callable[[str], bool]) -> bool:
 
 def is_ambiguous(text: str) -> bool:
     """Whether a text with a placeholder may be a calculation or a plain text: `{score}/10`, `{left}-1`, `{a} / {b}`."""
-    return _AMBIGUOUS.fullmatch(text.strip()) is not None and "{" in text and " - " not in text
+    return _AMBIGUOUS.fullmatch(text.strip()) is not None and "{" in text
 
 
 def _is_prose(tokens: list[_Token]) -> bool:
@@ -161,15 +166,19 @@ class _Parser:
             raise ValueError(f"no operator before {shorten(self._tokens[self._next].text)}")
         return part.source
 
+    def ahead(self, offset: int = 0) -> _Token:
+        """Return a token from the next one on, without consuming it."""
+        index = self._next + offset
+        return self._tokens[index] if index < len(self._tokens) else _END
+
     def peek(self, *signs: str) -> str:
         """Consume the next token if it is one of these signs."""
-        token = self._tokens[self._next] if self._next < len(self._tokens) else None
-        return token.text if token is not None and token.kind == "sign" and token.text in signs else ""
+        token = self.ahead()
+        return token.text if token.kind == "sign" and token.text in signs else ""
 
     def accept_word(self, words: Collection[str]) -> str:
         """Consume the next token if it is one of these words, and return it."""
-        token = self._tokens[self._next] if self._next < len(self._tokens) else None
-        found = token.text.lower() if token is not None and token.kind == "word" else ""
+        found = self.ahead().text.lower() if self.ahead().kind == "word" else ""
         self._next += found in words
         return found if found in words else ""
 
@@ -209,7 +218,7 @@ class _Parser:
 
     def compared(self) -> _Part:
         left = self.sum()
-        if self.peek("not") and self._next + 1 < len(self._tokens) and self._tokens[self._next + 1].text == "in":
+        if self.peek("not") and self.ahead(1).text == "in":
             self._next += 2
             return _Part(f"{left.source} not in {self.sum(right=True).source}")
         if word := self.accept_word(TESTS):
@@ -219,8 +228,29 @@ class _Parser:
             self.must("and")
             return _Part(f"({left.source} >= {least.source} and {left.source} <= {self.sum(right=True).source})")
         while sign := self.accept(*_COMPARISONS):
-            left = _comparison(left, sign, self.sum(right=True))
+            left = self.with_alternatives(left, sign, _comparison(left, sign, self.sum(right=True)))
         return left
+
+    def with_alternatives(self, left: _Part, sign: str, first: _Part) -> _Part:
+        """Return a comparison, also with the values that `or` adds to its right side: `{sex} == 男 or 女`."""
+        source = first.source
+        while (word := self.peek(*_ALTERNATIVES.get(sign, ()))) and self.is_value(1):
+            self._next += 1
+            word = "and" if sign in {"!=", "lacks"} else word
+            source = f"{source} {word} {_comparison(left, sign, self.primary(right=True)).source}"
+        return first if source == first.source else _Part(f"({source})")
+
+    def is_value(self, offset: int) -> bool:
+        """Whether a token is a text or number, not a variable, and a whole side of `and` or `or`."""
+        token = self.ahead(offset)
+        while self.is_unknown(self.ahead(offset)) and self.is_unknown(self.ahead(offset + 1)):
+            offset += 1
+        is_last = self.ahead(offset + 1).kind == "end" or self.ahead(offset + 1).text in {"and", "or", ")"}
+        return is_last and (token.kind in {"text", "number", "date"} or self.is_unknown(token))
+
+    def is_unknown(self, token: _Token) -> bool:
+        """Whether a token is a word that is no variable."""
+        return token.kind == "word" and not self._known(token.text)
 
     def sum(self, *, right: bool = False) -> _Part:
         part = self.product(right=right)
@@ -235,11 +265,11 @@ class _Parser:
 
     def with_hyphen(self, part: _Part) -> _Part:
         """Return a text without quotes such as `very-good`, of which the part before the hyphen was read."""
-        before, after = self._tokens[self._next - 2], self._tokens[self._next : self._next + 1]
-        if before.kind != "word" or not after or after[0].kind not in {"word", "number"}:
+        before, after = self.ahead(-2), self.ahead()
+        if before.kind != "word" or after.kind not in {"word", "number"}:
             raise ValueError(f"the text that begins with {part.source} needs quotes")
         self._next += 1
-        return _Part(_quoted(f"{json.loads(part.source)}-{after[0].text}"), "text")
+        return _Part(_quoted(f"{json.loads(part.source)}-{after.text}"), "text")
 
     def product(self, *, right: bool = False) -> _Part:
         part = self.unary(right=right)
@@ -284,8 +314,8 @@ class _Parser:
         return _Part(f"{part.source}.{METHODS[low]}({', '.join(arguments)})")
 
     def word(self) -> str:
-        token = self._tokens[self._next] if self._next < len(self._tokens) else None
-        if token is None or (token.kind not in {"word", "number"} and token.text not in {"contains", "in"}):
+        token = self.ahead()
+        if token.kind not in {"word", "number"} and token.text not in {"contains", "in"}:
             raise ValueError("a name is missing after the point")
         self._next += 1
         return token.text
@@ -300,13 +330,12 @@ class _Parser:
 
     def is_over(self) -> bool:
         """Whether no operand follows."""
-        following = self._tokens[self._next : self._next + 1]
-        return not following or (following[0].kind == "sign" and following[0].text not in {"(", "[", "-", "not"})
+        following = self.ahead()
+        return following.kind == "end" or (following.kind == "sign" and following.text not in {"(", "[", "-", "not"})
 
     def is_alone(self) -> bool:
-        """Whether the next token is a word and a whole item of a list."""
-        following = self._tokens[self._next : self._next + 2]
-        return [token.kind for token in following] == ["word", "sign"] and following[1].text in {",", ")", "]"}
+        """Whether the next token is a word and a whole item of a list, or the first word of one."""
+        return self.ahead().kind == "word" and (self.ahead(1).kind == "word" or self.ahead(1).text in {",", ")", "]"})
 
     def primary(self, *, right: bool) -> _Part:
         if self.accept("("):
@@ -361,7 +390,12 @@ class _Parser:
             return _Part(f"({arguments[0]})|{FUNCTIONS[low]}")
         if self.peek("("):
             raise ValueError(f"{word}() is not supported in a condition")
-        return _Part(_quoted(word), "text") if right and not self._known(word) else _Part(self._refer(word))
+        if not right or self._known(word):
+            return _Part(self._refer(word))
+        while self.is_unknown(following := self.ahead()) and following.text.lower() not in {*TESTS, "between"}:
+            word = f"{word} {following.text}"  # {mood} == very good
+            self._next += 1
+        return _Part(_quoted(word), "text")
 
 
 def _quoted(text: str) -> str:

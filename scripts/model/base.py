@@ -19,8 +19,11 @@ class Location(Struct, frozen=True, gc=False):
     file: str = ""  # name of an include file; empty for the script's own file
 
     def below(self, lines: int) -> "Location":
-        """Return the start of the line that many lines below; this location for 0."""
-        return Location(self.line + lines, 1, self.file) if lines else self
+        """Return the start of the line that many lines below the start of a line, otherwise this location.
+
+        Only a text in a block starts at the start of a line; the lines of one in quotes may be written as `\\n`.
+        """
+        return Location(self.line + lines, 1, self.file) if self.column == 1 else self
 
 
 NOWHERE = Location()

@@ -39,7 +39,7 @@ class Scalar(Struct, frozen=True, gc=False):
     @property
     def content_at(self) -> Location:
         """The location of the text: for a block, the line below its indicator."""
-        return self.at.below(self.is_block)
+        return Location(self.at.line + 1, 1, self.at.file) if self.is_block else self.at
 
 
 class Sequence(Struct, frozen=True):

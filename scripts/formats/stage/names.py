@@ -8,13 +8,14 @@ import regex
 from msgspec import Struct
 
 from scripts.expressions.expressions import is_reserved, is_syntax
+from scripts.expressions.values import number_in
 from scripts.formats.placeholders import NAME, reference
 from scripts.model.actions import Action, Call, Choose, Foreach, Set, outputs_of, walk
 from scripts.model.base import ID_CHARS_MAX
 from scripts.model.script import FormDefinition, Interrupt, Script, Skill, all_actions, all_declarations
 from scripts.model.variables import Records
 
-_BRACES = re.compile(r"\$?\{[{%]?\s*(?P<name>[^{}]*?)\s*[}%]?\}")
+BRACES = re.compile(r"\$?\{[{%]?\s*(?P<name>[^{}]*?)\s*[}%]?\}")
 _VARIABLE = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 _EVENT = regex.compile(r"\w[\w.\-]*")
 _SIZES = {"length", "size", "count"}
@@ -23,17 +24,20 @@ _SIZES = {"length", "size", "count"}
 class Names(Struct, frozen=True):
     """The variables of a script.
 
-    `known` are all of them, `valued` those that something sets, `fields` the fields of the records of each list.
+    `known` are all of them, `valued` those that something sets, `texts` those that are known to be texts, `fields` the
+    fields of the records of each list.
     """
 
     known: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
     fields: Mapping[str, frozenset[str]] = {}
 
     def with_others(self, others: "Names") -> "Names":
         """Return these variables and others."""
         fields = {name: others.fields.get(name, frozenset()) | found for name, found in self.fields.items()}
-        return Names(self.known | others.known, self.valued | others.valued, {**others.fields, **fields})
+        texts = self.texts | others.texts
+        return Names(self.known | others.known, self.valued | others.valued, texts, {**others.fields, **fields})
 
 
 class KnownNames(Struct, frozen=True):
@@ -46,7 +50,7 @@ class KnownNames(Struct, frozen=True):
 
 def bare(name: str) -> str:
     """Return a variable's name without optional braces."""
-    found = _BRACES.fullmatch(name.strip())
+    found = BRACES.fullmatch(name.strip())
     return (found["name"] if found else name).strip().lstrip("$").strip()
 
 
@@ -121,9 +125,12 @@ def names_of(script: Script, *, with_calls: bool = True) -> Names:
     """Return the variables of a script, including its own skills and rules, and those that calls set."""
     known: set[str] = set()
     valued: set[str] = set()
+    texts: set[str] = set()
     fields: dict[str, set[str]] = {}
     for each in all_declarations(script):
         known.add(each.var)
+        is_text = isinstance(each.value, str) and each.value.strip() != "" and number_in(each.value) is None
+        texts |= {each.var} if is_text or each.kind in {"text", "choice"} else set()
         valued |= {each.var} if each.value not in (None, "", []) else set()
         records = [row for row in each.value if isinstance(row, dict)] if isinstance(each.value, list) else []
         if records:
@@ -137,7 +144,8 @@ def names_of(script: Script, *, with_calls: bool = True) -> Names:
                 fields.setdefault(item.tolist, set()).update(each.get for each in item.fields)
     known |= {each.name for sheet in script.forms for each in sheet.fields}
     known |= valued | set(fields)
-    return Names(frozenset(known), frozenset(valued), {name: frozenset(found) for name, found in fields.items()})
+    found = {name: frozenset(each) for name, each in fields.items()}
+    return Names(frozenset(known), frozenset(valued), frozenset(texts), found)
 
 
 def written_by(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator[str]:

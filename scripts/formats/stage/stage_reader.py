@@ -11,7 +11,7 @@ from scripts.expressions.values import Value, ValueRefused, bounded, literal, nu
 from scripts.formats.conditions import is_ambiguous, is_computed, to_condition
 from scripts.formats.placeholders import report_placeholders, to_template, to_text_expression
 from scripts.formats.stage.keywords import UNSUPPORTED
-from scripts.formats.stage.names import KnownNames, Names, bare, is_name, node_id, refer, variable_name
+from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name, node_id, refer, variable_name
 from scripts.model.base import Expression, Location, Template
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, plain_value
@@ -162,6 +162,7 @@ class StageReader:
         if isinstance(tree, Scalar) and isinstance(tree.value, str):
             calculates = is_computed(tree.text, self.knows)
             if is_ambiguous(tree.text):
+                calculates = calculates and not self.names.texts.intersection(map(bare, BRACES.findall(tree.text)))
                 message = f"{shorten(tree.text)} is read as a {'calculation' if calculates else 'text'}"
                 self.reader.add("VALUE_AMBIGUOUS", message, content_at(tree))
             if calculates:

@@ -23,6 +23,7 @@ VALUES = {
     "zero": 0,
     "sure": "是",
     "born": "1998-03-01",
+    "opens": "before noon",
 }
 
 
@@ -42,6 +43,18 @@ VALUES = {
         ("{性别} <> '男'", True),
         ("not {married} AND {age} < 30", True),
         ("NOT ({age} < 30)", False),
+        ("{性别} == 男 or 女", True),
+        ("{性别} == 男 或 不详", False),
+        ("{性别} == 男 或 女 且 {age} > 30", False),
+        ("{性别} != 男 and 女", False),
+        ("{性别} != 男 or 不详", True),
+        ("{age} == 27 || 28", True),
+        ("{pets} contains bird or dog", True),
+        ("{pets} contains cat and bird", False),
+        ("{性别} == 男 or {married}", False),
+        ("{opens} == before noon", True),
+        ("{opens} in (at noon, before noon)", True),
+        ("{opens} == at noon or before noon", True),
         ("!!{age}", True),
         ("!({age} == 28)", False),
         ("!{age} == 28", False),

@@ -666,3 +666,18 @@ def test_an_answer_that_a_loop_reads_before_it_is_given_is_no_constant() -> None
     asked = "    - ask: Done?\n      into: {var: b, type: boolean}\n"
     reading = read_script(Source(f"{NATIVE}{loop}{asked}"))
     assert "CONDITION_CONSTANT" not in {problem.code for problem in reading.problems}
+
+
+@pytest.mark.parametrize("when", ["true", "2 > 1"])
+def test_a_condition_that_is_true_on_purpose_is_no_constant(when) -> None:
+    reading = read_script(Source(f"{NATIVE}- {{say: Hello., when: {when}}}\n"))
+    assert ("CONDITION_CONSTANT" in {problem.code for problem in reading.problems}) is (when != "true")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines_below"), [('"Hello.\\nHello {{ name + }}"', 0), ("|\n    Hello.\n    Hello {{ name + }}", 2)]
+)
+def test_a_problem_below_a_line_break_in_quotes_is_reported_where_the_text_begins(text, lines_below) -> None:
+    reading = read_script(Source(f"{NATIVE}- say: {text}\n- say: Bye.\n"))
+    (problem,) = reading.errors
+    assert (problem.code, problem.line) == ("TEMPLATE_INVALID", NATIVE.count("\n") + 1 + lines_below)

@@ -540,6 +540,8 @@ def test_a_number_with_a_plus_sign_adds_nothing_and_is_reported(goal, action) ->
         ("{age}/10", "'{age}/10' is read as a calculation"),
         ("{age}-1", "'{age}-1' is read as a text"),
         ("{age} / {city}", "'{age} / {city}' is read as a text"),
+        ("{age} - {city}", "'{age} - {city}' is read as a calculation"),
+        ("{guide} - {city}", "'{guide} - {city}' is read as a text"),
         ("{age} - 1", None),
         ("age / 10", None),
         ("'{age}/10'", None),
@@ -547,7 +549,7 @@ def test_a_number_with_a_plus_sign_adds_nothing_and_is_reported(goal, action) ->
     ],
 )
 def test_a_value_that_may_be_a_text_or_a_calculation_is_reported(goal, value, read_as) -> None:
-    reading = goal(f'- set: city\n  value: "{value}"')
+    reading = goal(f'- set: city\n  value: "{value}"', **{"global.yaml": "global: [{var: guide, value: Ann}]"})
     found = [each.message for each in reading.problems if each.code == "VALUE_AMBIGUOUS"]
     assert found == ([read_as] if read_as else [])
 
