@@ -9,13 +9,15 @@ from msgspec import Struct
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, text_of
 from scripts.formats.stage.outputs import choices_of, limit
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
+from scripts.formats.text_lists import choices_in
 from scripts.formats.words import FIELD_TYPES
 from scripts.model.base import Expression, Template
 from scripts.model.script import FieldType, FormDefinition, FormField
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 from scripts.yaml.script_writer import without_places
 
-_CODE = ("python", "py", "code", "script", "javascript", "js", "lambda")
+_LANGUAGES = ("python", "py", "javascript", "js", "lambda")
+_CODE = (*_LANGUAGES, "code", "script")
 _BODIES = ("fields", "items", "field", "questions", "declare", "inputs", "controls", "elements", "widgets", "content")
 _CHOICES = ("options", "option", "enum", "items", "list", "values")
 _DECLARED: dict[FieldType, DeclaredType] = {
@@ -30,7 +32,7 @@ def sheet(notation: StageReader, tree: Mapping) -> FormDefinition:
     """A form."""
     item = Item(notation, tree)
     written = item.word("form", "name", "id", "goal")
-    _refuse_code(notation, item)
+    _refuse_code(notation, item.take_pairs(_CODE))
     title = item.template("title", "label")
     text = item.template("text", "say", "desc", "description", "define")
     inside = inside_of(notation, _body(item))
@@ -50,23 +52,31 @@ def sheet(notation: StageReader, tree: Mapping) -> FormDefinition:
 
 
 def _body(item: Item) -> Tree | None:
-    """Return the part with the fields: a known key, otherwise the only list of widgets."""
+    """Return the part with the fields: a known key, else the only list of widgets, else the fields beside the name."""
     if any(key in item for key in _BODIES):
         return item.take("fields", *_BODIES)
-    listed = [key for key, value in item.tree.pairs if key.text in item and _holds_widgets(value)]
-    return item.take(listed[0].text) if len(listed) == 1 else None
+    rest = [(key, value) for key, value in item.tree.pairs if key.text in item]
+    listed = [key.text for key, value in rest if _holds_widgets(value)]
+    if len(listed) == 1:
+        return item.take(listed[0])
+    return item.take_pairs([key.text for key, value in rest if _is_typed(value)])
+
+
+def _is_typed(tree: Tree) -> bool:
+    """Whether a value is the type of a field, or a mapping with it."""
+    if isinstance(tree, Mapping):
+        return not {"type", "kind", "label", *_CHOICES}.isdisjoint(tree.keys())
+    return isinstance(tree, Scalar) and tree.text.strip().lower() in FIELD_TYPES
 
 
 def _holds_widgets(tree: Tree) -> bool:
     return isinstance(tree, Sequence) and any(isinstance(each, Mapping) and is_widget(each) for each in tree.items)
 
 
-def _refuse_code(notation: StageReader, item: Item) -> None:
-    for key in _CODE:
-        tree = item.take(key) if key in item else None
-        if tree is not None:
-            message = f"the code in `{key}` is not run; the user fills in the field instead"
-            notation.slip("PYTHON_REFUSED", message, tree.at)
+def _refuse_code(notation: StageReader, pairs: Mapping | None) -> None:
+    for key, tree in pairs.pairs if pairs is not None else ():
+        message = f"the code in `{key.text}` is not run; the user fills in the field instead"
+        notation.slip("PYTHON_REFUSED", message, tree.at)
 
 
 def _each_once(notation: StageReader, fields: list[FormField]) -> tuple[FormField, ...]:
@@ -88,7 +98,7 @@ def _field(notation: StageReader, tree: Mapping) -> FormField:
     kind = _kind(notation, item, choices)
     define = item.word("define", "desc", "description")
     label = item.template("label", "title", "text")
-    _refuse_code(notation, item)
+    _refuse_code(notation, item.take_pairs(_CODE))
     least, most = notation.value(item.take("min")), notation.value(item.take("max"))
     table = table_of(notation, item) if kind == "table" else Table()
     columns = _each_once(notation, [_field(notation, each) for each in table.columns])
@@ -154,6 +164,7 @@ def _computed(notation: StageReader, tree: Tree | None) -> Expression | None:
 
 
 FIELD_KEYS = ("field", "var", "variable", "name", "get", "output", "key", "id")
+_SURE_KEYS = frozenset(FIELD_KEYS) - {"name", "key", "id"}
 _TEXT_WIDGETS = frozenset({"label", "note", "tip", "tips", "hint", "header", "heading", "title", "paragraph", "html"})
 _NOTHING = frozenset({"button", "submit", "separator", "divider", "line", "br", "hr", "space", "spacer"})
 _WIDGETS = frozenset({*FIELD_TYPES, *_TEXT_WIDGETS, *_NOTHING}) - {"option", "enum", "str"}
@@ -176,7 +187,7 @@ def is_widget(tree: Mapping) -> bool:
 def inside_of(notation: StageReader, tree: Tree | None) -> Inside:
     """Read the content of a form in any spelling."""
     inside = Inside([], [])
-    for each in _mappings_of(tree):
+    for each in _mappings_of(notation, tree):
         kind = each.pairs[0][0].text.lower() if is_widget(each) else ""
         if kind in _NOTHING:
             continue  # a form is always submitted as a whole, and the client determines the layout
@@ -204,22 +215,34 @@ def _named(tree: Mapping) -> Mapping:
     return Mapping(tuple(pairs), tree.at)
 
 
-def _mappings_of(tree: Tree | None) -> Iterator[Mapping]:
+def _mappings_of(notation: StageReader, tree: Tree | None) -> Iterator[Mapping]:
     """Return each field as a separate mapping."""
-    if isinstance(tree, Mapping) and not set(FIELD_KEYS) & set(tree.keys()):
+    if isinstance(tree, Mapping) and _is_by_name(tree):
+        _refuse_code(notation, Item(notation, tree).take_pairs(_LANGUAGES))
         for key, value in tree.pairs:  # name: label, or name: {type: …}
-            inner = value.pairs if isinstance(value, Mapping) else ((word("label", key), value),)
-            yield _with_type(Mapping(((word("field", key), key), *inner), key.at))
+            if key.text not in _LANGUAGES:
+                inner = value.pairs if isinstance(value, Mapping) else ((word("label", key), value),)
+                yield _with_type(Mapping(((word("field", key), key), *inner), key.at))
         return
     for each in mappings(tree):
-        if isinstance(each, Mapping) and not is_widget(each) and not set(FIELD_KEYS) & set(each.keys()):
-            yield from _mappings_of(each) if len(each.pairs) == 1 else (each,)
-        elif isinstance(each, Mapping):
-            yield each
+        if isinstance(each, Mapping):
+            is_named = not is_widget(each) and (len(each.pairs) == 1 or _has_types(each)) and _is_by_name(each)
+            yield from _mappings_of(notation, each) if is_named else (each,)
         elif isinstance(each, Sequence):
-            yield from _mappings_of(each)
+            yield from _mappings_of(notation, each)
         elif each.value is not None:
             yield from (Mapping(((word("field", part), part),), part.at) for part in parts_of(each))
+
+
+def _is_by_name(tree: Mapping) -> bool:
+    """Whether the keys of a mapping are the names of fields, also one called `name`: ``{name: text, age: number}``."""
+    return not set(FIELD_KEYS) & set(tree.keys()) or _has_types(tree)
+
+
+def _has_types(tree: Mapping) -> bool:
+    """Whether each value of a mapping is the type of a field that its key names."""
+    is_typed = all(_is_typed(value) for _, value in tree.pairs)
+    return is_typed and tree.get("type") is None and not _SURE_KEYS & set(tree.keys())
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------
@@ -261,9 +284,7 @@ def table_of(notation: StageReader, item: Item) -> Table:
 def _columns(notation: StageReader, tree: Tree | None) -> list[Mapping]:
     """Read the columns: a list like a form's fields, ``name: type`` for each, or one text with separators."""
     if isinstance(tree, Scalar):
-        parts = [part.strip() for part in re.split(r"[,，、;；|｜/]", tree.text) if part.strip()]
-        listed = tuple(Scalar(part, False, tree.at) for part in parts)
-        return inside_of(notation, Sequence(listed, tree.at)).fields
+        return inside_of(notation, choices_in(tree)).fields
     return [_with_type(each) for each in inside_of(notation, tree).fields]
 
 

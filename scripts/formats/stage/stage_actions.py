@@ -82,6 +82,11 @@ def _of_mapping(notation: StageReader, item: Item) -> list[Action]:
             message = f"`{key}` is beside `config` and in it"
             notation.refuse("KEY_CONFLICT", message, item.at, "Write it once.")
     item = Item(notation, with_verb(item.tree))
+    for key, skills in item.tree.pairs:
+        if VERBS.get(key.text) == "call" and isinstance(skills, Sequence):  # call: [A, B]
+            rest = tuple(pair for pair in item.tree.pairs if pair[0] is not key)
+            each = (Mapping(((key, skill), *rest), skill.at) for skill in skills.items)
+            return [action for tree in each for action in _of_mapping(notation, Item(notation, tree))]
     keys = item.keys()
     calls = any(VERBS.get(key) == "call" for key in keys)
     has_body = any(key in DO for key in keys)

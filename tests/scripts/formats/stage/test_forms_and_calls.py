@@ -86,6 +86,8 @@ def test_a_table_has_the_columns_of_its_format(form) -> None:
     [
         "format: [事件, 次数]",
         "format: 事件|次数",
+        "format: 事件/次数",
+        "format: |\n      事件\n      次数",
         "columns: {事件: text, 次数: number}",
         "format: [{text: 事件}, {number: 次数}]",
         "format: [{var: 事件}, {var: 次数, type: number}]",
@@ -145,11 +147,28 @@ def test_a_form_that_is_not_shown_keeps_nothing_from_running(reading) -> None:
         "forms:\n- 表: [{text: 姓名}, {number: 年龄}]\n",
         "forms:\n- 表: {fields: [姓名: 文本, 年龄: number]}\n",
         "forms:\n- form: 表\n  fields: [姓名, {年龄: 数字}]\n",
+        "forms:\n- form: 表\n  姓名: text\n  年龄: {type: number}\n",
+        "forms:\n- 表: {姓名: text, 年龄: number}\n",
+        "forms:\n- form: 表\n  fields: [{姓名: text, 年龄: number}]\n",
     ],
 )
 def test_a_form_may_be_a_name_with_its_fields(reading, forms) -> None:
     (sheet,) = reading("- fill: 表", forms=forms).script.forms
     assert [(each.name, each.type) for each in sheet.fields] == [("姓名", "text"), ("年龄", "number")]
+
+
+@pytest.mark.parametrize("fields", ["{name: text, age: number}", "[name: text, age: number]"])
+def test_a_field_may_be_called_name(reading, fields) -> None:
+    (sheet,) = reading("- fill: 表", forms=f"forms:\n- form: 表\n  fields: {fields}\n").script.forms
+    assert [(each.name, each.type) for each in sheet.fields] == [("name", "text"), ("age", "number")]
+
+
+def test_code_among_the_fields_is_no_field(reading) -> None:
+    found = reading(
+        "- fill: 表", forms="forms:\n- form: 表\n  fields:\n  - text: 姓名\n  - python: |\n      return 1\n"
+    )
+    assert [each.name for each in found.script.forms[0].fields] == ["姓名"]
+    assert problems_of(found, "warning") == [("PYTHON_REFUSED", "forms.yaml", 5)]
 
 
 def test_fields_may_be_a_text_of_names(reading) -> None:
@@ -203,6 +222,12 @@ def test_a_call_hands_over(reading, call, given) -> None:
     assert {name: value.source for name, value in made.input.items()} == given
     assert (made.loop is not None) == ("fromlist" in call)
     convert(found.script, found)
+
+
+@pytest.mark.parametrize("calls", ["[深度了解, 问好]", "[{goal: 深度了解}, 问好]"])
+def test_a_call_may_name_several_skills(reading, calls) -> None:
+    found = reading(f"- call: {calls}", skills=f"{SKILLS}- goal: 问好\n  actions: [say: 你好]\n")
+    assert [each.skill for each in found.script.phases[0].topics[0].actions] == ["深度了解", "问好"]
 
 
 def test_a_skill_may_be_the_key_of_its_parameters(reading) -> None:
