@@ -98,16 +98,25 @@ def _keep(problems: Problems, problem: Problem, *, forgiven: bool) -> None:
 
 
 def _fixed(text: str) -> tuple[str, list[Fixup]]:
+    """Return the fixed text, with tabs of the first width with which it is YAML, and its mistakes."""
+    written = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for tab in (4, 2, 8) if "\t" in text else ():
+        fixed, slips = _fixed_lines(written, tab)
+        if read_tree(fixed, Problems()) is not None:
+            return fixed, slips
+    return _fixed_lines(written, tab=2)
+
+
+def _fixed_lines(written: list[str], tab: int) -> tuple[str, list[Fixup]]:
     slips: list[Fixup] = []
-    lines = list(_lines(text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n"), slips))
-    return "\n".join(lines), slips
+    return "\n".join(_lines(written, slips, tab)), slips
 
 
-def _lines(lines: list[str], slips: list[Fixup]) -> Iterator[str]:
+def _lines(lines: list[str], slips: list[Fixup], tab: int) -> Iterator[str]:
     block = -1  # indentation of the line that a block, or a quoted text of several lines, belongs to
     quote = ""  # of the text
     for number, line in enumerate(lines, 1):
-        line, tabs = _with_spaces(line)
+        line, tabs = _with_spaces(line, tab)
         indent = len(line) - len(line.lstrip(" "))
         if block >= 0 and (indent > block or not line.strip()):
             yield (
@@ -134,11 +143,11 @@ def _noted(slips: list[Fixup], number: int, line: str, why: str) -> str:
     return line
 
 
-def _with_spaces(line: str) -> tuple[str, bool]:
+def _with_spaces(line: str, tab: int) -> tuple[str, bool]:
     found = _INDENT.match(line)
     if found is None:
         return line, False
-    return found[0].replace("\u3000", "  ").replace("\u00a0", " ").expandtabs(2) + line[found.end() :], True
+    return found[0].replace("\u3000", "  ").replace("\u00a0", " ").expandtabs(tab) + line[found.end() :], True
 
 
 def _fixed_line(line: str) -> tuple[str, str]:

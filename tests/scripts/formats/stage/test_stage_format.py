@@ -83,6 +83,9 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
         ("- think: about {age}", {"ai_think": "about {{ age }}"}),
         ("- ai_ask: why\n  exit: a reason\n  tone: warm\n  max_rounds: '4'", {
             "ai_ask": "why", "tone": "warm", "exit": "a reason", "rounds": 4}),
+        ("- ai_ask: why\n  exit: {variable: age, operator: '>', value: 3}", {
+            "ai_ask": "why", "exit": {"when": "age > 3"}}),
+        ("- say: a\n  when: {variable: age, operator: gte, value: 3}", {"say": "a", "when": "age >= 3"}),
         ("- ai_ask: why\n  exit: \"{age} != ''\"", {"ai_ask": "why", "exit": {"when": '(age|default("") ~ "") != ""'}}),
         ("- ai_ask: why\n  output: city", {"ai_ask": "why", "into": "city"}),
         ("- ai_ask: why\n  output: {get: age, type: int}", {
@@ -573,6 +576,7 @@ def test_yaml_that_is_none_is_an_error_in_strict_mode(goal) -> None:
     lambda text: text.replace("\n", "\r\n"),
     lambda text: text.replace("\n", "   \n"),
     lambda text: text.replace("      - say: a", "\t\t\t- say: a"),
+    lambda text: text.replace("    ", "\t"),
 ])  # fmt: skip
 def test_a_file_may_come_from_any_editor(goal, read: ReadScript, mangle) -> None:
     text = HEAD + "    - goal: first\n      actions:\n      - say: a\n      - say: b\n"
