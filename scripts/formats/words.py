@@ -45,6 +45,7 @@ class _Words(Struct, frozen=True):
     declaration_keys: _Table
     output_keys: _Table
     field_keys: _Table
+    comparison_keys: _Table
     comparisons: _Table
     detector_keys: DetectorKeys
     degrees: dict[float, list[str]]
@@ -67,4 +68,5 @@ TECHNIQUE_KEYS = _by_word(_WORDS.technique_keys)
 SPOKEN_KEYS, PICTURE_KEYS = _by_word(_WORDS.spoken_keys), _by_word(_WORDS.picture_keys)
 DETECTOR_KEYS, DEGREES, TRENDS = _WORDS.detector_keys, _by_word(_WORDS.degrees), _by_word(_WORDS.trends)
 DECLARATION_KEYS, OUTPUT_KEYS = _by_word(_WORDS.declaration_keys), _by_word(_WORDS.output_keys)
-FIELD_KEYS, COMPARISONS = _by_word(_WORDS.field_keys), _by_word(_WORDS.comparisons)
+COMPARISON_KEYS, COMPARISONS = _by_word(_WORDS.comparison_keys), _by_word(_WORDS.comparisons)
+FIELD_KEYS = _by_word(_WORDS.field_keys)

@@ -603,6 +603,9 @@ class Reader:
         if isinstance(tree, Mapping) and tree.pairs and all(_is_empty(value) for _, value in tree.pairs):
             return self._mismatch(tree, "an expression", "Write it without { }.")
         value = self._value(tree)
+        if isinstance(value, dict) and {"variable", "operator", "value"} == value.keys():
+            fix = f"Write `{value['variable']} {value['operator']} {literal(value['value'])}`."
+            return self._mismatch(tree, "an expression", fix)
         return _FAILED if value is _FAILED else Expression(literal(value), tree.at)
 
     def _name(self, tree: Tree, kind: type[Reference | Variable]) -> Any:

@@ -89,7 +89,8 @@ class _Document(Node, frozen=True, kw_only=True):
 def recognises(tree: Mapping) -> bool:
     """Whether a file has this format."""
     session = tree.get("session")
-    return isinstance(session, Mapping | Sequence) or (session is None and tree.get("session_id") is not None)
+    is_alone = session is None and tree.get("session_id") is not None
+    return isinstance(session, Mapping | Sequence) or is_alone or bool(spellings.listed_sessions(tree))
 
 
 RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
@@ -108,6 +109,9 @@ RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
 
 def read(tree: Mapping, reader: Reader) -> Script | None:
     """Read the script, or None; the reader collects the problems."""
+    for other in spellings.listed_sessions(tree)[1:]:
+        message = "a script has only one session; this one would not run"
+        reader.refuse("TYPE_MISMATCH", message, other.at, "Write each session to a separate file.")
     document = reader.read(tree, _Document)
     return None if document is None else _Translator(reader).script(document)
 

@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from scripts.expressions.suggestions import SURE, likeness
-from scripts.expressions.values import Value, number_in
-from scripts.formats.text_lists import choices_in
+from scripts.expressions.values import Value, literal, number_in
+from scripts.formats.text_lists import choice_texts
 from scripts.formats.words import (
+    COMPARISON_KEYS,
     COMPARISONS,
     DECLARATION_KEYS,
     FIELD_KEYS,
@@ -54,7 +55,7 @@ def action(tree: Mapping) -> Mapping:
         at = config.at if config is not None else pairs[0][0].at
         own = Mapping(pairs, at)
         entries.append((word("config", own), _config(_text(tree.get("action_type") or tree.get("type")), own)))
-    return Mapping(tuple(entries), tree.at)
+    return _replaced(Mapping(tuple(entries), tree.at), "condition", condition_text)
 
 
 def _config(kind: str, config: Mapping) -> Mapping:
@@ -71,11 +72,13 @@ def _config(kind: str, config: Mapping) -> Mapping:
             names = {"output_variables": "output"} if next(described, None) is not None else {}
             renamed = keys_renamed(config, {**SPOKEN_KEYS, **names})
             written = (pair for pair in renamed.pairs if pair[0].text not in TEXT_KEYS or not _is_blank(pair[1]))
-            return _choosing(Mapping(tuple((key, _listed(key, value)) for key, value in written), config.at))
+            return _choosing(Mapping(tuple((key, _spoken_value(key, value)) for key, value in written), config.at))
 
 
-def _listed(key: Scalar, value: Tree) -> Tree:
-    """Return the outputs as a list, also a single one, and ``{name: meaning}`` for each."""
+def _spoken_value(key: Scalar, value: Tree) -> Tree:
+    """Return the outputs as a list, also a single one, and ``{name: meaning}`` for each; and an exit as a text."""
+    if key.text == "exit" and isinstance(value, Mapping):
+        return condition_text(value)
     if key.text != "output" or (isinstance(value, Scalar) and value.value is None):
         return value
     items = value.items if isinstance(value, Sequence) else (value,)
@@ -132,10 +135,20 @@ def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
 _OF_SESSION = {"declare", "variables", "global", "globals", "use", "forms", "phases", "default_scope", "locale"}
 
 
+def listed_sessions(tree: Mapping) -> tuple[Tree, ...]:
+    """Return the sessions of a list in `session`, or in `sessions` if they have the keys of this format."""
+    listed = tree.get("session") or tree.get("sessions")
+    items = listed.items if isinstance(listed, Sequence) else ()
+    has_keys = any(isinstance(each, Mapping) and each.get("session_id") and not each.get("stages") for each in items)
+    return items if has_keys or tree.get("session") is not None else ()
+
+
 def document(tree: Mapping) -> Mapping:
     """Return the keys of a session in `session`, also if they are beside it or the file is the session."""
+    if listed := listed_sessions(tree):
+        tree = keys_renamed(tree, {"sessions": "session"})
+        tree = _replaced(tree, "session", lambda _: listed[0])
     own = tree.get("session")
-    own = own.items[0] if isinstance(own, Sequence) and len(own.items) == 1 else own
     if own is not None and not isinstance(own, Mapping):
         return tree
     held = set(own.keys()) if own is not None else {"metadata"}
@@ -146,6 +159,19 @@ def document(tree: Mapping) -> Mapping:
     return Mapping((*rest, (word("session", inner), inner)), tree.at)
 
 
+def condition_text(tree: Tree) -> Tree:
+    """Return the text of a condition that is written as ``{variable: x, operator: ">", value: 1}`` or as a list."""
+    if isinstance(tree, Sequence):
+        parts = [condition_text(each) for each in tree.items]
+        texts = [f"({each.text})" for each in parts if isinstance(each, Scalar)]
+        return Scalar(" && ".join(texts), False, tree.at) if texts and len(texts) == len(parts) else tree
+    found = comparison(tree) if isinstance(tree, Mapping) else None
+    name, sign, value = (found.get(key) if found is not None else None for key in ("variable", "operator", "value"))
+    if not (isinstance(name, Scalar) and isinstance(sign, Scalar) and isinstance(value, Scalar)):
+        return tree
+    return Scalar(f"{{{name.text}}} {sign.text} {literal(value.value)}", False, tree.at)
+
+
 def session(tree: Mapping) -> Mapping:
     """Rename the key of the declared variables of a session."""
     return keys_renamed(tree, dict.fromkeys(("variables", "global", "globals"), "declare"))
@@ -153,12 +179,14 @@ def session(tree: Mapping) -> Mapping:
 
 def topic(tree: Mapping) -> Mapping:
     """Rename the condition key of a topic that uses the key of a phase, and the key of its variables."""
-    return keys_renamed(tree, {"entry_condition": "condition", "variables": "declare"})
+    renamed = keys_renamed(tree, {"entry_condition": "condition", "variables": "declare"})
+    return _replaced(renamed, "condition", condition_text)
 
 
 def phase(tree: Mapping) -> Mapping:
     """Rename the condition key of a phase that uses the key of a topic, and the key of its variables."""
-    return keys_renamed(tree, {"condition": "entry_condition", "variables": "declare"})
+    renamed = keys_renamed(tree, {"condition": "entry_condition", "variables": "declare"})
+    return _replaced(renamed, "entry_condition", condition_text)
 
 
 def declaration(tree: Mapping) -> Mapping:
@@ -185,13 +213,16 @@ def _typed(tree: Mapping) -> Mapping:
 
 
 def _with_choices(tree: Mapping) -> Mapping:
-    """Return a text of choices as a list."""
-    return _changed(tree, "choices", choices_in)
+    """Return the choices as a list of texts."""
+    return _replaced(tree, "choices", choice_texts)
 
 
 def exit_criteria(tree: Mapping) -> Mapping:
     """Convert the understanding of exit criteria to percent, if it is a fraction of one or a text such as `80%`."""
-    return _changed(tree, "understanding_threshold", _percent)
+    listed = _replaced(
+        tree, "custom_conditions", lambda value: Sequence((value,), value.at) if isinstance(value, Mapping) else value
+    )
+    return _changed(listed, "understanding_threshold", _percent)
 
 
 def _percent(tree: Scalar) -> Scalar:
@@ -203,7 +234,8 @@ def _percent(tree: Scalar) -> Scalar:
 
 
 def comparison(tree: Mapping) -> Mapping:
-    """Convert the operator of an exit condition to the spelling of this format."""
+    """Convert the keys and the operator of a comparison to the spelling of this format."""
+    tree = _changed(keys_renamed(tree, COMPARISON_KEYS), "variable", lambda name: _said(name.text.strip("${} "), name))
     return _changed(tree, "operator", lambda sign: _said(COMPARISONS.get(sign.text.strip(), sign.text.strip()), sign))
 
 
@@ -233,10 +265,11 @@ def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
 
 
 def _changed(tree: Mapping, name: str, change: Callable[[Scalar], Tree]) -> Mapping:
-    pairs = tuple(
-        (key, change(value) if key.text == name and isinstance(value, Scalar) else value) for key, value in tree.pairs
-    )
-    return Mapping(pairs, tree.at)
+    return _replaced(tree, name, lambda value: change(value) if isinstance(value, Scalar) else value)
+
+
+def _replaced(tree: Mapping, name: str, change: Callable[[Tree], Tree]) -> Mapping:
+    return Mapping(tuple((key, change(value) if key.text == name else value) for key, value in tree.pairs), tree.at)
 
 
 def _text(tree: Tree | None) -> str:
@@ -329,7 +362,7 @@ def lossy_fields(tree: Tree | None) -> Iterator[Scalar]:
     """Return the keys of a file in the session format that have no effect."""
     if not isinstance(tree, Mapping):
         return
-    session = tree.get("session")
+    session = next(iter(listed_sessions(tree)), tree.get("session"))
     yield from _metadata(tree.get("metadata"), session)
     for phase in _mappings(session, "phases"):
         for topic in _mappings(phase, "topics"):

@@ -7,9 +7,8 @@ from typing import Any
 
 from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED, is_empty
 from scripts.formats.stage.names import KnownNames, bare, is_name, variable_name
-from scripts.formats.stage.outputs import is_coded
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
-from scripts.formats.text_lists import choices_in
+from scripts.formats.text_lists import choices_in, is_coded
 from scripts.model.actions import ROUNDS_DEFAULT, Action, Ask, Call, ChoiceItem, Choose, Loop
 from scripts.model.base import Expression, Location, Template
 from scripts.model.exits import ROUNDS_MAX

@@ -1,13 +1,12 @@
 """`declare` and `output` of the stage format, in all their spellings."""
 
-import re
 from typing import TypeVar
 
 import msgspec
 
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
-from scripts.formats.text_lists import choices_in
+from scripts.formats.text_lists import choice_texts
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
@@ -148,29 +147,9 @@ def kind_of(notation: StageReader, tree: Tree | None) -> DeclaredType | None:
 
 
 def choices_of(notation: StageReader, tree: Tree | None) -> tuple[str, ...]:
-    """Read the allowed values: texts, ``{A: text}`` for each, or one text with separators."""
-    if tree is None:
-        return ()
-    if isinstance(tree, Scalar):
-        tree = choices_in(tree)
-    if isinstance(tree, Mapping):
-        return tuple(dict.fromkeys(notation.word(value) for _, value in tree.pairs))
-    found: list[str] = []
-    for each in tree.items:
-        if isinstance(each, Mapping):
-            shown = next((v for n in ("text", "label", "value", "name", "key") if (v := each.get(n)) is not None), None)
-            pairs = each.pairs if shown is None else ()
-            found += [notation.word(shown)] if shown is not None else []
-            found += [notation.word(key if is_coded(key, value) else value) for key, value in pairs]
-        else:
-            found.append(notation.word(each))
-    return tuple(dict.fromkeys(text for text in found if text))
-
-
-def is_coded(key: Scalar, value: Tree) -> bool:
-    """Whether a choice is ``{text: 1}`` with its value, not ``{A: text}``."""
-    is_number = isinstance(value, Scalar) and isinstance(value.value, int | float)
-    return is_number and re.fullmatch(r"\w\d*|\d+", key.text.strip(), re.ASCII) is None
+    """Read the allowed values in any spelling."""
+    texts = map(notation.word, choice_texts(tree).items) if tree is not None else ()
+    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 # -- output -----------------------------------------------------------------------------------------------------------

@@ -82,10 +82,10 @@ def _of_mapping(notation: StageReader, item: Item) -> list[Action]:
             message = f"`{key}` is beside `config` and in it"
             notation.refuse("KEY_CONFLICT", message, item.at, "Write it once.")
     item = Item(notation, with_verb(item.tree))
-    for key, skills in item.tree.pairs:
-        if VERBS.get(key.text) == "call" and isinstance(skills, Sequence):  # call: [A, B]
-            rest = tuple(pair for pair in item.tree.pairs if pair[0] is not key)
-            each = (Mapping(((key, skill), *rest), skill.at) for skill in skills.items)
+    for verb, skills in item.tree.pairs:
+        if VERBS.get(verb.text) == "call" and isinstance(skills, Sequence):  # call: [A, B]
+            rest = tuple(pair for pair in item.tree.pairs if pair[0] is not verb)
+            each = (Mapping(((verb, skill), *rest), skill.at) for skill in skills.items)
             return [action for tree in each for action in _of_mapping(notation, Item(notation, tree))]
     keys = item.keys()
     calls = any(VERBS.get(key) == "call" for key in keys)

@@ -10,6 +10,7 @@ from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
 from scripts.formats.conditions import is_ambiguous, is_computed, to_condition
 from scripts.formats.placeholders import report_placeholders, to_template, to_text_expression
+from scripts.formats.session.spellings import condition_text
 from scripts.formats.stage.keywords import UNSUPPORTED
 from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name, node_id, refer, variable_name
 from scripts.model.base import Expression, Location, Template
@@ -141,7 +142,12 @@ class StageReader:
         if isinstance(tree, Sequence):
             parts = [part for each in tree.items if (part := self.condition(each)) is not None]
             return Expression(" and ".join(f"({part.source})" for part in parts), tree.at) if parts else None
-        written = tree.text if isinstance(tree, Scalar) else braced(tree) or ""
+        spelled = condition_text(tree)
+        written = spelled.text if isinstance(spelled, Scalar) else braced(tree) if isinstance(tree, Mapping) else None
+        if written is None:
+            fix = 'Write a text, such as "{age} >= 18".'
+            self.refuse("TYPE_MISMATCH", "expected a condition, found a mapping", tree.at, fix)
+            return Expression(NEVER, tree.at)
         return self.computed(written, content_at(tree))
 
     def computed(self, written: str, at: Location) -> Expression:

@@ -7,7 +7,7 @@ import msgspec
 
 from scripts.expressions.values import shorten
 from scripts.formats.conditions import compares
-from scripts.formats.session.spellings import CRITERIA
+from scripts.formats.session.spellings import CRITERIA, condition_text
 from scripts.formats.stage.names import bare, event_name
 from scripts.formats.stage.outputs import outputs
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
@@ -75,6 +75,7 @@ def _asking(notation: StageReader, item: Item) -> dict[str, Any]:
 def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
     """Read when to stop: words, or a condition if it compares variables."""
     written, when = item.take("exit", "exit_condition", "exit_if"), item.take("exit_when")
+    written = condition_text(written) if isinstance(written, Mapping) else written
     criteria = item.take("exit_criteria")
     found: dict[str, Any] = {"exit_when": notation.condition(when)}
     if criteria is not None:

@@ -1,5 +1,6 @@
 """The session form: what its keys, old and new, come to in the one model."""
 
+import json
 from textwrap import dedent, indent
 
 import pytest
@@ -204,15 +205,18 @@ def test_understanding_may_be_written_as_a_part_of_one(session_action: FirstActi
     assert [each.understanding for each in read.exits] == [percent]
 
 
-def test_comparisons_of_exits_may_be_words(session_action: FirstAction) -> None:
-    read = session_action("""
+@pytest.mark.parametrize("written", ["[{variable: n, operator: gte, value: 3}]", "{var: n, op: '>=', value: 3}"])
+def test_comparisons_of_exits_may_be_words(session_action: FirstAction, written) -> None:
+    read = session_action(
+        """
                 - action_type: ai_ask
                   action_id: a
                   config:
                     content: Who?
                     exit_criteria:
-                      custom_conditions: [{variable: n, operator: gte, value: 3}]
-    """)
+                      custom_conditions: {written}
+    """.replace("{written}", written)
+    )
     (found,) = read.exits
     assert found.when.source == "n is defined and n >= 3"
 
@@ -226,10 +230,15 @@ def test_comparisons_of_exits_may_be_words(session_action: FirstAction) -> None:
         ("{mood} == calm", 'mood == "calm"'),
         ("mood == calm", "mood == calm"),
         ("{phone} == ''", '(phone|default("") ~ "") == ""'),
+        (["{age} > 3", "{mood} == calm or sad"], '(age > 3) and ((mood == "calm" or mood == "sad"))'),
+        ({"variable": "age", "operator": "gte", "value": 18}, "age >= 18"),
+        ({"var": "{mood}", "op": "==", "value": "calm"}, 'mood == "calm"'),
+        ([{"variable": "mood", "operator": "!=", "value": ""}], '((mood|default("") ~ "") != "")'),
     ],
 )
 def test_conditions_are_those_of_the_other_older_formats(session_action: FirstAction, written, meant) -> None:
-    read = session_action(f'- {{action_type: ai_say, action_id: a, condition: "{written}", config: {{content: Hi}}}}')
+    condition = json.dumps(written, ensure_ascii=False)
+    read = session_action(f"- {{action_type: ai_say, action_id: a, condition: {condition}, config: {{content: Hi}}}}")
     assert read.when.source == meant
 
 
@@ -362,6 +371,8 @@ def test_an_output_may_be_written_in_the_words_of_other_versions(session_action:
         "message: Well?, choices: good/bad, target_variable: mood",
         "prompt: Well?, save_to: mood, options: 好、坏",
         "content: Well?, output: {get: mood, choices: good | bad}",
+        "content: Well?, output: {get: mood, choices: [{value: 1, label: good}, {value: 2, label: bad}]}",
+        "content: Well?, output: {get: mood, choices: {A: good, B: bad}}",
     ],
 )
 def test_a_question_may_have_its_choices_beside_it(session_action: FirstAction, keys) -> None:
@@ -433,6 +444,7 @@ PHASES = "phases: [{phase_id: p, topics: [{topic_id: t, actions: [{type: ai_say,
     [
         f"session_id: talk\nsession_name: Talk\nvariables: [{{name: n, value: 1}}]\n{PHASES}",
         f"session: [{{session_id: talk, session_name: Talk, variables: [{{name: n, value: 1}}], {PHASES}}}]",
+        f"sessions: [{{session_id: talk, session_name: Talk, variables: [{{name: n, value: 1}}], {PHASES}}}]",
         f"global: [{{var: n, value: 1}}]\nsession: {{session_id: talk, session_name: Talk}}\n{PHASES}",
         f"metadata: {{name: Talk}}\nvariables: [{{var: n, value: 1}}]\nsession: {{session_id: talk, {PHASES}}}",
     ],
@@ -442,6 +454,13 @@ def test_keys_of_the_session_may_be_beside_it(script: ReadValid, text) -> None:
     assert (read.form, read.id, read.title) == ("session", "talk", "Talk")
     assert [(each.var, each.value) for each in read.declare] == [("n", 1)]
     assert read.phases[0].topics[0].actions[0].task.source == "{{ n }}"
+
+
+@pytest.mark.parametrize("key", ["session", "sessions"])
+def test_a_second_session_of_a_file_is_an_error(read: ReadScript, key) -> None:
+    reading = read(f"{key}:\n- {{session_id: talk, {PHASES}}}\n- {{session_id: other, {PHASES}}}\n")
+    (problem,) = reading.errors
+    assert (problem.line, problem.message) == (3, "a script has only one session; this one would not run")
 
 
 ANCHORS = """

@@ -87,6 +87,12 @@ SLIPS = {
     "no space after a last colon": (script("- say: Hi.", "  id:a"), "8:15", "space is missing", "`id: a`"),
     "a tab": (script("- say: Hi.", "\\\t id: a"), "8:1", "unexpected tab", "spaces"),
     "a tab after a dash": (script("-\tsay: Hi.", "  id: a"), "7:12", "unexpected tab", "spaces"),
+    "an older condition": (
+        NATIVE + "- say: Hi.\n  when: {variable: mood, operator: '>=', value: 3}\n",
+        "5:9",
+        "expected an expression",
+        "`mood >= 3`",
+    ),
     "a key in the column of the dash": (
         NATIVE + "  - ask: How?\n  into: mood\n",
         "5:3",
