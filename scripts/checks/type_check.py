@@ -227,8 +227,11 @@ class _Sense:
             nature = self._nature(each.name)
             if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
                 continue
-            values = each.value if each.sign in {"in", "notin"} else [each.value]
-            for value in values if isinstance(values, list) else ():
+            written = each.value if each.sign in {"in", "notin"} else [each.value]
+            values = written if isinstance(written, list) else []
+            for value in values:
+                if isinstance(value, str) and value in {"true", "false"} and (value == "true") in values:
+                    continue  # `{x} == true` of an older format, where x may be a text
                 if (reason := _clash(nature, value, each.sign)) is not None:
                     fix = suggest(str(value), nature.choices) if nature.choices else ""
                     usual = _FIXES.get("clock" if each.name in _CLOCKS else nature.kind or "text", "")

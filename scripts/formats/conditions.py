@@ -24,7 +24,10 @@ _WIDE = str.maketrans(
 _QUOTES = {"'": "'", '"': '"', "“": "”", "”": "”", "‘": "’", "’": "’", "「": "」"}
 _TEXT = "|".join(rf"{re.escape(a)}(?:[^\\{re.escape(b)}]|\\.)*{re.escape(b)}" for a, b in _QUOTES.items())
 _SIGNS = r"===|!==|==|!=|<>|>=|<=|=>|=<|&&|\|\||[<>=!&|()\[\],+\-*/%.?:≥≤≠]"
-_COMPARING = "大于或等于|小于或等于|大于等于|小于等于|不等于|不大于|不小于|等于|大于|小于"
+_COMPARING = (
+    "大于或等于|小于或等于|大于等于|小于等于|不等于|不大于|不小于|等于|大于|小于"
+    r"|(?:不?(?:超过|[高低多少]于|为)|至[少多])(?=\s*[\d{'\"“‘])"
+)
 _LONG_WORDS = (
     rf"{_COMPARING}"
     r"|不包含|不包括|包含|包括|含有|不属于|属于|并且|而且|或者|不是|is[ ]not\b"
@@ -36,7 +39,7 @@ _TOKEN = re.compile(
     rf"|(?P<sign>{_SIGNS})|(?P<word>[^\W\d](?:(?!{_COMPARING})\w)*)"  # 年龄大于20
 )
 _OPERAND = rf"(?:\$?\{{\{{?\s*{NAME}\s*\}}?\}}|\d+(?:\.\d+)?)"
-_AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}\s?[-/]\s?\$?\{{[^{{}}]*\}}")
+_AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}(?:\s?[-/]\s?\$?\{{[^{{}}]*\}})+")
 _EQUALS = {"==", "===", "!=", "!==", "<>"}  # behind them, a word is a text also in a value: {mood} == calm
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
 _ALTERNATIVES = {"==": ("or",), "!=": ("and", "or"), "contains": ("and", "or"), "lacks": ("and", "or")}

@@ -497,6 +497,8 @@ class Reader:
             if field.older in marks:
                 self.add("KEY_CONFLICT", f"`{name}` occurs twice, under two names", key.at, f"Use only `{name}`.")
                 continue
+            if self._respell and not field.required and isinstance(value, Scalar) and value.value is None:
+                continue  # in the other older formats, an empty value is a missing one
             if field.instead:
                 self._older(key, field)
             marks[field.older] = value.at

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from scripts.expressions.suggestions import SURE, likeness
+from scripts.expressions.suggestions import SURE, likeness, snake_case
 from scripts.expressions.values import Value, literal, number_in
 from scripts.formats.text_lists import choice_texts
 from scripts.formats.words import (
@@ -37,6 +37,8 @@ ACTION_KEYS = {*_ACTION_NAMES, *_ACTION_NAMES.values(), "config", "action_name",
 
 def action(tree: Mapping) -> Mapping:
     """Move inline config keys of an action into `config`; keys of `config` itself come first."""
+    for name in ("action_type", "type"):
+        tree = _changed(tree, name, lambda kind: _said(snake_case(kind.text), kind))
     inline = tuple((key, value) for key, value in tree.pairs if key.text not in ACTION_KEYS)
     config = tree.get("config")
     if isinstance(config, Mapping) and not _CONDITIONS & set(tree.keys()):
@@ -120,11 +122,16 @@ def _of(tree: Tree, *names: str) -> Tree | None:
 
 
 def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
-    """Convert ``returns: [x, {get: y}]`` and ``input: [{name: x, value: 1}]`` to mappings."""
+    """Convert ``returns: [x, {get: y}]`` and ``input: [x, {name: y, value: 1}]`` to mappings."""
     if key.text not in {"input", "returns"} or not isinstance(value, Sequence):
         return key, value
     if key.text == "input":
-        given = [(_of(each, "name", "var", "get", "set"), _of(each, "value")) for each in value.items]
+        given = [
+            (each, Scalar(f"{{{each.text}}}", False, each.at))
+            if isinstance(each, Scalar)
+            else (_of(each, "name", "var", "get", "set"), _of(each, "value"))
+            for each in value.items
+        ]
         inputs = tuple((name, part) for name, part in given if isinstance(name, Scalar) and part is not None)
         return key, Mapping(inputs, value.at) if len(inputs) == len(value.items) else value
     named = [each.get("get") or each.get("name") if isinstance(each, Mapping) else each for each in value.items]
@@ -132,6 +139,7 @@ def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
     return key, Mapping(pairs, value.at) if len(pairs) == len(value.items) else value
 
 
+_NAMES_OF_VARIABLES = {"var", *(key for key, name in DECLARATION_KEYS.items() if name == "var")}
 _OF_SESSION = {"declare", "variables", "global", "globals", "use", "forms", "phases", "default_scope", "locale"}
 
 
@@ -173,20 +181,33 @@ def condition_text(tree: Tree) -> Tree:
 
 
 def session(tree: Mapping) -> Mapping:
-    """Rename the key of the declared variables of a session."""
-    return keys_renamed(tree, dict.fromkeys(("variables", "global", "globals"), "declare"))
+    """Rename the key of the declared variables of a session, and return them as a list."""
+    renamed = keys_renamed(tree, dict.fromkeys(("variables", "global", "globals"), "declare"))
+    return _replaced(renamed, "declare", _declared)
+
+
+def _declared(tree: Tree) -> Tree:
+    """Return a list of declarations, also of ``{name: meaning, name: 0, name: {type: number}}``."""
+    if not isinstance(tree, Mapping) or not _NAMES_OF_VARIABLES.isdisjoint(tree.keys()):
+        return tree
+    found = []
+    for key, value in tree.pairs:
+        is_meaning = isinstance(value, Scalar) and isinstance(value.value, str)
+        own = value.pairs if isinstance(value, Mapping) else ((word("define" if is_meaning else "value", key), value),)
+        found.append(Mapping(((word("var", key), key), *own), key.at))
+    return Sequence(tuple(found), tree.at)
 
 
 def topic(tree: Mapping) -> Mapping:
     """Rename the condition key of a topic that uses the key of a phase, and the key of its variables."""
     renamed = keys_renamed(tree, {"entry_condition": "condition", "variables": "declare"})
-    return _replaced(renamed, "condition", condition_text)
+    return _replaced(_replaced(renamed, "condition", condition_text), "declare", _declared)
 
 
 def phase(tree: Mapping) -> Mapping:
     """Rename the condition key of a phase that uses the key of a topic, and the key of its variables."""
     renamed = keys_renamed(tree, {"condition": "entry_condition", "variables": "declare"})
-    return _replaced(renamed, "entry_condition", condition_text)
+    return _replaced(_replaced(renamed, "entry_condition", condition_text), "declare", _declared)
 
 
 def declaration(tree: Mapping) -> Mapping:
@@ -392,8 +413,9 @@ def _action_keys(action: Mapping) -> Iterator[Scalar]:
     has_target = _is_text(target) and _text(target) not in names
     named = next((value for key, value in (*inner, *action.pairs) if key.text == "output_variables"), None)
     names |= {_text(each) for each in _items(named)}
+    purposes = _PURPOSES - ({"input_variables"} if _text(action.get("action_type")) == "use_skill" else set())
     for key, _ in (*inner, *action.pairs):
-        is_purpose = key.text in _PURPOSES and (key.text != "think_goal" or spoken)
+        is_purpose = key.text in purposes and (key.text != "think_goal" or spoken)
         is_written = has_target or (
             bool(names) if key.text == "required" else len(names) == 1 and not _is_defined(outputs)
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
+from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, text_of
 from scripts.formats.stage.outputs import choices_of, limit
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
@@ -129,7 +130,8 @@ def _kind(notation: StageReader, item: Item, choices: tuple[str, ...]) -> FieldT
     word = notation.word(tree).lower()
     kind = FIELD_TYPES.get(word, "choice" if choices else "text")
     if tree is not None and word not in FIELD_TYPES:
-        notation.slip("ENUM_VALUE_INVALID", f"unknown field type `{word}`; {kind} is used", tree.at)
+        fix = suggest(word, list(FIELD_TYPES))
+        notation.slip("ENUM_VALUE_INVALID", f"unknown field type `{word}`; {kind} is used", tree.at, fix)
     if choices and kind == "text":
         return "choice"
     if kind in {"choice", "multichoice"} and not choices:

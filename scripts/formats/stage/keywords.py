@@ -113,12 +113,15 @@ def _filled(pairs: list[Pair]) -> list[Pair]:
 
 
 def _spread(pair: Pair) -> list[Pair]:
-    """Convert ``ai_ask: {task: …, output: …}`` and ``user_option: {var: …, choices: …}`` to a value with siblings."""
+    """Convert ``ai_ask: {task: …, output: …}``, ``user_option: {var: …, choices: …}`` and ``if: {condition: …, do: …}``
+    to a value with siblings.
+    """
     key, value = pair
     if not isinstance(value, Mapping) or len(value.pairs) == 1:
         return [pair]
     is_choice = VERBS.get(key.text) == "choose" and {"choices", "options"} & set(value.keys())
-    names = TEXTS if key.text in SPOKEN else _NAMES["choose"] if is_choice else ()
+    is_branch = key.text == "if" and {*DO, *ELSE} & set(value.keys())
+    names = TEXTS if key.text in SPOKEN else _NAMES["choose"] if is_choice else _NAMES["if"] if is_branch else ()
     named = [each for each in value.pairs if each[0].text in names]
     if not named:
         return [pair]

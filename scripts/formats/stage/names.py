@@ -8,12 +8,12 @@ import regex
 from msgspec import Struct
 
 from scripts.expressions.expressions import is_reserved, is_syntax
-from scripts.expressions.values import number_in
+from scripts.expressions.values import infer_type, number_in
 from scripts.formats.placeholders import NAME, reference
 from scripts.model.actions import Action, Call, Choose, Foreach, Set, outputs_of, walk
 from scripts.model.base import ID_CHARS_MAX
 from scripts.model.script import FormDefinition, Interrupt, Script, Skill, all_actions, all_declarations
-from scripts.model.variables import Records
+from scripts.model.variables import Output, Records
 
 BRACES = re.compile(r"\$?\{[{%]?\s*(?P<name>[^{}]*?)\s*[}%]?\}")
 _VARIABLE = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
@@ -24,20 +24,20 @@ _SIZES = {"length", "size", "count"}
 class Names(Struct, frozen=True):
     """The variables of a script.
 
-    `known` are all of them, `valued` those that something sets, `texts` those that are known to be texts, `fields` the
-    fields of the records of each list.
+    `known` are all of them, `valued` those that something sets, `numbers` those that are known to be numbers, `fields`
+    the fields of the records of each list.
     """
 
     known: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()
-    texts: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
     fields: Mapping[str, frozenset[str]] = {}
 
     def with_others(self, others: "Names") -> "Names":
         """Return these variables and others."""
         fields = {name: others.fields.get(name, frozenset()) | found for name, found in self.fields.items()}
-        texts = self.texts | others.texts
-        return Names(self.known | others.known, self.valued | others.valued, texts, {**others.fields, **fields})
+        numbers = self.numbers | others.numbers
+        return Names(self.known | others.known, self.valued | others.valued, numbers, {**others.fields, **fields})
 
 
 class KnownNames(Struct, frozen=True):
@@ -125,12 +125,11 @@ def names_of(script: Script, *, with_calls: bool = True) -> Names:
     """Return the variables of a script, including its own skills and rules, and those that calls set."""
     known: set[str] = set()
     valued: set[str] = set()
-    texts: set[str] = set()
+    numbers: set[str] = set()
     fields: dict[str, set[str]] = {}
     for each in all_declarations(script):
         known.add(each.var)
-        is_text = isinstance(each.value, str) and each.value.strip() != "" and number_in(each.value) is None
-        texts |= {each.var} if is_text or each.kind in {"text", "choice"} else set()
+        numbers |= {each.var} if each.type == "number" or infer_type(each.value) == "number" else set()
         valued |= {each.var} if each.value not in (None, "", []) else set()
         records = [row for row in each.value if isinstance(row, dict)] if isinstance(each.value, list) else []
         if records:
@@ -139,13 +138,16 @@ def names_of(script: Script, *, with_calls: bool = True) -> Names:
         known |= {action.loop.name} if isinstance(action, Foreach) else set()
         if with_calls or not isinstance(action, Call):
             valued |= set(written_by(action, script.forms))
+        assigned = action.assignments if isinstance(action, Set) else {}
+        numbers |= {name for name, value in assigned.items() if number_in(value.source) is not None}
         for item in outputs_of(action):
+            numbers |= {item.get} if isinstance(item, Output) and item.type == "number" else set()
             if isinstance(item, Records):
                 fields.setdefault(item.tolist, set()).update(each.get for each in item.fields)
     known |= {each.name for sheet in script.forms for each in sheet.fields}
     known |= valued | set(fields)
     found = {name: frozenset(each) for name, each in fields.items()}
-    return Names(frozenset(known), frozenset(valued), frozenset(texts), found)
+    return Names(frozenset(known), frozenset(valued), frozenset(numbers), found)
 
 
 def written_by(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator[str]:

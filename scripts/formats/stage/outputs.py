@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
 from scripts.formats.text_lists import choice_texts
@@ -142,7 +143,8 @@ def kind_of(notation: StageReader, tree: Tree | None) -> DeclaredType | None:
         return None
     word = notation.word(tree).lower()
     if word and word not in VARIABLE_TYPES:
-        notation.slip("ENUM_VALUE_INVALID", f"unknown type `{word}`; any value is allowed", tree.at)
+        fix = suggest(word, list(VARIABLE_TYPES))
+        notation.slip("ENUM_VALUE_INVALID", f"unknown type `{word}`; any value is allowed", tree.at, fix)
     return VARIABLE_TYPES.get(word)
 
 

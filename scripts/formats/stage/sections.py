@@ -244,8 +244,8 @@ _EVERY_MESSAGE = re.compile(
     r"|用户|来访|心旅者|回复|说话|输入|每|任何|随时|总是"
 )
 _OTHER_TIME = re.compile(
-    r"\d|second|minute|hour|timer|(?<![a-z])(before|start|begin|end|ai)(?![a-z])"
-    r"|秒|分钟|小时|定时|前|开始|结束|助理|向导"
+    r"\d|second|minute|hour|timer|noon|morning|evening|night|week|month|(?<![a-z])(before|start|begin|end|ai|day)(?![a-z])"
+    r"|秒|分钟|小时|定时|前|开始|结束|助理|向导|[早晚]上|[上中下]午|每[天日周月]"
 )
 
 

@@ -94,7 +94,7 @@ def _of_mapping(notation: StageReader, item: Item) -> list[Action]:
         return _foreach(notation, item)
     if any(key in {*UNTIL, *WHILE} for key in keys):
         return _repeat(notation, item)
-    if "if" in keys and (has_body or any(key in {*ELSE, *ELSE_IF} for key in keys)):
+    if "if" in keys and (has_body or not any(key in VERBS for key in keys)):
         return _if(notation, item)
     if has_body and not any(key in VERBS for key in keys):
         body = list(block(notation, item.take(*DO)))  # a nested list, possibly with a name
@@ -165,6 +165,8 @@ def _if(notation: StageReader, item: Item) -> list[Action]:
     common = _common(notation, item, when=("when", "condition"))
     other = item.take(*ELSE)
     nested = [tree for key in ELSE_IF if key in item and (tree := item.take(key)) is not None]
+    if not any(key in {*DO, *VERBS} for key in item.keys()) and other is None and not nested:  # noqa: SIM118
+        notation.refuse("REQUIRED_FIELD_MISSING", "`if` has no actions", item.at, "Write them below `do:`.")
     then = _body(notation, item)
     otherwise = block(notation, other)
     for arm in reversed([arm for tree in nested for arm in mappings(tree)]):

@@ -172,8 +172,15 @@ def _fixed_line(line: str) -> tuple[str, str]:
         return line, why
     note = _NOTE.search(pair["value"])
     value = pair["value"][: note.start()] if note else pair["value"]
-    quoted = "'" + value.rstrip().replace("'", "''") + "'"
+    quoted = "'" + _unquoted(value.rstrip()).replace("'", "''") + "'"
     return pair["head"] + quoted + (note[0] if note else ""), "this text needs quotes"
+
+
+def _unquoted(value: str) -> str:
+    """Return the text in quotes that contains such quotes itself: ``'it's fine'``, but not ``"A" or "B"``."""
+    quote = value[0]
+    is_whole = quote in "\"'" and value[-1] == quote and (value.count(quote) % 2 or value[-2:] == quote * 2)
+    return value[1:-1] if is_whole else value
 
 
 def _is_fine(value: str, *, behind_dash: bool) -> bool:

@@ -286,8 +286,9 @@ def test_a_form_stands_in_the_action_that_shows_it(script: ReadValid) -> None:
 @pytest.mark.parametrize("returned", ["output: [word]", "outputs: [{get: word}]", "returns: {word: word}"])
 def test_a_skill_may_be_called_in_the_words_of_other_versions(script: ReadValid, returned) -> None:
     skill = "skills: [{skill: calm, params: [{var: place}], returns: [word], actions: [{set: {word: place}, id: s}]}]"
-    for given in ("{place: here}", "[{name: place, value: here}]"):
+    for given in ("{place: here}", "[{name: place, value: here}]", "[place]"):
         check_call(script, f"{{skill_id: calm, params: {given}, {returned}}}", skill)
+        check_call(script, f"{{technique_id: calm, input_variables: {given}, {returned}}}", skill)
 
 
 def check_call(script: ReadValid, config: str, skill: str) -> None:
@@ -454,6 +455,33 @@ def test_keys_of_the_session_may_be_beside_it(script: ReadValid, text) -> None:
     assert (read.form, read.id, read.title) == ("session", "talk", "Talk")
     assert [(each.var, each.value) for each in read.declare] == [("n", 1)]
     assert read.phases[0].topics[0].actions[0].task.source == "{{ n }}"
+
+
+@pytest.mark.parametrize("key", ["declare", "variables"])
+def test_variables_may_be_declared_by_name(script: ReadValid, key) -> None:
+    read = script(f"session_id: talk\n{key}: {{n: {{value: 1, type: int}}, city: where they live, age: 3}}\n{PHASES}")
+    assert [(each.var, each.value, each.define) for each in read.declare] == [
+        ("n", 1, ""),
+        ("city", None, "where they live"),
+        ("age", 3, ""),
+    ]
+
+
+def test_an_empty_value_is_a_missing_one(session_action: FirstAction) -> None:
+    keys = (
+        "content: Well?, tone: , exit: , output: [{get: mood, define: , choices: }], content_template: , max_rounds: "
+    )
+    read = session_action(f"- {{action_type: AI_ASK, action_id: a, condition: , config: {{{keys}}}}}")
+    assert (read.task.source, read.tone, read.when, read.exits) == ("Well?", "", None, ())
+    assert [(each.get, each.define, each.choices) for each in read.outputs] == [("mood", "", ())]
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_a_truth_may_be_compared_in_an_older_condition(read: ReadScript, value) -> None:
+    asks = "{type: ai_ask, id: a, content: Well?, output: [{get: b, type: boolean}]}"
+    says = f"{{type: ai_say, id: c, content: Yes., condition: '{{b}} == {value}'}}"
+    reading = read(f"session_id: talk\nphases: [{{phase_id: p, topics: [{{topic_id: t, actions: [{asks}, {says}]}}]}}]")
+    assert [each.code for each in reading.problems] == []
 
 
 @pytest.mark.parametrize("key", ["session", "sessions"])

@@ -259,6 +259,8 @@ def test_what_a_call_cannot_do_is_an_error(reading, call, code) -> None:
     [
         "check_time: 30秒\n  say: a",
         "check_time: before_ai\n  say: a",
+        "check_time: every day before noon\n  say: a",
+        "check_time: 每天早上\n  say: a",
         "timing: 3\n  say: a",
         "timing_to: 时长\n  say: a",
         "desc: nothing to do",

@@ -521,6 +521,8 @@ def test_a_rule_says_when_it_comes_up_in_any_way(script: ReadValid) -> None:
         ("- loop_until:\n  do: [{say: a}]", "REQUIRED_FIELD_MISSING"),
         ("- while: ''\n  do: [{say: a}]", "REQUIRED_FIELD_MISSING"),
         ("- if:\n  do: [{say: a}]", "REQUIRED_FIELD_MISSING"),
+        ("- if: '{age} > 3'", "REQUIRED_FIELD_MISSING"),
+        ("- if: {age: 3}\n  do: [{say: a}]", "TYPE_MISMATCH"),
     ],
 )
 @pytest.mark.parametrize("mode", ["compat", "strict"])
@@ -543,8 +545,9 @@ def test_a_number_with_a_plus_sign_adds_nothing_and_is_reported(goal, action) ->
         ("{age}/10", "'{age}/10' is read as a calculation"),
         ("{age}-1", "'{age}-1' is read as a text"),
         ("{age} / {city}", "'{age} / {city}' is read as a text"),
-        ("{age} - {city}", "'{age} - {city}' is read as a calculation"),
-        ("{guide} - {city}", "'{guide} - {city}' is read as a text"),
+        ("{age} - {city}", "'{age} - {city}' is read as a text"),
+        ("{limit} - {limit}", None),
+        ("{age} - {city} - {age}", "'{age} - {city} - {age}' is read as a text"),
         ("{age} - 1", None),
         ("age / 10", None),
         ("'{age}/10'", None),
@@ -552,7 +555,7 @@ def test_a_number_with_a_plus_sign_adds_nothing_and_is_reported(goal, action) ->
     ],
 )
 def test_a_value_that_may_be_a_text_or_a_calculation_is_reported(goal, value, read_as) -> None:
-    reading = goal(f'- set: city\n  value: "{value}"', **{"global.yaml": "global: [{var: guide, value: Ann}]"})
+    reading = goal(f'- set: city\n  value: "{value}"', **{"global.yaml": "global: [{var: limit, value: 3}]"})
     found = [each.message for each in reading.problems if each.code == "VALUE_AMBIGUOUS"]
     assert found == ([read_as] if read_as else [])
 
@@ -604,6 +607,11 @@ def test_all_keys_of_an_action_may_stand_below_its_verb(native) -> None:
           max_rounds: 2
     """)
     assert below == beside
+
+
+def test_a_branch_may_stand_below_its_if(native) -> None:
+    below = native("- if: {condition: '{age} > 3', then: [{say: a}], else: [{say: b}]}")
+    assert below == [{"if": "age > 3", "then": [{"say": "a"}], "else": [{"say": "b"}]}]
 
 
 def test_else_may_be_an_item_with_a_body_of_its_own(goal) -> None:
@@ -750,6 +758,15 @@ def test_a_quoted_text_of_several_lines_is_not_repaired(goal, native, quote, oth
     assert len([each for each in goal(written).problems if each.code == "SYNTAX_ERROR"]) == other.count("：")
 
 
-def test_a_line_that_is_repaired_is_shown_as_it_should_be_written(goal) -> None:
-    (problem,) = [each for each in goal("- say: {city}, hello").problems if each.code == "SYNTAX_ERROR"]
-    assert problem.fix == "Write `- say: '{city}, hello'`."
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("{city}, hello", "'{city}, hello'"),
+        ("'{city}'s gate'", "'{city}''s gate'"),
+        ('"He said "yes""', "'He said \"yes\"'"),
+        ('"Yes" or "no"', '\'"Yes" or "no"\''),
+    ],
+)
+def test_a_line_that_is_repaired_is_shown_as_it_should_be_written(goal, written, shown) -> None:
+    (problem,) = [each for each in goal(f"- say: {written}").problems if each.code == "SYNTAX_ERROR"]
+    assert problem.fix == f"Write `- say: {shown}`."
