@@ -41,6 +41,8 @@ def action(tree: Mapping) -> Mapping:
         tree = _changed(tree, name, lambda kind: _said(snake_case(kind.text), kind))
     inline = tuple((key, value) for key, value in tree.pairs if key.text not in ACTION_KEYS)
     config = tree.get("config")
+    if isinstance(config, Scalar) and config.value is None:  # its keys may be beside it
+        config = None
     if isinstance(config, Mapping) and not _CONDITIONS & set(tree.keys()):
         conditions = tuple(pair for pair in config.pairs if pair[0].text == "condition")
         tree = Mapping((*tree.pairs, *conditions), tree.at)

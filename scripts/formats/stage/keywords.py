@@ -124,7 +124,7 @@ def _spread(pair: Pair) -> list[Pair]:
     names = TEXTS if key.text in SPOKEN else _NAMES["choose"] if is_choice else _NAMES["if"] if is_branch else ()
     named = [each for each in value.pairs if each[0].text in names]
     if not named:
-        return [pair]
+        return [(key, Scalar("", True, key.at)), *value.pairs] if is_choice else [pair]
     return [(key, named[0][1]), *(each for each in value.pairs if each is not named[0])]
 
 

@@ -26,7 +26,7 @@ _WIDE = re.compile(r"^(?P<head> *(?:- *)*[A-Za-z_]+) *：[ \u3000]*")
 _DASH = re.compile(r"^(?P<head> *)-(?=[A-Za-z_]+ *[:：])")
 _GLUED = re.compile(r"^(?P<head> *(?:- +)*[A-Za-z_]+):(?=[^\s:/])")
 _SLIP = re.compile(
-    r"^ *(?:-[a-z_]+ *[:：]|(?:- +)?[a-z_]+ *：)", re.MULTILINE
+    r"^(?: *(?:-[a-z_]+ *[:：]|(?:- +)?[a-z_]+ *：)|[\u00a0\u3000]+(?:- *)?[a-z_]+ *[:：])", re.MULTILINE
 )  # valid YAML, but not the intended structure
 _NOTE = re.compile(r"\s+#.*$")
 _ODD_START = "{[&*!|>%@`\"'"
@@ -116,14 +116,14 @@ def _lines(lines: list[str], slips: list[Fixup], tab: int) -> Iterator[str]:
     block = -1  # indentation of the line that a block, or a quoted text of several lines, belongs to
     quote = ""  # of the text
     for number, line in enumerate(lines, 1):
+        written = line
         line, tabs = _with_spaces(line, tab)
         indent = len(line) - len(line.lstrip(" "))
         if block >= 0 and (indent > block or not line.strip()):
-            yield (
-                line
-                if not tabs or not line.strip()
-                else _noted(slips, number, line, "it is indented with tabs or wide spaces")
-            )
+            if tabs and line.strip() and len(written) - len(written.lstrip(" ")) <= block:
+                yield _noted(slips, number, line, "it is indented with tabs or wide spaces")
+            else:  # wide spaces behind the indentation are part of the text
+                yield written if line.strip() else line
             if quote and _CLOSING[quote].match(line):
                 block, quote = -1, ""
             continue

@@ -476,6 +476,11 @@ def test_an_empty_value_is_a_missing_one(session_action: FirstAction) -> None:
     assert [(each.get, each.define, each.choices) for each in read.outputs] == [("mood", "", ())]
 
 
+def test_keys_beside_an_empty_configuration_are_its_keys(session_action: FirstAction) -> None:
+    read = session_action("- action_type: ai_say\n  action_id: a\n  config:\n  content: Hello\n")
+    assert read.task.source == "Hello"
+
+
 @pytest.mark.parametrize("value", ["true", "false"])
 def test_a_truth_may_be_compared_in_an_older_condition(read: ReadScript, value) -> None:
     asks = "{type: ai_ask, id: a, content: Well?, output: [{get: b, type: boolean}]}"

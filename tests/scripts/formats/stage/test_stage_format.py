@@ -580,6 +580,7 @@ def test_yaml_that_is_none_is_an_error_in_strict_mode(goal) -> None:
     lambda text: text.replace("\n", "   \n"),
     lambda text: text.replace("      - say: a", "\t\t\t- say: a"),
     lambda text: text.replace("    ", "\t"),
+    lambda text: text.replace("  ", "\u3000"),
 ])  # fmt: skip
 def test_a_file_may_come_from_any_editor(goal, read: ReadScript, mangle) -> None:
     text = HEAD + "    - goal: first\n      actions:\n      - say: a\n      - say: b\n"
@@ -607,6 +608,18 @@ def test_all_keys_of_an_action_may_stand_below_its_verb(native) -> None:
           max_rounds: 2
     """)
     assert below == beside
+
+
+def test_a_paragraph_is_indented_as_it_is_written(goal) -> None:
+    reading = goal("- say: |\n    \u3000\u3000First.\n    \u3000\u3000say: second\n- say：a")
+    assert (
+        reading.script.phases[0].topics[0].actions[0].texts[0].source == "\u3000\u3000First.\n\u3000\u3000say: second\n"
+    )
+
+
+def test_choices_may_stand_below_their_question(native) -> None:
+    (chosen,) = native("- user_option: {question: Which?, choices: [red, green]}")
+    assert (chosen["choose"], chosen["choices"]) == ("Which?", ["red", "green"])
 
 
 def test_a_branch_may_stand_below_its_if(native) -> None:
