@@ -166,12 +166,13 @@ class Scopes:
         return Write(scope, name, default if before is None else before.value, new, kind)
 
     def flat(self) -> dict[str, Value]:
-        """Return every visible name with its value."""
+        """Return every name with its value, of equal names that of the innermost scope that is visible."""
         merged: dict[str, Value] = {
             name: each.value for name, each in self._program.global_names.items() if each.value is not None
         }
-        for scope in ("global", "session", "phase", "topic"):
-            merged |= {name: cell.value for name, cell in self.cells(scope).items()}
+        behind = (self._state.session_cells, self._state.phase_cells)  # what a skill or an interrupt may not see
+        for cells in (*behind, *(cells for _, cells, _ in reversed(self._visible()))):
+            merged |= {name: cell.value for name, cell in cells.items()}
         return merged
 
 

@@ -167,6 +167,24 @@ def test_a_global_variable_has_its_default_until_it_is_written(scopes) -> None:
     assert scopes.flat()["units"] == "imperial"
 
 
+async def test_an_interrupt_shows_the_variables_that_it_reads(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: t
+        declare: [{var: name, value: of the session}]
+        interrupts: [{interrupt: help, on: [help], do: [{ask: "It is {{ name }}.", into: seen}]}]
+        phases:
+        - phase: p
+          declare: [{var: name, value: of the phase}]
+          topics: [{topic: t, actions: [{ask: Well?, into: reply}]}]
+        """
+    )
+    assert session.values["name"] == "of the phase"
+    await session.reply("help")
+    assert (session.said, session.values["name"]) == (["It is of the session."], "of the session")
+
+
 async def test_one_name_in_two_topics_is_two_variables(drive: StartSession) -> None:
     session = await drive("""
         script: test
