@@ -139,7 +139,7 @@ async def _look(
 
 def _in_cooldown(run: TurnContext, detector: Detector) -> bool:
     acted = run.state.watches.get(detector.id, Watch()).acted
-    return acted >= 0 and 0 < detector.cooldown >= run.state.turn - acted
+    return acted >= 0 and 0 < detector.cooldown >= run.state.heard - acted
 
 
 def _has_words_for_a_model(detector: Detector) -> bool:
@@ -235,7 +235,7 @@ def _act(run: TurnContext, detector: Detector, found: DetectorFinding, said: Mes
         Detected(detector.id, found.label, found.score, found.severity, found.by, said.number, found.words, found.note)
     )
     watch = run.state.watches.get(detector.id, Watch())
-    run.state.watches[detector.id] = structs.replace(watch, acted=run.state.turn)
+    run.state.watches[detector.id] = structs.replace(watch, acted=run.state.heard)
     with _scope_of(run, detector, _record(detector, found, said)):
         return perform(run, detector.actions)
 

@@ -121,7 +121,8 @@ DETECTORS = ":detectors"
 
 
 class Watch(Struct, frozen=True, omit_defaults=True):
-    """The stored data of a detector: the turn in which it last acted, and the last verdict of a model."""
+    """The stored data of a detector: after how many messages of the user it last acted, and the last
+    verdict of a model."""
 
     acted: int = -1
     score: float = 0.0

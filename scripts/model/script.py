@@ -165,7 +165,7 @@ class Detector(Node, frozen=True, kw_only=True):
     note: str = ""
     on: Literal["user", "assistant", "both"] = "user"
     when: Expression | None = None
-    cooldown: Annotated[int, Meta(ge=0, le=COOLDOWN_MAX)] = 0  # turns after an action in which it does not act again
+    cooldown: Annotated[int, Meta(ge=0, le=COOLDOWN_MAX)] = 0  # messages of the user after it acted
     look_back: Annotated[int, Meta(ge=1, le=LOOK_BACK_MAX)] = 10  # messages, of both sides
     min_messages: Annotated[int, Meta(ge=1, le=LOOK_BACK_MAX)] = 1  # fewer are not enough for measures and models
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.7
