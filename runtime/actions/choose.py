@@ -40,7 +40,7 @@ def answer_choose(run: TurnContext, action: Choose, reply: str, key: str | None,
     list may have changed since.
     """
     offers = _open_offers(run, action)
-    if key is None and not reply.strip():
+    if key is None and not reply.strip() and offers:
         return _offer(run, offers, run.progress.said_last)
     run.progress.round += 1
     key = match_choice(reply, offered, run.state.locale) if key is None else key
@@ -115,6 +115,15 @@ def _listed(run: TurnContext, item: ListedChoices, only_open: bool) -> Iterator[
 
 def _offer(run: TurnContext, offers: list[Offer], text: str) -> Outcome:
     run.say(text)
+    return _waiting(offers)
+
+
+def drawn(run: TurnContext, action: Choose) -> Wait:
+    """Return the wait with the choices that may be offered now."""
+    return _waiting(_open_offers(run, action)).wait
+
+
+def _waiting(offers: list[Offer]) -> Waits:
     return offering((offer.choice.key, offer.choice.text) for offer in offers)
 
 

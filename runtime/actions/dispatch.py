@@ -98,6 +98,19 @@ def question_of(run: TurnContext, action: Action) -> str:
     return progress.question
 
 
+def drawn(run: TurnContext, action: Action, wait: Wait) -> Wait:
+    """Return a wait with its form or choices, or the moment of its end, as the variables are now."""
+    match action:
+        case actions.Sleep() if wait.kind == "time":
+            return sleep.awake_at(run, wait)
+        case actions.Form() if wait.kind == "form":
+            return form.drawn(run, action)
+        case actions.Choose() if wait.kind == "choice" and not run.progress.is_confirmation:
+            return choose.drawn(run, action)
+        case _:
+            return wait
+
+
 async def resume(
     run: TurnContext,
     action: Action,

@@ -27,7 +27,7 @@ from runtime.turn.context import ActionFailed, TurnContext
 from runtime.turn.model_requests import complete
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, ValueRefused, bounded, is_given
-from scripts.model.actions import Action, Form, rounds_of
+from scripts.model.actions import Form, rounds_of
 from scripts.model.base import Expression
 from scripts.model.script import FormDefinition, FormField, as_output, kind_of
 
@@ -170,10 +170,8 @@ def _missing(run: TurnContext, fields: tuple[FormField, ...]) -> list[FormField]
     return [field for field in fields if field.required and not is_filled(_shown(run, field))]
 
 
-def drawn(run: TurnContext, action: Action, wait: Wait) -> Wait:
+def drawn(run: TurnContext, action: Form) -> Wait:
     """Return the wait with its form rendered again: the form, or values that it shows, may have changed."""
-    if wait.kind != "form" or not isinstance(action, Form):
-        return wait
     return Wait("form", form=_drawn(run, run.program.form(action.sheet)))
 
 
@@ -182,7 +180,7 @@ def drawn(run: TurnContext, action: Action, wait: Wait) -> Wait:
 
 def _show(run: TurnContext, action: Form, text: str) -> Outcome:
     run.say(text)
-    return Waits(Wait("form", form=_drawn(run, run.program.form(action.sheet))))
+    return Waits(drawn(run, action))
 
 
 def _complaint(run: TurnContext, action: Form, fields: tuple[FormField, ...], missing: list[FormField]) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.actions import ask, form, sleep
-from runtime.actions.dispatch import enter, question_of, resume
+from runtime.actions.dispatch import drawn, enter, question_of, resume
 from runtime.actions.outcomes import (
     DONE,
     Answer,
@@ -386,15 +386,14 @@ class _Engine:
             self._draw(self._state.wait)
 
     def _draw(self, wait: Wait) -> None:
-        """Rebuild the form that the session waits for, and record a new wait if the form has changed."""
+        """Rebuild the form that the session waits for, and record a new wait if the form has changed.
+
+        Choices stay as they were offered, because the question is not put again.
+        """
         action = self._cursor.current()
-        wait = self._drawn(action, wait)
+        wait = wait if wait.kind == "choice" else drawn(self.run, action, wait)
         if wait != self._state.wait:
             self._follow(action, Waits(wait))
-
-    def _drawn(self, action: Action, wait: Wait) -> Wait:
-        """Return a wait with its form, or the moment of its end, as the variables are now."""
-        return sleep.awake_at(self.run, wait) if wait.kind == "time" else form.drawn(self.run, action, wait)
 
     def _intervene(self, turn_input: Intervention) -> None:
         """Carry out an intervention of the application; the script does not advance."""
@@ -434,10 +433,10 @@ class _Engine:
         if reaction.finish is not None:
             self._follow(action, reaction.finish)
             return
-        if reaction.withheld and wait is not None:
+        if reaction.withheld and wait is not None and not is_answer_to(wait, content):  # else nobody could choose it
             if isinstance(turn_input, Filled) and isinstance(action, Form):
                 form.retain(self.run, action, turn_input.values)
-            self._follow(action, Waits(form.drawn(self.run, action, wait)))
+            self._follow(action, Waits(drawn(self.run, action, wait)))
             return
         if wait is not None and program.has_auto_variables and isinstance(turn_input, Reply):
             await auto_capture.capture(self.run, action, content)
@@ -565,7 +564,7 @@ class _Engine:
             return
         if suspended.progress is not None and suspended.progress.question:
             self.run.say(question_of(self.run, action))
-        self._follow(action, Waits(self._drawn(action, suspended.wait)))
+        self._follow(action, Waits(drawn(self.run, action, suspended.wait)))
 
     # -- timers -----------------------------------------------------------------------------------------------------
 

@@ -162,6 +162,30 @@ async def test_without_a_choice_that_is_left_on_fail_follows(drive: StartSession
     assert session.warnings == [("value_missing", "`it` stays unset: no choice is left")]
 
 
+BLANK = """
+actions:
+- {ask: How old?, into: {var: age, type: number}}
+- choose: What will it be at {{ age }}?
+  into: drink
+  choices: [{key: wine, text: "Wine at {{ age }}", when: age > 17}, {key: milk, text: Milk, when: age > 2}]
+- say: "[{{ drink }}]"
+repairs: [correct]
+"""
+
+
+async def test_a_question_that_is_put_again_offers_what_is_open_now(drive: StartSession) -> None:
+    session = await (await drive(BLANK, saved=True)).reply("30", "actually, age: 12")
+    assert session.said == ["Noted: age: 12.", "What will it be at 12?"]
+    assert offered(session) == ["milk"]
+
+
+async def test_a_blank_reply_to_no_choice_that_is_left_goes_on(drive: StartSession) -> None:
+    session = await (await drive(BLANK)).reply("30", "actually, age: 1")
+    assert offered(session) == []
+    await session.reply("")
+    assert (session.said, session.state.status) == (["[]"], "completed")
+
+
 SLOTS = """
 actions:
   - choose: When?

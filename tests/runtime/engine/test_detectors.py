@@ -4,7 +4,7 @@ import pytest
 
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import ActionLeft, Detected, Emitted, Interrupted, Waiting
-from runtime.state.inputs import Chosen, Filled
+from runtime.state.inputs import Chosen, Filled, Reply, SetVariables
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from runtime.state.state import decode
 from tests.support.runtime_session import NewSession, StartSession
@@ -35,6 +35,15 @@ detectors:
 
 def labels(session):
     return [body.label for body in session.happened(Detected)]
+
+
+async def test_a_cooldown_counts_only_messages_of_the_user(drive: StartSession) -> None:
+    session = await drive(HEAD + CRISIS + BODY.replace("max_rounds: 2", "max_rounds: 10"))
+    await session.reply("so tired")
+    for number in range(3):
+        await session.turn(SetVariables({"visits": number}))
+    await session.reply("tired")
+    assert labels(session) == []
 
 
 async def test_a_word_acts_without_any_model_and_the_turn_goes_on(drive: StartSession) -> None:
@@ -104,6 +113,20 @@ actions:
 - {form: week, id: fill}
 - {say: "{{ mood }}", id: told, acknowledge: true}
 """
+
+
+@pytest.mark.parametrize("pick", [Chosen("a"), Reply("I despair")])
+async def test_replace_takes_an_offered_choice_as_the_answer(drive: StartSession, pick) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: t
+        detectors: [{detector: crisis, rules: [{words: [despair]}], replace: Call 112.}]
+        actions: [{choose: How are you?, into: how, choices: [{a: I despair}, {b: Well}]}, {ask: Since when?, into: t}]
+        """
+    )
+    await session.turn(pick)
+    assert (session.said, session.values["how"]) == (["Call 112.", "Since when?"], "a")
 
 
 async def test_replace_keeps_the_valid_values_of_a_form(drive: StartSession) -> None:
