@@ -29,7 +29,6 @@ from scripts.detectors.words import bare, folded
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, is_given, text_of
 from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Choose, Form, Set
-from scripts.model.base import Expression
 from scripts.model.script import After, FormField, Repair, RepairKind, Scope
 from scripts.model.variables import Assignment, Output
 from scripts.translations.localisation import Phrase
@@ -87,31 +86,48 @@ def correct(run: TurnContext, values: Mapping[str, tuple[FilledVariable, Value]]
     for name, (variable, value) in values.items():
         run.assign_in(variable.scope, name, value, "user", variable.by, variable.output)
     changed = list(values)
-    computed = sorted(_computed(run), key=lambda each: each[1].last_updated)
+    computed = sorted(_computed(run), key=lambda each: each.cell.last_updated)
     for _ in computed:  # dependencies may be chained; each variable is recomputed at most once
-        due = [each for each in computed if each[0] not in changed and each[3].intersection(changed)]
+        due = [each for each in computed if each.name not in changed and each.reads.intersection(changed)]
         if not due:
             break
-        for name, cell, expression, _reads in due:
-            changed.append(name)
-            found = run.scopes.cell(name)
-            if found is not None and found[1] is cell:
-                run.assign_in(found[0], name, run.value(expression), "script", cell.by, _worked_out(run, cell, name))
+        for each in due:
+            changed.append(each.name)
+            found = run.scopes.cell(each.name)
+            if found is not None and found[1] is each.cell:
+                output = _worked_out(run, each.cell, each.name)
+                run.assign_in(found[0], each.name, _value(run, each), "script", each.cell.by, output)
     return changed
 
 
-def _computed(run: TurnContext) -> Iterator[tuple[str, Cell, Expression, frozenset[str]]]:
+class _Computed(Struct, frozen=True):
+    """A variable that the script computed: its cell, and the assignments of its action, of which the last whose `when`
+    holds applies.
+    """
+
+    name: str
+    cell: Cell
+    assignments: tuple[Assignment, ...]
+    reads: frozenset[str]
+
+
+def _computed(run: TurnContext) -> Iterator[_Computed]:
     """Yield the variables in scope that the script computed from other variables that still have a value here."""
     in_sight = run.scopes.in_sight()
     for name, scope in in_sight.items():
         cell = run.scopes.cells(scope)[name]
-        expression = _expression(run, _writer(run, cell), name) if cell.source == "script" else None
-        if expression is None:
-            continue
-        reads = expression.compiled.reads
+        found = _assignments(run, _writer(run, cell), name) if cell.source == "script" else ()
+        expressions = [each.value for each in found] + [each.when for each in found if each.when is not None]
+        reads = frozenset[str]().union(*(each.compiled.reads for each in expressions))
         # a variable computed from its own value, such as a counter, would be counted twice
-        if name not in reads and all(read in in_sight or run.scopes.find(read) for read in reads - BUILTINS):
-            yield name, cell, expression, reads
+        if found and name not in reads and all(read in in_sight or run.scopes.find(read) for read in reads - BUILTINS):
+            yield _Computed(name, cell, found, reads)
+
+
+def _value(run: TurnContext, computed: _Computed) -> Value:
+    """Return the present value of a variable; null if no assignment applies any more. Raises ActionFailed."""
+    applying = [each for each in computed.assignments if each.when is None or run.holds(each.when)]
+    return run.value(applying[-1].value) if applying else None
 
 
 def _worked_out(run: TurnContext, cell: Cell, name: str) -> Output | None:
@@ -121,18 +137,18 @@ def _worked_out(run: TurnContext, cell: Cell, name: str) -> Output | None:
     return as_named_output(run, field) if field is not None else None
 
 
-def _expression(run: TurnContext, action: Action | None, name: str) -> Expression | None:
+def _assignments(run: TurnContext, action: Action | None, name: str) -> tuple[Assignment, ...]:
     match action:
         case Form():
             field = _field(run, action, name)
-            return field.computed if field is not None else None
+            own = field.computed if field is not None else None
         case Set():
-            return action.assignments.get(name)
+            own = action.assignments.get(name)
         case Ask() | AiAsk() | AiThink():
-            found = (item for item in action.outputs if isinstance(item, Assignment) and item.set == name)
-            return next((item.value for item in found if item.when is None), None)
+            return tuple(item for item in action.outputs if isinstance(item, Assignment) and item.set == name)
         case _:
-            return None
+            own = None
+    return () if own is None else (Assignment(set=name, value=own),)
 
 
 # -- repairs ----------------------------------------------------------------------------------------------------------

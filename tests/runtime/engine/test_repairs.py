@@ -115,6 +115,27 @@ async def test_an_answer_is_corrected_and_what_follows_from_it(drive: StartSessi
     assert session.values["label"] == "Ana (child)"
 
 
+GROUPS = """
+cuebook: 1
+script: t
+repairs: [correct]
+actions:
+- ask: How old are you?
+  into:
+  - {var: age, type: number}
+  - {set: group, value: adult, when: age > 17}
+  - {set: group, value: child, when: age < 13}
+- {ask: What else?, into: other}
+"""
+
+
+async def test_a_correction_decides_again_between_values_with_conditions(drive: StartSession) -> None:
+    session = await (await drive(GROUPS)).reply("30", "actually, age: 12")
+    assert session.values == {"age": 12, "group": "child"}
+    await session.reply("actually, age: 15")
+    assert session.values == {"age": 15, "group": None}
+
+
 async def test_a_choice_is_corrected_too(drive: StartSession) -> None:
     session = await at_the_last_question(await drive(SCRIPT))
     await session.reply("Actually, colour: blue")
