@@ -6,15 +6,12 @@ repeats the question and does not count as a round. Values of the last reply tak
 
 from collections.abc import Callable, Iterable, Mapping
 
-import msgspec
-
 from runtime.actions import records
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure, offering, onward
-from runtime.actions.outputs import expected_outputs, outputs_of
+from runtime.actions.outputs import check_together, expected_outputs, outputs_of
 from runtime.answers.reply_values import (
     CERTAIN_TYPES,
     AnswerRefused,
-    checked,
     choices_of,
     label_of,
     parse_answer,
@@ -27,7 +24,7 @@ from runtime.turn import exits
 from runtime.turn.context import TurnContext
 from runtime.turn.exits import ExitDecision, Judgement, words_of
 from runtime.turn.model_requests import always, complete
-from scripts.expressions.values import Value, is_given
+from scripts.expressions.values import is_given
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Policy, rounds_of
 from scripts.model.base import Template
 from scripts.model.variables import Output, OutputItem, Records
@@ -52,7 +49,7 @@ async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | No
     missing = _missing(run, action)
     if not refused and missing:
         answered = await _complete(run, action, "extract", action.question, outputs=missing, reply=reply)
-        refused = _take(run, action.outputs, missing, answered)
+        refused = _take(run, action.outputs, outputs, answered)
         missing = _missing(run, action)
     required = [output for output in missing if output.required is not False]
     if not refused and not required:
@@ -282,26 +279,21 @@ def _take(
 
 
 def _keep(run: TurnContext, outputs: tuple[Output, ...], values: Mapping[str, object]) -> dict[str, AnswerRefused]:
-    """Store the valid values; return the refused ones with their reasons."""
+    """Store the valid values; return the refused ones with their reasons.
+
+    A known value with a `validate` is checked again, because that may read one of the new values.
+    """
     known, refused = run.progress.values, dict[str, AnswerRefused]()
-    others = {**known, **_readable(run, outputs, values)} if any(output.validate for output in outputs) else known
-    for output in outputs:
-        outcome = checked(output, values.get(output.get), others, run.holds)
+    again = {each.get: known[each.get] for each in outputs if each.validate and each.get in known}
+    new = {name: value for name, value in values.items() if value not in (None, "")}
+    for name, outcome in check_together(run, outputs, {**again, **new}).items():
         if isinstance(outcome, AnswerRefused):
-            refused[output.get] = outcome
+            refused[name] = outcome
+            if name not in new:
+                del known[name]
         elif is_given(outcome):
-            known[output.get] = outcome
+            known[name] = outcome
     return refused
-
-
-def _readable(run: TurnContext, outputs: tuple[Output, ...], values: Mapping[str, object]) -> dict[str, Value]:
-    """Return the values that have the types of their outputs: a `validate` may compare those of one reply."""
-    read = {
-        output.get: checked(msgspec.structs.replace(output, validate=()), values.get(output.get), {}, run.holds)
-        for output in outputs
-    }
-    typed_values = {name: each.value if isinstance(each, AnswerRefused) else each for name, each in read.items()}
-    return {name: value for name, value in typed_values.items() if is_given(value)}
 
 
 def _complaint(

@@ -1,9 +1,12 @@
 """The outputs of questions as they are now: with the types of their variables, and computed limits and defaults."""
 
+from collections.abc import Mapping
+
 import msgspec
 
+from runtime.answers.reply_values import AnswerRefused, checked
 from runtime.turn.context import ActionFailed, TurnContext
-from scripts.expressions.values import ValueRefused, coerce, is_given
+from scripts.expressions.values import Value, ValueRefused, coerce, is_given
 from scripts.model.actions import AiAsk, AiThink, Ask
 from scripts.model.base import Expression
 from scripts.model.variables import Limit, Output, OutputItem, Records
@@ -98,3 +101,26 @@ def _limit(run: TurnContext, output: Output, limit: Limit | Expression) -> Limit
         run.warn("expression_failed", f"line {limit.at.line}: {problem}")
         return None
     return found if isinstance(found, int | float | str) and is_given(found) else None
+
+
+def check_together(
+    run: TurnContext, outputs: tuple[Output, ...], values: Mapping[str, object]
+) -> dict[str, Value | AnswerRefused]:
+    """Return the values as their outputs require them, None for empty ones, or why they are refused.
+
+    A `validate` reads all values of the reply and the known ones; one that reads an output without a value is not
+    evaluated yet.
+    """
+    if not any(output.validate for output in outputs):
+        return {output.get: checked(output, values.get(output.get), {}, run.holds) for output in outputs}
+    unvalidated = (msgspec.structs.replace(output, validate=()) for output in outputs)
+    read = {output.get: checked(output, values.get(output.get), {}, run.holds) for output in unvalidated}
+    typed = {name: each.value if isinstance(each, AnswerRefused) else each for name, each in read.items()}
+    together = {**run.progress.values, **{name: value for name, value in typed.items() if is_given(value)}}
+    still_open = {output.get for output in outputs} - together.keys()
+    found: dict[str, Value | AnswerRefused] = {}
+    for output in outputs:
+        due = tuple(each for each in output.validate if not still_open & each.unless.compiled.reads)
+        now = msgspec.structs.replace(output, validate=due)
+        found[output.get] = checked(now, values.get(output.get), together, run.holds)
+    return found

@@ -7,7 +7,8 @@ round begins or the action ends. So a saved state needs no extra structure for i
 
 from collections.abc import Iterable, Mapping
 
-from runtime.answers.reply_values import AnswerRefused, checked
+from runtime.actions.outputs import check_together
+from runtime.answers.reply_values import AnswerRefused
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, is_given
 from scripts.model.variables import Output, OutputItem, Records
@@ -110,7 +111,7 @@ def _record(run: TurnContext, item: Records, data: object) -> dict[str, Value]:
     """Return the valid fields of a record that the model gave."""
     if not isinstance(data, dict):
         return {}
-    values = {each.get: checked(each, data.get(each.get), run.progress.values, run.holds) for each in item.fields}
+    values = check_together(run, item.fields, data)
     return {name: value for name, value in values.items() if not isinstance(value, AnswerRefused) and is_given(value)}
 
 

@@ -395,6 +395,14 @@ async def test_validation_and_its_text_read_the_values_of_the_reply(drive: Start
     assert session.said == [said]
 
 
+@pytest.mark.parametrize("high", ["9", "5"])
+async def test_a_validation_waits_for_the_other_value_that_it_reads(drive: StartSession, high) -> None:
+    session = await (await drive(RANGE.replace(', invalid: "{{ high }} is too much."', ""))).reply("low: 7")
+    assert session.said == ["Still needed: high."]
+    await session.reply(f"high: {high}")
+    assert session.said == (["7 to 9"] if high == "9" else ["7 is not below 5."])
+
+
 async def test_the_last_reply_as_a_whole_is_the_fallback_of_a_value(drive: StartSession) -> None:
     session = await drive("""
 actions:

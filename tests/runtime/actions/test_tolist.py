@@ -56,6 +56,24 @@ async def test_a_model_may_find_several_records_in_one_reply(drive: StartSession
     assert session.turns[-1].model_calls[0].request.records[0].tolist == "family"
 
 
+async def test_a_record_is_validated_with_its_own_fields(drive: StartSession) -> None:
+    found = [{"first": 9, "last": 12}, {"first": 9, "last": 5}, {"first": 3}]
+    session = await drive(
+        """
+        actions:
+        - ai_ask: Which shifts?
+          id: which
+          into:
+            add_to: shifts
+            fields: [{var: first, type: number}, {var: last, type: number, validate: [{unless: last > first}]}]
+        - {say: Thanks., acknowledge: true}
+        """,
+        replies={"which": ["Which?", {"exit": True, "values": {"shifts": found}}]},
+    )
+    await session.reply("nine to twelve, nine to five, from three")
+    assert session.values["shifts"] == [{"first": 9, "last": 12}, {"first": 9}, {"first": 3}]
+
+
 REPORTS = """
 script: reports
 declare: [{var: symptoms, type: list}, {var: mood, type: text}]
