@@ -65,9 +65,10 @@ def _names(action: Ask | AiAsk | Choose) -> tuple[str, ...]:
 def _is_known(run: TurnContext, action: Ask | AiAsk | Choose, name: str) -> bool:
     """Return whether a variable has a value that is no default.
 
-    After a jump to the topic, a value that this question has stored is asked again.
+    After a jump to the topic, a value that this question has stored is asked again, but not in each pass of a loop.
     """
     found = run.scopes.cell(name) if name else None
     if found is None or not is_given(found[1].value) or found[1].source == "default":
         return False
-    return not (run.state.is_jump and found[1].by == (*run.home(), action.id))
+    is_again = run.state.is_jump and not any(frame.passes for frame in run.state.frames)
+    return not (is_again and found[1].by == (*run.home(), action.id))

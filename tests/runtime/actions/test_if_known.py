@@ -92,3 +92,28 @@ async def test_a_jump_back_to_a_question_asks_it_again(drive: StartSession) -> N
     await session.reply("Anna")
     entered = [each.action_id for each in session.happened(ActionEntered)]
     assert (session.said, entered[0]) == (["Is it right?"], "city")
+
+
+async def test_a_loop_after_a_jump_asks_again_only_once(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: order
+        declare: [{var: name}, {var: dish}, {var: more}]
+        phases:
+          - phase: main
+            topics:
+              - topic: order
+                actions:
+                  - repeat: {until: false, max: 2}
+                    do:
+                      - {ask: Your name?, into: name, if_known: skip}
+                      - {ask: Which dish?, into: dish}
+              - topic: check
+                actions: [{ask: Anything else?, into: more}, {goto: order, when: more == "yes"}]
+        """
+    )
+    await session.reply("Ana", "soup", "bread", "yes")
+    assert session.said == ["Your name?"]
+    await session.reply("Bo", "rice")
+    assert session.said == ["Which dish?"]
