@@ -241,7 +241,7 @@ def _act(run: TurnContext, detector: Detector, found: DetectorFinding, said: Mes
 
 
 def _scope_of(run: TurnContext, detector: Detector, record: dict[str, Value]) -> InlineActions:
-    """Return the scope of a detector's actions and texts: `detected`, besides session and global variables."""
+    """Return the scope of a detector's actions and texts: `detected`, besides phase, session and global variables."""
     return InlineActions(run, detector.id, {NAME: Cell(record, "record", run.now(), "script")})
 
 

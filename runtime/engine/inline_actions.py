@@ -1,6 +1,6 @@
 """Actions that run at once within a turn: a detector's, those of `on_budget`, or those of a reminder or an expiry.
 
-The first two see session and global variables. An error in them never fails the turn.
+The first two see phase, session and global variables. An error in them never fails the turn.
 """
 
 from collections.abc import Mapping

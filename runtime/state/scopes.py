@@ -68,18 +68,20 @@ class Scopes:
     def _visible(self) -> tuple[_Visible, ...]:
         """Return the scopes of a lookup, innermost first.
 
-        A skill sees its own scope and the global one, an interrupt and a detector also the session's.
+        A skill sees its own scope and the global one, an interrupt also the session's, a detector also the phase's.
         """
         program, state = self._program, self._state
         call = state.call() if program.has_calls else None
         of_session: _Visible = ("session", state.session_cells, program.session_names)
         of_user: _Visible = ("global", state.global_cells, program.global_names)
+        of_phase: _Visible = ("phase", state.phase_cells, program.phase_names.get(state.phase, {}))
         if call is None:
             declared = program.topic_names.get((state.phase, state.topic), {})
-            of_phase: _Visible = ("phase", state.phase_cells, program.phase_names.get(state.phase, {}))
             return ("topic", state.topic_cells, declared), of_phase, of_session, of_user
         of_call: _Visible = ("topic", call.cells, self._declared("topic"))
-        return (of_call, of_user) if call.skill else (of_call, of_session, of_user)
+        if call.skill:
+            return of_call, of_user
+        return (of_call, of_phase, of_session, of_user) if call.detector else (of_call, of_session, of_user)
 
     def find(self, name: str) -> tuple[Scope, Value] | None:
         """Return the scope and value of a name, or None. A null is a value too."""

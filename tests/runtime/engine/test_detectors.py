@@ -444,3 +444,19 @@ async def test_a_safety_word_emits_only_its_own_event(drive: StartSession) -> No
         await session.reply(said)
         emitted.append([body.event for body in session.happened(Emitted)])
     assert emitted == [["immediate_alert"], ["contradiction_detected"]]
+
+
+async def test_a_detector_sets_a_variable_that_the_phase_declares(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: t
+        detectors: [{detector: d, rules: [{words: [sad]}], do: [{set: {mood: low}}]}]
+        phases:
+        - phase: p
+          declare: [{var: mood, value: neutral}]
+          topics: [{topic: t, actions: [{ask: Well?, into: reply}, {say: "So {{ mood }}.", acknowledge: true}]}]
+        """
+    )
+    await session.reply("sad")
+    assert session.said == ["So low."]
