@@ -589,14 +589,14 @@ class _Engine:
             held = self._cursor.leave_interrupt()
             action = self._cursor.current()
             state.progress, state.timing = own_copy(held.progress), held.timing
-        if isinstance(timer.moment, Expiry) and isinstance(action, Question):
+        if isinstance(timer.moment, Expiry) and isinstance(action, Question | OwnAction):
             self._follow(action, timer_turns.expire(run, action, timer.moment))
         else:
             self._follow(action, DONE)
 
     def _expires(self, action: Action, suspended: Held) -> bool:
         """Let a question expire whose time passed while an interrupt ran; return whether it did."""
-        if suspended.timing is None or not isinstance(action, Question):
+        if suspended.timing is None or not isinstance(action, Question | OwnAction):
             return False
         state = msgspec.structs.replace(self._state, wait=suspended.wait)
         due = (

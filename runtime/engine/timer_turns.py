@@ -11,7 +11,7 @@ from runtime.state.inputs import InputRefused, TimerDue
 from runtime.timers.timers import Timer, pending_timers
 from runtime.turn.context import TurnContext
 from scripts.checks.effects import effect_of
-from scripts.model.actions import AiAsk, Ask, Expiry, Form, Question, Reminder, timed_arms, walk
+from scripts.model.actions import AiAsk, Ask, Expiry, Form, OwnAction, Question, Reminder, timed_arms, walk
 from scripts.model.script import as_output
 from scripts.model.variables import Output, OutputItem, Records
 
@@ -67,7 +67,7 @@ def remind(run: TurnContext, reminder: Reminder) -> Finish | None:
     return _perform(run, reminder)
 
 
-def expire(run: TurnContext, action: Question, expiry: Expiry) -> Outcome:
+def expire(run: TurnContext, action: Question | OwnAction, expiry: Expiry) -> Outcome:
     """Clear the variables of a question, do what its expiry says, and return where the conversation continues."""
     _clear(run, action)
     finish = _perform(run, expiry)
@@ -86,12 +86,13 @@ def _perform(run: TurnContext, moment: Reminder | Expiry) -> Finish | None:
         run.action_id = waiting
 
 
-def _clear(run: TurnContext, action: Question) -> None:
+def _clear(run: TurnContext, action: Question | OwnAction) -> None:
     """Set the variables of a question to their defaults, or unset them: an earlier answer is not that of today.
 
     A list to which the question appends does not change: its records are those of earlier answers.
     """
-    inside = (each for actions in timed_arms(action).values() for each in walk(actions))
+    timed = timed_arms(action) if isinstance(action, Question) else {}
+    inside = (each for actions in timed.values() for each in walk(actions))
     inner = {name for each in inside for name, _ in effect_of(each).written}
     own = {name for name, _ in effect_of(action, run.program.script.forms).written} - inner
     outputs: tuple[OutputItem, ...] = outputs_of(run, action) if isinstance(action, Ask | AiAsk) else ()

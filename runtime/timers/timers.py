@@ -9,7 +9,7 @@ from msgspec import Struct
 from runtime.state.program import Program
 from runtime.state.state import State, Timing, Wait
 from runtime.timers.due import after_quiet_hours, due_moment
-from scripts.model.actions import Action, Expiry, Question, Reminder, Say, Show, Sleep, walk
+from scripts.model.actions import Action, Expiry, OwnAction, Question, Reminder, Say, Show, Sleep, walk
 from scripts.model.moments import DateValue, Moment
 from scripts.model.script import Phase, Script, Topic, innermost_expiry
 
@@ -80,16 +80,18 @@ def _speaks(moment: Moment) -> bool:
 def _moments(program: Program, state: State, depth: int, action: Action) -> Iterator[tuple[TimerKind, Moment]]:
     if isinstance(action, Sleep):
         yield "wait", action.moment
-    elif isinstance(action, Question):
+    elif isinstance(action, Question | OwnAction):
         remind, expire = timed(program, state, depth, action)
         yield from (("remind", each) for each in remind)
         if expire is not None:
             yield "expire", expire
 
 
-def timed(program: Program, state: State, depth: int, action: Question) -> tuple[Sequence[Reminder], Expiry | None]:
+def timed(
+    program: Program, state: State, depth: int, action: Question | OwnAction
+) -> tuple[Sequence[Reminder], Expiry | None]:
     """Return the reminders and the expiry of a question: its own, else those of its topic, phase or script."""
-    holders: list[Question | Topic | Phase | Script] = [action]
+    holders: list[Question | Topic | Phase | Script] = [action] if isinstance(action, Question) else []
     call = state.call(depth)
     if call is None:
         holders += [program.topic(state.phase, state.topic), program.phases[state.phase]]

@@ -180,7 +180,8 @@ def _with_time(action: Action, effect: Effect) -> Effect:
 
 def with_shared_expiry(action: Action, effect: Effect, shared: actions.Expiry | None) -> Effect:
     """Return the effect of an action where questions without an expiry of their own have a shared one."""
-    if not isinstance(action, Question) or action.expire is not None or effect.waits == "never":
+    own = action.expire if isinstance(action, Question) else None
+    if not isinstance(action, Question | actions.OwnAction) or own is not None or effect.waits == "never":
         return effect
     return _expiring(effect, shared)
 

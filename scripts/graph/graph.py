@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, structs
 
 from scripts.model import actions
-from scripts.model.actions import Action, Asking, Question, action_type, arms, key_field, may_wait, policies
+from scripts.model.actions import Action, Asking, OwnAction, Question, action_type, arms, key_field, may_wait, policies
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.moments import Moment
 from scripts.model.script import (
@@ -239,7 +239,9 @@ def _steps(
     """
     for action in actions:
         holds = (_source(action.when), *when) if action.when is not None else when
-        expire = action.expire or shared if isinstance(action, Question) and may_wait(action) else None
+        expire = shared if isinstance(action, OwnAction) else None
+        if isinstance(action, Question) and may_wait(action):
+            expire = action.expire or shared
         yield _Step(action, depth, arm, holds, expire)
         for name, inner in arms(action).items():
             yield from _steps(inner, shared, depth + 1, name, (*_arm_condition(action, name), *holds))

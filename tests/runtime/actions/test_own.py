@@ -56,6 +56,16 @@ async def test_action_says_assigns_emits_and_waits():
     assert session.state.status == "completed"
 
 
+async def test_a_shared_expiry_ends_the_wait_of_an_action():
+    script = SCRIPT.replace("script: game", "script: game\nremind: [{after: 1 h, say: Again?}]\nexpire: {after: 1 day}")
+    session = await new_session(script, saved=True).start()
+    assert session.timers == [("remind", "2026-03-04 13:00"), ("expire", "2026-03-05 12:00")]
+    await session.pass_time(hours=2)
+    assert session.said == ["Again?"]
+    await session.pass_time(days=2)
+    assert (session.said, session.values) == ([" it is."], {"sum": None, "count": 2})
+
+
 async def test_action_may_end_the_conversation():
     session = await new_session(SCRIPT.replace("throw: count", "throw: 0")).start()
     assert session.state.end_reason == "no dice"
