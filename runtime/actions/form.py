@@ -66,11 +66,6 @@ async def answer_form(run: TurnContext, action: Form, reply: str, sent: Mapping[
     return _show(run, action, run.progress.complaint)
 
 
-def retain(run: TurnContext, action: Form, sent: Mapping[str, Value]) -> None:
-    """Store the valid values of a sent form that stays open; it costs no round."""
-    _keep(run, _fillable(run.program.form(action.sheet)), sent)
-
-
 def leave_open(run: TurnContext, action: Form) -> bool:
     """Leave a form that the user does not want to fill in, unless a field is required."""
     fields = _fillable(run.program.form(action.sheet))

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.actions import ask, form, sleep
+from runtime.actions import ask, sleep
 from runtime.actions.dispatch import drawn, enter, question_of, resume
 from runtime.actions.outcomes import (
     DONE,
@@ -81,7 +81,6 @@ from scripts.expressions.values import Value
 from scripts.model.actions import (
     Action,
     Expiry,
-    Form,
     Goto,
     ModelStep,
     OwnAction,
@@ -214,6 +213,11 @@ def _with_writers(cells: Mapping[str, Cell], before: Mapping[str, Cell]) -> dict
     """Return the user's global variables, each with the action that set it if this session wrote it last."""
     known = {name: cell.by for name, cell in before.items() if name in cells and cells[name].value == cell.value}
     return {name: msgspec.structs.replace(cell, by=known.get(name)) for name, cell in cells.items()}
+
+
+def _is_answer(turn_input: Input, wait: Wait, content: str) -> bool:
+    """Return whether an input is a form, or one of the answers that the session offers: the texts are the script's."""
+    return not isinstance(turn_input, Reply) or is_answer_to(wait, content)
 
 
 def _adds_messages(turn_input: Input | Moved | Intervention) -> bool:
@@ -433,9 +437,7 @@ class _Engine:
         if reaction.finish is not None:
             self._follow(action, reaction.finish)
             return
-        if reaction.withheld and wait is not None and not is_answer_to(wait, content):  # else nobody could choose it
-            if isinstance(turn_input, Filled) and isinstance(action, Form):
-                form.retain(self.run, action, turn_input.values)
+        if reaction.withheld and wait is not None and not _is_answer(turn_input, wait, content):  # else it stays open
             self._follow(action, Waits(drawn(self.run, action, wait)))
             return
         if wait is not None and program.has_auto_variables and isinstance(turn_input, Reply):
@@ -451,7 +453,7 @@ class _Engine:
         sent = turn_input.values if isinstance(turn_input, Filled) else None
         answer = partial(resume, self.run, action, wait, content, picked, sent)
         if wait is not None and (script.interrupts or script.repairs):
-            is_answer = not isinstance(turn_input, Reply) or is_answer_to(wait, content)
+            is_answer = _is_answer(turn_input, wait, content)
             if (reaction.seen or not is_answer) and await self._is_turned_aside(
                 action, wait, content, reaction, answer, is_answer=is_answer
             ):
