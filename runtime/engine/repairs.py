@@ -6,7 +6,7 @@ the patterns of other systems for scripted dialogue (see Rasa's "conversation re
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import get_args
 
@@ -96,7 +96,7 @@ def correct(run: TurnContext, values: Mapping[str, tuple[FilledVariable, Value]]
             found = run.scopes.cell(each.name)
             if found is not None and found[1] is each.cell:
                 output = _worked_out(run, each.cell, each.name)
-                run.assign_in(found[0], each.name, _value(run, each), "script", each.cell.by, output)
+                run.assign_in(found[0], each.name, _value(run, each, changed), "script", each.cell.by, output)
     return changed
 
 
@@ -124,10 +124,16 @@ def _computed(run: TurnContext) -> Iterator[_Computed]:
             yield _Computed(name, cell, found, reads)
 
 
-def _value(run: TurnContext, computed: _Computed) -> Value:
-    """Return the present value of a variable; null if no assignment applies any more. Raises ActionFailed."""
+def _value(run: TurnContext, computed: _Computed, changed: Collection[str]) -> Value:
+    """Return the present value of a variable; null if no assignment applies any more because of what has changed.
+
+    Raises ActionFailed.
+    """
     applying = [each for each in computed.assignments if each.when is None or run.holds(each.when)]
-    return run.value(applying[-1].value) if applying else None
+    if applying:
+        return run.value(applying[-1].value)
+    decides = any(each.when and each.when.compiled.reads.intersection(changed) for each in computed.assignments)
+    return None if decides else computed.cell.value
 
 
 def _worked_out(run: TurnContext, cell: Cell, name: str) -> Output | None:
