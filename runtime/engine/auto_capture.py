@@ -6,7 +6,7 @@ from runtime.turn.calls import BudgetExceeded
 from runtime.turn.context import TurnContext, Wording
 from runtime.turn.model_requests import complete
 from scripts.expressions.values import is_given
-from scripts.model.actions import Action, AiAsk, Ask, Form
+from scripts.model.actions import Action, AiAsk, Ask, Choose, Form
 from scripts.model.variables import Output
 
 
@@ -41,6 +41,8 @@ def _question_variables(run: TurnContext, action: Action) -> frozenset[str]:
     match action:
         case Ask() | AiAsk():
             return frozenset(item.get for item in action.outputs if isinstance(item, Output))
+        case Choose():
+            return frozenset([action.variable])
         case Form():
             return frozenset(field.name for field in run.program.form(action.sheet).fields)
         case _:

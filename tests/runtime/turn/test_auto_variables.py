@@ -41,3 +41,16 @@ async def test_a_model_that_fails_costs_a_warning_only(drive: StartSession) -> N
     await session.reply("music")
     assert ("auto_failed", "overloaded") in session.warnings
     assert session.values["hobby"] == "music"
+
+
+async def test_a_choice_is_left_to_its_question(drive: StartSession) -> None:
+    choose = SCRIPT.replace(
+        "ask: How do you feel?, id: feel, output: [{get: mood}]",
+        "choose: mood, id: feel, question: How do you feel?, choices: [low, fine]",
+    )
+    found = [{"values": {"mood": "low"}}]
+    session = await drive(choose, replies={"like.extract": found, "feel.extract": [{"values": {"mood": "fine"}}]})
+    await session.reply("music")
+    await session.reply("hard to say")
+    assert session.said == ["Sorry, please choose one of these: low, fine."]
+    assert session.values["mood"] == "low"
