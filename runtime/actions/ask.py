@@ -301,7 +301,7 @@ def _complaint(
 ) -> str:
     """Return the text for an invalid answer: the output's own, the action's, or the runtime's.
 
-    After a part of the answer it names the values that are missing.
+    Of several values it names those that are missing, so that the user can say which one is which.
     """
     expected = expected_outputs(run, action)
     outputs = [output for output in expected if output.get in refused] or missing
@@ -311,7 +311,7 @@ def _complaint(
     if written is not None:
         given = {name: each.value for name, each in refused.items() if is_given(each.value)}
         return run.text(written, {**run.progress.values, **given})
-    if not refused and len(_missing(run, action)) < len(expected):
+    if not refused and (len(missing) > 1 or len(_missing(run, action)) < len(expected)):
         return run.phrase("missing", tuple(map(label_of, missing)))
     name = refused[first.get].phrase if first.get in refused else first.kind or "text"
     texts = tuple(choice.text for choice in choices_of(first))

@@ -355,7 +355,7 @@ async def test_a_reply_with_some_of_the_values_is_followed_by_the_names_of_the_m
     values = "[{get: name, type: text}, {get: age, type: number}, {get: job, define: your job, type: text}]"
     session = await drive(f"- {{ask: Who are you?, id: q, output: {values}}}\n- say: '{{{{ job }}}}'")
     await session.reply("hello")
-    assert session.said == ["Sorry, I did not get that. Could you say it again?"]
+    assert session.said == ["Still needed: name, age, your job."]
     await session.reply("age: 30")
     assert session.said == ["Still needed: name, your job."]
     await session.reply("name: Ana, job: cook")
