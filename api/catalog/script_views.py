@@ -1,18 +1,28 @@
 """Views of a script and of its problems, in responses and command output."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from api.schemas.scripts import ProblemView, ScriptEntry, ScriptView
+from api.schemas.scripts import PatchView, ProblemView, ScriptEntry, ScriptView
 from scripts.model.actions import action_type
 from scripts.model.diagnostics import Problem
 from scripts.model.script import Script
-from scripts.parse.read_script import Reading
+from scripts.parse.patches import patch_of
+from scripts.parse.read_script import Reading, Source
 from store.interface.rows import ScriptRow
 
 
-def problem_views(problems: tuple[Problem, ...]) -> list[ProblemView]:
-    """Convert problems to their views."""
-    return [ProblemView.of(each) for each in problems]
+def problem_views(problems: Iterable[Problem], source: Source | None = None) -> list[ProblemView]:
+    """Convert problems to their views, with patches of their `source`."""
+    return [ProblemView.of(each, patch=_patch(each, source)) for each in problems]
+
+
+def _patch(problem: Problem, source: Source | None) -> PatchView | None:
+    if source is None:
+        return None
+    text = source.text if problem.file == source.file else source.side_files.get(problem.file, "")
+    patch = patch_of(problem, text)
+    return None if patch is None else PatchView.of(patch)
 
 
 def list_entry(row: ScriptRow) -> ScriptEntry:
@@ -29,7 +39,7 @@ def view(row: ScriptRow, reading: Reading) -> ScriptView:
         yaml_content=reading.source.text,
         files=reading.source.side_files,
         parsed=script_outline(script) if script is not None else {},
-        diagnostics=problem_views(reading.problems),
+        diagnostics=problem_views(reading.problems, reading.source),
     )
 
 

@@ -79,7 +79,7 @@ def check(
         readings = (_compared(readings, against, against_data),)
     problems = [problem for reading in readings for problem in reading.problems]
     if style == "json":
-        views = problem_views(tuple(problems))
+        views = [view for reading in readings for view in problem_views(reading.problems, reading.source)]
         print_json({"files": [reading.source.file for reading in readings], "diagnostics": views})
     elif style == "sarif":
         print_json(sarif_log(readings, Path.cwd()))

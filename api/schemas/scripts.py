@@ -50,6 +50,19 @@ class ScriptToTest(ScriptToValidate, frozen=True, kw_only=True):
     """A script to test without storing it. Those of its `files` whose names end in `.case.yaml` contain its cases."""
 
 
+class PatchView(View, frozen=True, kw_only=True):
+    """A part of a line, and what to write in its place."""
+
+    line: int
+    """From 1."""
+    column: int
+    """From 1, in characters."""
+    written: str
+    """The part, as it is in the file."""
+    text: str
+    """What to write in its place."""
+
+
 class ProblemView(View, frozen=True, kw_only=True):
     """One problem of a script."""
 
@@ -61,6 +74,8 @@ class ProblemView(View, frozen=True, kw_only=True):
     line: int
     column: int
     path: str
+    patch: PatchView | None = None
+    """The change of the file that corrects it, if there is no doubt about it."""
 
 
 class Validation(View, frozen=True, kw_only=True):

@@ -64,6 +64,33 @@ async def test_first_script_is_written_tried_shared_and_published_without_a_term
     await expect(participant.get_by_role("log")).to_contain_text("What is your name?")
 
 
+async def test_fix_without_a_choice_is_one_click_in_the_file_that_it_is_for(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    await write_at_end(page, "  - sy: Bye 😀 {{ nme }}\n")
+    panel = page.get_by_role("tabpanel")
+    await panel.get_by_role("button", name="Write say").press("Enter")
+    await expect(text_of(page)).to_contain_text("- say: Bye 😀 {{ nme }}")
+    await expect(text_of(page)).to_be_focused()
+    await panel.get_by_role("button", name="Write name").click()
+    await expect(text_of(page)).to_contain_text("Bye 😀 {{ name }}")
+    await expect(panel).to_contain_text("There are no problems.")
+    await page.keyboard.press("Control+z")
+    await expect(text_of(page)).to_contain_text("Bye 😀 {{ nme }}")
+    await page.get_by_role("button", name="Add a file").click()
+    await page.get_by_label("Name").fill("more")
+    await page.get_by_role("button", name="Begin").click()
+    await page.get_by_label("File").select_option("")
+    await text_of(page).click()
+    await page.keyboard.press("Control+Home")
+    await page.keyboard.insert_text("use: [more.yaml]\n")
+    await page.get_by_label("File").select_option(label="more.yaml")
+    await write_at_end(page, "forms: [{form: contact, feilds: [name]}]\n")
+    await page.get_by_label("File").select_option("")
+    await panel.get_by_role("button", name="Write fields").click()
+    await expect(page.get_by_label("File")).to_have_value("more.yaml")
+    await expect(text_of(page)).to_contain_text("fields: [name]")
+
+
 async def test_problems_are_marked_explained_and_lead_to_their_line(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await write_at_end(page, "  - sy: Bye.\n")

@@ -126,7 +126,7 @@ async def validate_saved_script(script_id: ScriptId, request: ApiRequest) -> Val
 
 
 def _validation(reading: Reading) -> Validation:
-    return Validation(valid=reading.script is not None, diagnostics=problem_views(reading.problems))
+    return Validation(valid=reading.script is not None, diagnostics=problem_views(reading.problems, reading.source))
 
 
 def _saved(saved: SavedScript) -> Response[ScriptView]:

@@ -15,7 +15,7 @@ from api.testing.cases.expectations import CaseFailure
 from runtime.state.program import Program
 from scripts.model.script import Script
 from scripts.parse.folder import CASE_SUFFIX
-from scripts.parse.read_script import Reading
+from scripts.parse.read_script import Reading, Source
 
 CASES_MAX = 500
 RUN_S = 20.0
@@ -43,7 +43,7 @@ def run_cases(reading: Reading, script: Script, files: Mapping[str, str]) -> Cas
         passed=passed,
         failed=len(results) - passed,
         results=list(map(_result, results)),
-        diagnostics=problem_views(tuple(problem for each in readings for problem in each.problems)),
+        diagnostics=problem_views((problem for each in readings for problem in each.problems), Source("", "", files)),
         coverage=[CoverageCount.of(each, kind=kind) for kind, each in counts.items()],
         missed=[MissedPart.of(item, file=at.file, line=at.line) for item, at in coverage.missed],
     )

@@ -63,7 +63,7 @@ LISTED = {
     "createdAt",
     "updatedAt",
 }
-PROBLEM = {"code", "severity", "message", "fix", "file", "line", "column", "path"}
+PROBLEM = {"code", "severity", "message", "fix", "file", "line", "column", "path", "patch"}
 
 
 async def test_a_script_cannot_have_the_uuid_of_another_as_id(app: OpenApp, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ async def test_text_that_is_no_yaml_is_a_parse_error(api: ApiClient) -> None:
     error = answer.json()["error"]
     assert (error["code"], error["type"]) == ("SCRIPT_PARSE_ERROR", "syntax")
     (detail,) = error["details"]
-    assert set(detail) == PROBLEM - {"path"} | {"field"}
+    assert set(detail) == PROBLEM - {"path", "patch"} | {"field"}
     assert (detail["code"], detail["line"]) == ("SYNTAX_ERROR", 2)
     assert detail["fix"]
 
@@ -177,6 +177,8 @@ async def test_validation_keeps_nothing(api: ApiClient) -> None:
         body = (await api.post("/api/scripts/validate", params={"strict": strict}, json={"yamlContent": OLDER})).json()
         assert body["valid"] is valid
         assert body["diagnostics"][0]["line"] == 11
+        patch = {"line": 11, "column": 24, "written": "content_template", "text": "content"}
+        assert body["diagnostics"][0]["patch"] == patch
     assert (await api.get("/api/scripts/hello")).status_code == 404
 
 

@@ -52,7 +52,7 @@ def test_the_same_as_json(cuebook: RunCommand, write: WriteFile) -> None:
     document = json.loads(result.stdout)
     assert document["files"] == [str(path)]
     (problem,) = document["diagnostics"]
-    assert set(problem) == {"code", "severity", "message", "fix", "file", "line", "column", "path"}
+    assert set(problem) == {"code", "severity", "message", "fix", "file", "line", "column", "path", "patch"}
     assert (problem["code"], problem["line"], problem["column"]) == ("ACTION_TYPE_UNKNOWN", 9, 13)
 
 

@@ -103,7 +103,7 @@ export const en = {
     passed: (passed: number, all: number) => `${passed} of ${counted(all, 'case passes', 'cases pass')}`, ok: 'ok', differs: 'differs', atTheEnd: 'at the end',
     expected: 'Expected', got: 'Got', coverage: 'What the cases reach', missed: 'What no case reaches',
     parts: { phases: 'Phases', topics: 'Topics', actions: 'Actions', branches: 'Branches', conditions: 'Conditions' } as Record<string, string>,
-    checking: 'Checking…', noProblems: 'There are no problems.', line: (line: number) => `line ${line}`,
+    patch: (text: string) => `Write ${text}`, checking: 'Checking…', noProblems: 'There are no problems.', line: (line: number) => `line ${line}`,
     severities: { error: 'Error', warning: 'Warning', note: 'Note' } as Record<string, string>,
     noOutline: 'The structure is shown once the script has no errors.', noVersions: 'There is no version yet. Publishing stores the first one.',
     pictureOf: (script: string) => `The ways through ${script}; the outline has them as text`,

@@ -101,7 +101,7 @@ export const zh: Strings = {
     passed: (passed: number, all: number) => `${all} 个用例中 ${passed} 个通过`, ok: '通过', differs: '不同', atTheEnd: '结束时',
     expected: '预期', got: '实际', coverage: '用例覆盖的部分', missed: '没有用例覆盖的部分',
     parts: { phases: '阶段', topics: '主题', actions: '动作', branches: '分支', conditions: '条件' },
-    checking: '检查中…', noProblems: '没有问题。', line: (line) => `第 ${line} 行`,
+    patch: (text) => `改为 ${text}`, checking: '检查中…', noProblems: '没有问题。', line: (line) => `第 ${line} 行`,
     severities: { error: '错误', warning: '警告', note: '提示' },
     noOutline: '脚本没有错误后显示其结构。', noVersions: '还没有版本。发布时保存第一个版本。',
     pictureOf: (script) => `${script} 的流程图；大纲以文字显示同样的内容`,

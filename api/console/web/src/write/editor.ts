@@ -10,6 +10,7 @@ import {
 } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import type { Schemas } from '../api/client'
+import { t } from '../strings/index.svelte'
 import { completion } from './completion'
 import { insertionFor } from './snippets'
 
@@ -83,12 +84,29 @@ export class Editor {
     const { doc } = this.view.state
     const found = faults.map((each): Diagnostic => {
       const line = doc.line(Math.min(Math.max(each.line, 1), doc.lines))
-      const from = Math.min(line.from + Math.max(each.column, 1) - 1, line.to)
+      const from = this.positionOf(each.line, each.column)
       const end = /^[^\s,:}\]]+/.exec(doc.sliceString(from, line.to))?.[0].length ?? 0
       const severity = each.severity === 'error' || each.severity === 'warning' ? each.severity : 'info'
-      return { from, to: from + end, severity, source: each.code, message: [each.message, each.fix].filter(Boolean).join('\n') }
+      const actions = each.patch ? [{ name: t().write.patch(each.patch.text), apply: () => this.patch(each.patch!) }] : []
+      return { from, to: from + end, severity, source: each.code, message: [each.message, each.fix].filter(Boolean).join('\n'), actions }
     })
     this.view.dispatch(setDiagnostics(this.view.state, found.sort((a, b) => a.from - b.from)))
+  }
+
+  /** Replace the part of a line that a problem is about, unless the line has changed since. */
+  patch({ line, column, written, text }: NonNullable<Fault['patch']>) {
+    const from = this.positionOf(line, column)
+    const to = from + written.length
+    this.view.focus()
+    if (this.view.state.sliceDoc(from, to) !== written) return
+    this.view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: from + text.length }, scrollIntoView: true })
+  }
+
+  /** Return the position of a line and of a column in characters, of which some take two units of the text. */
+  private positionOf(line: number, column: number): number {
+    const { doc } = this.view.state
+    const { from, text } = doc.line(Math.min(Math.max(line, 1), doc.lines))
+    return from + [...text].slice(0, Math.max(column, 1) - 1).join('').length
   }
 
   goTo(line: number) {
