@@ -145,6 +145,33 @@ async def test_query_is_saved_and_opened_again(open_page: OpenPage, server: Serv
     await expect(again.get_by_text("No query is saved yet.")).to_be_visible()
 
 
+async def test_query_of_somebody_else_is_not_overwritten(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        saved = (await api.post("/api/analytics/queries", json={"name": "The answer", "sql": "SELECT 42"})).json()
+        page = await open_page("/sql")
+        await page.get_by_role("button", name="The answer").click()
+        theirs = {"name": "The answer", "sql": "SELECT 43"}
+        await api.put(f"/api/analytics/queries/{saved['queryId']}", json=theirs)
+        await page.get_by_role("button", name="Save").click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_contain_text("Somebody else changed this query meanwhile.")
+        await dialog.get_by_label("Name").fill("My answer")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("button", name="My answer")).to_be_visible()
+        stored = (await api.read("/api/analytics/queries"))["data"]
+    assert {each["name"]: each["sql"] for each in stored} == {"The answer": "SELECT 43", "My answer": "SELECT 42"}
+
+
+async def test_moment_with_a_time_of_day_is_shown_and_stays(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page("/analytics/activity?since=2026-01-02T03:04:05Z")
+    await expect(page.get_by_label("since")).to_have_value("2026-01-02T03:04:05Z")
+    await page.get_by_role("button", name="Run").click()
+    await expect(page).to_have_url(re.compile("since=2026-01-02T03%3A04%3A05Z"))
+    await page.goto(page.url.partition("?")[0] + "?since=2026-01-02")
+    await expect(page.get_by_label("since")).to_have_attribute("type", "date")
+
+
 async def test_numbers_are_shown_without_a_loss_that_misleads(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page("/sql")
     await page.get_by_role("textbox", name="SQL").fill(

@@ -170,6 +170,47 @@ async def test_a_message_is_taken_once_whatever_the_network_does(open_page: Open
     assert (await page.get_by_role("log").inner_text()).count("How old are you, Ana?") == 1
 
 
+async def test_offline_page_says_so_and_the_message_arrives_later(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(await new_link(server))
+    await begin(page)
+
+    async def answer_never(route: Route) -> None:
+        pass
+
+    await page.route("**/session/messages", answer_never)
+    await say(page, "Ana")
+    await expect(page.get_by_text("Answering…")).to_be_visible()
+    await page.context.set_offline(True)
+    await expect(page.get_by_text("The connection is interrupted.")).to_be_visible()
+    await expect(page.get_by_text("Answering…")).to_have_count(0)
+    await page.unroute("**/session/messages")
+    await page.context.set_offline(False)
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+
+
+async def test_error_of_a_table_is_at_its_cell_and_a_file_says_what_is_sent(
+    open_page: OpenPage, server: ServerProcess
+) -> None:
+    columns = "columns: [{field: drug, label: Drug}, {field: dose, label: Dose, type: number, max: 10}]"
+    fields = f"[{{field: drugs, label: Drugs, type: table, {columns}}}, {{field: letter, label: Letter, type: file}}]"
+    async with server.client() as api:
+        forms = f"forms: [{{form: health, fields: {fields}}}]"
+        await api.publish_script(f"cuebook: 1\nscript: health\n{forms}\nactions: [form: health]\n", strict=False)
+    page = await open_page(await new_link(server, "health"))
+    await begin(page)
+    await page.get_by_role("button", name="Add a row").click()
+    await page.get_by_role("button", name="Add a row").click()
+    for number, drug in enumerate(("Aspirin", "Codeine")):
+        await page.get_by_label("Drug", exact=True).nth(number).fill(drug)
+    dose = page.get_by_label("Dose").nth(1)
+    await dose.fill("11")
+    await expect(page.get_by_text("Only the name of the file is sent.")).to_be_visible()
+    await page.get_by_role("button", name="Submit").click()
+    await expect(dose).to_be_focused()
+    await expect(page.get_by_label("Dose").nth(0)).not_to_have_attribute("aria-invalid", "true")
+    assert await violations(page) == []
+
+
 async def test_a_refused_message_can_be_sent_again(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(await new_link(server))
     await begin(page)

@@ -53,6 +53,26 @@ async def test_person_talks_to_a_participant_and_gives_the_conversation_back(
     await expect(inbox.get_by_role("status").filter(has_text=re.compile("over"))).to_be_visible()
 
 
+async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenPage, server: ServerProcess) -> None:
+    says = "".join(f"  - say: Line {number}.\n" for number in range(1, 231))
+    async with server.client() as api:
+        await api.publish_script(f"cuebook: 1\nscript: long\nactions:\n{says}  - ask: Well?\n", strict=False)
+        session = await api.create_session("long")
+    page = await open_page(f"/inbox/{session['sessionId']}")
+    said = page.get_by_role("log")
+    await expect(said).to_contain_text("Line 230.")
+    await page.get_by_role("button", name="Take over").click()
+    await expect(said.get_by_text("Line 1.", exact=True)).to_have_count(0)
+    await expect(page.get_by_text("You talk")).to_be_visible()
+    await page.get_by_role("button", name="Show earlier messages").press("Enter")
+    await expect(said.get_by_text("Line 1.", exact=True)).to_be_visible()
+    await page.get_by_role("textbox", name="Message").fill("Hello, this is Kim.")
+    await page.keyboard.press("Enter")
+    await expect(said).to_contain_text("Hello, this is Kim.")
+    assert await said.get_by_text("Line ").count() == 230
+    await expect(page.get_by_role("button", name="Show earlier messages")).to_have_count(0)
+
+
 async def test_request_that_needs_nobody_is_dismissed(open_page: OpenPage, server: ServerProcess) -> None:
     async with server.client() as api:
         await api.publish_script(HELP, strict=False)

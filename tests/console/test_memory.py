@@ -1,6 +1,8 @@
 """Memory: what is remembered of a user, searched with reasons, pinned and forgotten in a browser."""
 
-from playwright.async_api import Page, expect
+import asyncio
+
+from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
@@ -35,6 +37,29 @@ async def test_search_says_why_a_unit_was_found(open_page: OpenPage, server: Ser
     await expect(first).to_contain_text("In May I moved to Lisbon.")
     await first.get_by_text("Why this score").click()
     await expect(first.locator("dl")).to_contain_text("words")
+
+
+async def test_memory_of_a_user_who_was_left_does_not_come_back(open_page: OpenPage, server: ServerProcess) -> None:
+    await add_units(server)
+    page = await open_page("/memory/kim")
+    await expect(page.get_by_role("article").first).to_be_visible()
+
+    async def delay(route: Route) -> None:
+        answer = await route.fetch()
+        await leave.wait()
+        await route.fulfill(response=answer)
+
+    leave = asyncio.Event()
+    await page.route("**/api/memory/status?userId=kim", delay)
+    await page.get_by_label("Show").select_option(label="Messages and notes")
+    await page.get_by_label("User").fill("lee")
+    await page.get_by_role("button", name="Open").click()
+    await expect(page.get_by_text("Nothing is remembered of this user.")).to_be_visible()
+    async with page.expect_response("**/api/memory/status?userId=kim"):
+        leave.set()
+    await page.wait_for_timeout(200)
+    await expect(page.get_by_text("Nothing is remembered of this user.")).to_be_visible()
+    await expect(page.get_by_role("main")).to_contain_text("Messages and notes: 0")
 
 
 async def test_unit_is_pinned_and_forgotten(open_page: OpenPage, server: ServerProcess) -> None:

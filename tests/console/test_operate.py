@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
@@ -99,6 +99,21 @@ async def test_database_is_verified_and_compacted(open_page: OpenPage, server: S
     await page.get_by_role("button", name="Compact").click()
     await page.get_by_role("dialog").get_by_role("button", name="Compact").click()
     await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_progress_of_a_compaction_is_in_the_language_of_the_page(open_page: OpenPage) -> None:
+    page = await open_page("/operate/database")
+    await page.get_by_label("Language").select_option("zh")
+    await expect(page.get_by_role("button", name="压缩")).to_be_visible()
+
+    async def run(route: Route) -> None:
+        answer = await route.fetch()
+        running = {"step": "copying turns", "bytesWritten": 1, "bytesExpected": 2}
+        await route.fulfill(response=answer, json=await answer.json() | {"running": running})
+
+    await page.route("**/api/operations/compact", run)
+    await page.reload()
+    await expect(page.get_by_text("正在复制 turns")).to_be_visible()
 
 
 async def test_backup_is_written_and_deleted(open_page: OpenPage) -> None:

@@ -64,6 +64,17 @@ async def test_first_script_is_written_tried_shared_and_published_without_a_term
     await expect(participant.get_by_role("log")).to_contain_text("What is your name?")
 
 
+async def test_name_of_a_script_is_taken_once_and_a_wrong_address_shows_nothing_as_saved(open_page: OpenPage) -> None:
+    page = await open_page("/write")
+    await page.get_by_role("button", name="New script").click()
+    await page.get_by_label("Name").fill("visit")
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("There is a script of this name already.")
+    await page.goto(page.url + "/vsit")
+    await expect(page.get_by_text("New; your first change saves it")).to_be_visible()
+    await expect(page.get_by_text("Saved", exact=True)).to_have_count(0)
+
+
 async def test_fix_without_a_choice_is_one_click_in_the_file_that_it_is_for(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await write_at_end(page, "  - sy: Bye 😀 {{ nme }}\n")

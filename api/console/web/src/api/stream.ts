@@ -29,13 +29,35 @@ function readFrame(block: string): Frame[] {
   return [{ id: values.id ?? '', event: values.event, data: JSON.parse(values.data) }]
 }
 
+const SILENCE_MS = 60_000 // the server writes every `keep_alive_s`
+
+/** A connection that is given up when nothing comes for long, or when the device is offline: a browser may wait for ever. */
+export function watchedConnection() {
+  const lost = new AbortController()
+  const lose = () => lost.abort()
+  let timer = setTimeout(lose, SILENCE_MS)
+  addEventListener('offline', lose)
+  return {
+    signal: lost.signal,
+    hear() {
+      clearTimeout(timer)
+      timer = setTimeout(lose, SILENCE_MS)
+    },
+    end() {
+      clearTimeout(timer)
+      removeEventListener('offline', lose)
+    },
+  }
+}
+
 /** Yield the frames of a stream until the server ends it. Throws ApiProblem if the connection breaks. */
-export async function* framesOf(response: Response): AsyncGenerator<Frame> {
+export async function* framesOf(response: Response, hear: () => void): AsyncGenerator<Frame> {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let buffer = ''
   for (;;) {
     const { done, value } = await reader.read().catch(unanswered)
     if (done) return
+    hear()
     const [frames, rest] = readFrames(buffer + value)
     buffer = rest
     yield* frames
@@ -49,17 +71,23 @@ export async function runTurn<T>(
   onFrame: (frame: Frame) => void,
   headers: Record<string, string> = {},
 ): Promise<T> {
-  const response = await fetch(path, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream', ...headers },
-    body: JSON.stringify(body),
-  }).catch(unanswered)
-  if (!response.ok || !response.body) throw problemOf(response.status, await response.json().catch(() => undefined))
-  if (response.headers.get('Content-Type')?.startsWith('application/json')) return await response.json()
-  for await (const frame of framesOf(response)) {
-    onFrame(frame)
-    if (frame.event === 'error') throw problemOf(500, frame.data)
-    if (frame.event === 'turn') return frame.data as T
+  const connection = watchedConnection()
+  try {
+    const response = await fetch(path, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream', ...headers },
+      body: JSON.stringify(body),
+      signal: connection.signal,
+    }).catch(unanswered)
+    if (!response.ok || !response.body) throw problemOf(response.status, await response.json().catch(() => undefined))
+    if (response.headers.get('Content-Type')?.startsWith('application/json')) return await response.json().catch(unanswered)
+    for await (const frame of framesOf(response, connection.hear)) {
+      onFrame(frame)
+      if (frame.event === 'error') throw problemOf(500, frame.data)
+      if (frame.event === 'turn') return frame.data as T
+    }
+  } finally {
+    connection.end()
   }
   throw new ApiProblem(0, 'OFFLINE', 'the connection ended before the answer', '')
 }

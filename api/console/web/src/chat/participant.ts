@@ -1,6 +1,6 @@
 // A participant: enters by a link, keeps a valid token in memory, sends messages and follows the session.
 import { api, ApiProblem, dataOf, problemOf, unanswered, type Schemas } from '../api/client'
-import { framesOf, runTurn, type Frame } from '../api/stream'
+import { framesOf, runTurn, watchedConnection, type Frame } from '../api/stream'
 import { decoded } from '../parts/addresses'
 import { store, stored } from '../parts/storage'
 
@@ -67,14 +67,16 @@ export class Participant {
   /** Follow the session from an event on, across lost connections, until it ends. Throws ApiProblem if access ends. */
   async follow(after: string, onFrame: OnFrame, onConnection: (isOnline: boolean) => void, stop: AbortSignal) {
     for (let wait = RETRY_MS; !stop.aborted; wait = Math.min(wait * 2, RETRY_MS_MAX)) {
+      const connection = watchedConnection()
       try {
         const headers = { Accept: 'text/event-stream', 'Last-Event-ID': after, ...(await this.#authorization()) }
-        const response = await fetch(`${SESSION}/events`, { headers, signal: stop }).catch(unanswered)
+        const signal = AbortSignal.any([stop, connection.signal])
+        const response = await fetch(`${SESSION}/events`, { headers, signal }).catch(unanswered)
         if (response.status === 204) return
         if (!response.ok) throw problemOf(response.status, await response.json().catch(() => undefined))
         onConnection(true)
         wait = RETRY_MS
-        for await (const frame of framesOf(response)) {
+        for await (const frame of framesOf(response, connection.hear)) {
           after = frame.id || after
           onFrame(frame)
         }
@@ -82,6 +84,8 @@ export class Participant {
         if (stop.aborted) return
         if (!isPassing(problem)) throw problem
         onConnection(false)
+      } finally {
+        connection.end()
       }
       await pause(wait, stop)
     }

@@ -9,6 +9,8 @@ const PAGE = 200
 export class HeldSession {
   view: Schemas['SessionView'] | null = $state.raw(null)
   said: Schemas['ChatMessageView'][] = $state.raw([])
+  /** The cursor of earlier messages. */
+  earlier: string | undefined = $state()
   /** A message that the server has not taken. */
   unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
@@ -73,9 +75,25 @@ export class HeldSession {
     })
   }
 
+  /** Read the messages before those that are shown. */
+  readEarlier = () =>
+    this.work.run(async () => {
+      const page = await this.#page(this.earlier)
+      this.said = [...page.data.toReversed(), ...this.said]
+      this.earlier = page.nextCursor ?? undefined
+    })
+
+  /** Read the session and its newest messages; those before them that are shown stay. */
   async #read() {
-    const query = { order: 'desc' as const, limit: PAGE }
     this.view = dataOf(await api.GET('/api/sessions/{sessionId}', { params: this.params })) // first: its turn is the last that is read
-    this.said = dataOf(await api.GET('/api/sessions/{sessionId}/messages', { params: { ...this.params, query } })).data.toReversed()
+    const page = await this.#page(undefined)
+    const first = page.data.at(-1)?.number ?? 0
+    if (!this.said.length) this.earlier = page.nextCursor ?? undefined
+    this.said = [...this.said.filter((each) => each.number < first), ...page.data.toReversed()]
+  }
+
+  async #page(cursor: string | undefined) {
+    const query = { order: 'desc' as const, limit: PAGE, cursor }
+    return dataOf(await api.GET('/api/sessions/{sessionId}/messages', { params: { ...this.params, query } }))
   }
 }

@@ -72,6 +72,7 @@ export const en = {
     warnings: 'Warnings', ended: 'The conversation is over.', open: 'Open', waitsUntil: (time: string) => `Continues at ${time}`,
     conversation: 'Conversation', answering: 'Answering…', timeline: 'Timeline', addRow: 'Add a row', removeRow: 'Remove row',
     yes: 'Yes', choosing: 'Please choose', timers: 'What happens by itself', skip: 'Now', kinds: { wait: 'The wait ends', remind: 'Reminder', expire: 'The question ends' } as Record<string, string>,
+    fileName: 'Only the name of the file is sent.',
     compare: 'Compare from here', first: 'First', second: 'Second', repeat: 'Give the same replies', alone: 'The first alone',
     model: 'Model', modelOfScript: 'As the script says',
     differences: 'Variables that differ', noDifferences: 'No variable differs.',
@@ -88,6 +89,8 @@ export const en = {
     version: (number: number) => `Version ${number}`, changed: 'unpublished changes',
     statuses: { published: 'published', draft: 'not published', archived: 'archived' } as Record<string, string>,
     earlier: 'published before',
+    exists: 'There is a script of this name already. Choose another name, or open it in the list.',
+    unwritten: 'New; your first change saves it',
     saving: { saved: 'Saved', waiting: 'Not saved yet', saving: 'Saving…', conflict: 'Not saved', failed: 'Not saved' },
     conflict: 'Somebody else changed this script meanwhile. Your text is not saved.', takeTheirs: 'Take theirs', keepMine: 'Keep mine',
     tryIt: 'Try it', share: 'Share', publish: 'Publish', text: 'Text of the script', insert: 'Insert', file: 'File', script: 'The script',
@@ -146,6 +149,7 @@ export const en = {
     units: { calls: 'Calls', tokens: 'Tokens', cost: 'Cost' } as Record<string, string>, budgetsHint: 'The limits are those of the settings, `budgets`. The day begins at midnight UTC.',
     ready: 'Ready', notReady: 'Not ready', checks: { server: 'Server', database: 'Database', writerLag: 'Delay of writes', model: 'Model', embedder: 'Embedder', memory: 'Memory jobs' } as Record<string, string>,
     states: {} as Record<string, string>, // English is what the server says; the keys are its words, # is a number
+    step: (step: string) => step,
     due: 'Due', kind: 'Kind', fire: 'Fire now', noTimers: 'No session waits for a moment.',
     newLink: 'New link', noLinks: 'There are no links. A link lets people talk to a script without a key.', permits: 'Permits',
     places: (places: number, days: number) => `${counted(places, 'participant')}, ${counted(days, 'day')} each`, codes: 'Each participant needs a code', created: 'Created',
@@ -215,6 +219,7 @@ export const en = {
     firstRows: (count: number) => `the first ${count} are shown; the files have all`, masked: 'without texts and user ids',
     asOf: (time: string) => `data of ${time}`,
     saved: 'Saved queries', noneSaved: 'No query is saved yet.', saveQuery: 'Save', deleteQuery: 'Delete', saveHint: 'All analysts see it. With the name of the open query, that query is changed.',
+    changedMeanwhile: 'Somebody else changed this query meanwhile. Save yours under another name, or open theirs in the list.',
     deleteTitle: (name: string) => `Delete ${name}?`, deleteHint: 'Nobody finds it here any more.',
   },
 }

@@ -35,6 +35,11 @@ export class Draft {
     return this.version === null || this.revision > 0 || this.saving !== 'saved'
   }
 
+  /** Whether the server has nothing of this script: it is new, or its address is wrong. */
+  get isUnwritten(): boolean {
+    return this.version === null && this.revision === 0 && this.saving === 'saved'
+  }
+
   /** The files with test cases. */
   get caseFiles(): string[] {
     return Object.keys(this.files).filter((name) => name.endsWith(CASE_SUFFIX))
