@@ -26,6 +26,8 @@ class Question(Struct, frozen=True, kw_only=True, tag="question"):
     form: Form
     title: str = ""
     """Title of a chart that no report describes."""
+    words: dict[str, str] = {}
+    """Its words in another language than English."""
     chart: Chart | None = None
 
 
@@ -66,7 +68,7 @@ def answer(question: Question) -> AnswerDocument:
 
 def _charted(question: Question, table: Table) -> AnswerDocument:
     """Return the specification of the chart, or a picture of it. Raises ChartRefused."""
-    spec = vega_lite(table, question.chart or infer_chart(table, question.title))
+    spec = vega_lite(table, question.chart or infer_chart(table, question.title, question.words))
     if question.form == "svg" or question.form == "png":
         picture = render(spec, question.form)
         return AnswerDocument(content=picture.data, truncated=table.truncated, notes=picture.warnings)

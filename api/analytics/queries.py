@@ -10,14 +10,14 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from api.analytics.charts.chart import Chart, Language, chart_of
+from api.analytics.charts.chart import Chart, chart_of, chart_words
 from api.analytics.execute import PICTURES, AnswerDocument, Question
 from api.analytics.files import AnalyticsFiles, folder_beside
 from api.analytics.jobs import Finished, FinishSnapshot
 from api.analytics.process import Processes
 from api.errors import ApiError
 from api.metrics import Metrics
-from api.schemas.analytics import MAX_AGE_DEFAULT_S, ROWS_MAX, TIMEOUT_DEFAULT_S, Form, NewAnalyticsQuery
+from api.schemas.analytics import MAX_AGE_DEFAULT_S, ROWS_MAX, TIMEOUT_DEFAULT_S, Form, Language, NewAnalyticsQuery
 from store.analytics.query import QueryLimits
 from store.analytics.report_list import Report
 from store.analytics.reporting import statement
@@ -48,8 +48,9 @@ class AnalyticsQueries(Struct, frozen=True):
     async def query(self, tenant: str, new: NewAnalyticsQuery, *, masked: bool) -> QueryResult:
         """Run one SELECT. Raises QueryRefused, QueryStopped, ApiError, StoreError."""
         limits = QueryLimits(rows_max=new.rows_max, bytes_max=BYTES_MAX, timeout_s=new.timeout_s)
+        words = chart_words(new.language)
         return await self._ask(
-            tenant, new.sql, limits, new.format, masked=masked, max_age_s=new.max_age_s, title=new.title
+            tenant, new.sql, limits, new.format, masked=masked, max_age_s=new.max_age_s, title=new.title, words=words
         )
 
     async def report(
@@ -79,6 +80,7 @@ class AnalyticsQueries(Struct, frozen=True):
         masked: bool,
         max_age_s: float,
         title: str = "",
+        words: dict[str, str] | None = None,
         chart: Chart | None = None,
     ) -> QueryResult:
         units = UNITS in sql.lower()
@@ -86,7 +88,9 @@ class AnalyticsQueries(Struct, frozen=True):
             as_of = self.files.as_of(tenant, masked=masked)
             if as_of is None:
                 raise StoreUnavailable("the analytics file does not exist")
-            question = Question(path=str(place.path), sql=sql, limits=limits, form=form, title=title, chart=chart)
+            question = Question(
+                path=str(place.path), sql=sql, limits=limits, form=form, title=title, words=words or {}, chart=chart
+            )
             timeout_s = limits.timeout_s + MARGIN_S + (RENDER_S if form in PICTURES else 0.0)
             outcome = "failed"
             try:

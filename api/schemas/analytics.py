@@ -8,6 +8,8 @@ from msgspec import Meta
 from api.schemas.base import Body, Id, View
 
 Form: TypeAlias = Literal["json", "csv", "parquet", "vega-lite", "svg", "png"]
+Language: TypeAlias = Literal["en", "zh"]
+"""A language of the texts of reports and charts."""
 SQL_CHARS_MAX = 100_000
 ROWS_MAX = 1_000_000
 ROWS_DEFAULT = 10_000
@@ -36,6 +38,8 @@ class NewAnalyticsQuery(Body, frozen=True, kw_only=True):
     """The greatest age of the data in seconds; 0: refresh first."""
     title: Annotated[str, Meta(max_length=200)] = ""
     """The title of a chart."""
+    language: Language = "en"
+    """Of the texts of a chart."""
 
 
 class ResultColumn(View, frozen=True, kw_only=True):

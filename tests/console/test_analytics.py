@@ -1,6 +1,7 @@
 """Analytics: an analyst runs reports and queries in a browser."""
 
 import re
+from urllib.parse import quote
 
 from playwright.async_api import Page, expect
 
@@ -143,6 +144,18 @@ async def test_query_is_saved_and_opened_again(open_page: OpenPage, server: Serv
     await again.get_by_role("button", name="Delete").click()
     await again.get_by_role("dialog").get_by_role("button", name="Delete").click()
     await expect(again.get_by_text("No query is saved yet.")).to_be_visible()
+
+
+async def test_chart_of_a_query_is_in_the_language_of_the_page(open_page: OpenPage, server: ServerProcess) -> None:
+    await two_sessions(server)
+    page = await open_page(f"/sql?sql={quote(QUERY)}")
+    await page.get_by_label("Language").select_option("zh")
+    await page.get_by_role("button", name="运行").click()
+    await expect(page.get_by_role("cell", name="user")).to_be_visible(timeout=RESULT_MS)
+    await page.get_by_role("button", name="图表").click()
+    picture = page.get_by_role("img", name="图表")
+    await expect(picture).to_be_visible(timeout=RESULT_MS)
+    assert quote("统计的") in (await picture.get_attribute("src") or "")
 
 
 async def test_query_of_somebody_else_is_not_overwritten(open_page: OpenPage, server: ServerProcess) -> None:

@@ -43,10 +43,13 @@ async def test_dashboard_is_made_arranged_scheduled_and_deleted(open_page: OpenP
     await page.get_by_label("When").select_option(label="Every Monday")
     await page.get_by_role("dialog").get_by_role("button", name="Save").click()
     await expect(page.get_by_text("None was written yet.")).to_be_visible()
+    await page.get_by_label("Language").select_option("zh")
     async with page.expect_download() as started:
-        await page.get_by_role("link", name="Download as a page").click()
+        await page.get_by_role("link", name="下载为网页").click()
     written = (await (await started.value).path()).read_text("utf-8")
     assert "All of them" in written
+    assert "定义" in written
+    await page.get_by_label("语言").select_option("en")
     await page.get_by_role("button", name="Delete").click()
     await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     await expect(page.get_by_text("There are no dashboards.")).to_be_visible()

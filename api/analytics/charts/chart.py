@@ -7,12 +7,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from api.schemas.analytics import Language
 from store.analytics.reporting import report_named
 
 Kind: TypeAlias = Literal["funnel", "bars", "lines", "heat"]
 """A funnel is bars in the order of steps, each with its loss; a heat map is a matrix of shaded cells."""
-Language: TypeAlias = Literal["en", "zh"]
-"""A language of the texts of reports."""
 
 
 class Chart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,14 +58,21 @@ def chart_of(name: str, language: Language = "en") -> Chart | None:
     report, chart = report_named(name), _REPORT_CHARTS.get(name)
     if chart is None or language == "en":
         return None if chart is None else msgspec.structs.replace(chart, title=report.title)
-    texts = _report_texts(language)
-    return msgspec.structs.replace(
-        chart, title=texts["reports"][name]["title"], words=texts["columns"] | texts["charts"]
-    )
+    title = report_texts(language)["reports"][name]["title"]
+    return msgspec.structs.replace(chart, title=title, words=chart_words(language))
+
+
+def chart_words(language: Language) -> dict[str, str]:
+    """Return the `words` of charts in a language."""
+    if language == "en":
+        return {}
+    texts = report_texts(language)
+    return {**texts["columns"], **texts["charts"]}
 
 
 @cache
-def _report_texts(language: str) -> dict[str, Any]:
+def report_texts(language: Language) -> dict[str, Any]:
+    """Return the texts of reports in another language than English: `reports`, `columns`, `charts`, `page`."""
     path = Path(__file__).parent.with_name(f"report_texts.{language}.json")
     texts: dict[str, Any] = msgspec.json.decode(path.read_bytes())
     return texts

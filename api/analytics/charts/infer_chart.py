@@ -15,12 +15,14 @@ _TIMES = ("DATE", "TIMESTAMP")
 _BOUNDS = ("lower", "upper")
 
 
-def infer_chart(table: Table, title: str = "") -> Chart:
+def infer_chart(table: Table, title: str = "", words: dict[str, str] | None = None) -> Chart:
     """Choose lines over the first column of times, else bars named by the first column of texts.
 
     Several columns of numbers are series while they are of one type; a further column of texts names series where
     there are few of them. Beside a single one `lower` and `upper` are its confidence interval, and `n` of another type
-    is its number of observations. Raises ChartRefused where there is nothing to show or to name it by.
+    is its number of observations. `words` are those of the chart.
+
+    Raises ChartRefused where there is nothing to show or to name it by.
     """
     others = [column for column in table.columns if not _is_number(column)]
     if not others and len(table.columns) == 1:
@@ -38,8 +40,10 @@ def infer_chart(table: Table, title: str = "") -> Chart:
         else:
             labels = texts
     kind: Kind = "lines" if times or (not others and _ascends(column(table, first))) else "bars"
-    title = title or f"{', '.join(map(in_words, values))} by {in_words(first)}"
-    return Chart(kind=kind, title=title, labels=tuple(labels), values=values, series=series, **roles)
+    words = words or {}
+    measures = ", ".join(in_words(name, words) for name in values)
+    title = title or words.get("by", "{values} by {name}").format(values=measures, name=in_words(first, words))
+    return Chart(kind=kind, title=title, labels=tuple(labels), values=values, series=series, words=words, **roles)
 
 
 def _ascends(values: Sequence[Any]) -> bool:

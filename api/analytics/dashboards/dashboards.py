@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from api.analytics.dashboards.page import Part, dashboard_page
+from api.analytics.charts.chart import chart_words, report_texts
+from api.analytics.dashboards.page import Part, dashboard_page, page_words
 from api.analytics.queries import AnalyticsQueries
 from api.errors import ApiError, invalid_field, refusing, refusing_field
-from api.schemas.analytics import Form, NewAnalyticsQuery
+from api.schemas.analytics import Form, Language, NewAnalyticsQuery
 from api.schemas.dashboards import DashboardText, DashboardView, Tile
 from runtime.state.ports import Clock, Ids
 from store.analytics.reporting import report_named, statement
@@ -65,14 +66,14 @@ class Dashboards:
         """Return the dashboards of all tenants. Raises StoreError."""
         return await self._rows.all_dashboards()
 
-    async def html(self, row: DashboardRow, *, masked: bool) -> str:
-        """Return a dashboard as one HTML page. A tile that cannot be computed, or not within PAGE_S, says why.
+    async def html(self, row: DashboardRow, *, masked: bool, language: Language = "en") -> str:
+        """Return a dashboard as one HTML page in a language. Raises StoreError.
 
-        Raises StoreError.
+        A tile that cannot be computed, or not within PAGE_S, says why.
         """
         ends_at = asyncio.get_running_loop().time() + PAGE_S
-        parts = [await self._part(row.tenant, tile, ends_at, masked=masked) for tile in row.tiles]
-        return dashboard_page(row.name, parts, self._clock())
+        parts = [await self._part(row.tenant, tile, ends_at, language, masked=masked) for tile in row.tiles]
+        return dashboard_page(row.name, parts, self._clock(), language)
 
     async def _row(self, tenant: str, dashboard_id: str, new: DashboardText, known: Sequence[TileRow]) -> DashboardRow:
         checked = [(tile.report, tile.query_id, tile.parameters) for tile in known]
@@ -110,44 +111,52 @@ class Dashboards:
             raise ApiError("QUERY_NOT_FOUND", f"there is no saved query {query_id}")
         return query
 
-    async def _part(self, tenant: str, tile: TileRow, ends_at: float, *, masked: bool) -> Part:
+    async def _part(self, tenant: str, tile: TileRow, ends_at: float, language: Language, *, masked: bool) -> Part:
         """Compute a tile, unless the time of the page is over."""
         if asyncio.get_running_loop().time() > ends_at:
-            return _failed(tile, f"not computed, because the page took more than {PAGE_S:g} s")
+            return _failed(tile, page_words(language)["late"].format(seconds=PAGE_S))
         try:
-            title, about, sql = await self._definition(tenant, tile)
-            document = msgspec.json.decode(b"{" + await self._run(tenant, tile, sql, "json", masked=masked) + b"}")
+            title, about, sql = await self._definition(tenant, tile, language)
+            content = await self._run(tenant, tile, sql, "json", language, masked=masked)
+            document = msgspec.json.decode(b"{" + content + b"}")
         except (ApiError, QueryRefused, QueryStopped, ReportRefused) as error:
             return _failed(tile, str(error))
         try:
-            chart = await self._run(tenant, tile, sql, "svg", masked=masked)
+            chart = await self._run(tenant, tile, sql, "svg", language, masked=masked)
         except (QueryRefused, QueryStopped):
             chart = b""  # not every result can be drawn
+        words = chart_words(language) if tile.report is not None else {}
         return Part(
             title=title,
             about=about,
             sql=sql,
             is_wide=tile.is_wide,
             chart=chart,
-            columns=[column["name"] for column in document["columns"]],
+            columns=[words.get(column["name"], column["name"]) for column in document["columns"]],
             rows=[list(row.values()) for row in document["rows"][:ROWS_SHOWN_MAX]],
             rows_hidden=max(len(document["rows"]) - ROWS_SHOWN_MAX, 0),
         )
 
-    async def _definition(self, tenant: str, tile: TileRow) -> tuple[str, str, str]:
+    async def _definition(self, tenant: str, tile: TileRow, language: Language) -> tuple[str, str, str]:
         """Return the title of a tile, what it says, and its SQL. Raises ApiError, ReportRefused."""
         if tile.report is not None:
             report = report_named(tile.report)
-            return tile.title or report.title, report.says, report.sql
+            if language == "en":
+                return tile.title or report.title, report.says, report.sql
+            texts = report_texts(language)["reports"][tile.report]
+            return tile.title or texts["title"], texts["says"], report.sql
         query = await self._query(tenant, tile.query_id or "")
         return tile.title or query.name, "", query.sql
 
-    async def _run(self, tenant: str, tile: TileRow, sql: str, form: Form, *, masked: bool) -> bytes:
+    async def _run(
+        self, tenant: str, tile: TileRow, sql: str, form: Form, language: Language, *, masked: bool
+    ) -> bytes:
         if tile.report is not None:
             report = report_named(tile.report)
-            answer = await self._queries.report(tenant, report, tile.parameters, form, masked=masked)
+            answer = await self._queries.report(tenant, report, tile.parameters, form, masked=masked, language=language)
         else:
-            answer = await self._queries.query(tenant, NewAnalyticsQuery(sql=sql, format=form), masked=masked)
+            new = NewAnalyticsQuery(sql=sql, format=form, language=language)
+            answer = await self._queries.query(tenant, new, masked=masked)
         return answer.answer.content
 
 

@@ -1,18 +1,27 @@
 """Renders a dashboard as one HTML page that needs nothing else: no script, no address of another host."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from api.analytics.charts.chart import report_texts
 from api.analytics.formats.readable import label
+from api.schemas.analytics import Language
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+
+_ENGLISH: Final = {
+    "definition": "Definition",
+    "more_rows": "and {count} more rows",
+    "late": "not computed, because the page took more than {seconds:g} s",
+}
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -31,10 +40,18 @@ class Part(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-def dashboard_page(name: str, parts: Sequence[Part], now: datetime) -> str:
+def page_words(language: Language) -> Mapping[str, str]:
+    """Return the words of a page in a language."""
+    return _ENGLISH if language == "en" else report_texts(language)["page"]
+
+
+def dashboard_page(name: str, parts: Sequence[Part], now: datetime, language: Language) -> str:
     """Return the HTML page. All texts are escaped, and charts are pictures, which run no scripts."""
     written = f"{now.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return _template().render(name=name, parts=parts, written=written, picture=_picture, label=label)
+    words = page_words(language)
+    return _template().render(
+        name=name, parts=parts, written=written, picture=_picture, label=label, words=words, language=language
+    )
 
 
 def _picture(chart: bytes) -> str:

@@ -13,7 +13,6 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.response import Stream
 from litestar.types import Receive
 
-from api.analytics.charts.chart import Language
 from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
 from api.asgi.sse_response import left
@@ -27,6 +26,7 @@ from api.schemas.analytics import (
     MAX_AGE_MAX_S,
     AnalyticsStatus,
     Form,
+    Language,
     ModelView,
     NewAnalyticsQuery,
     QueryAnswer,
@@ -68,6 +68,9 @@ Masked: TypeAlias = Annotated[
     bool,
     QueryParameter(description="False: with texts, personal values and user ids; needs the role `reader`."),
 ]
+
+
+TextLanguage: TypeAlias = Annotated[Language, QueryParameter(required=False, description="Of the texts.")]
 
 
 MaxAge: TypeAlias = Annotated[
@@ -145,7 +148,7 @@ async def get_report(
     form: Annotated[Form, QueryParameter(name="format")] = "json",
     masked: Masked = True,
     max_age_s: MaxAge = MAX_AGE_DEFAULT_S,
-    language: Annotated[Language, QueryParameter(required=False, description="Of the texts of a chart.")] = "en",
+    language: TextLanguage = "en",
 ) -> Response[bytes]:
     """Its parameters are query parameters; `GET /api/analytics/reports` lists them."""
     hidden = masks(request.principal, masked)

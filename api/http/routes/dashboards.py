@@ -20,7 +20,7 @@ from api.http.request import (
     location,
     revision_of,
 )
-from api.http.routes.analytics import Masked, cancel_on_disconnect
+from api.http.routes.analytics import Masked, TextLanguage, cancel_on_disconnect
 from api.schemas.dashboards import DashboardFileList, DashboardList, DashboardText, DashboardView
 from store.interface.analyst_rows import DashboardRow
 
@@ -64,11 +64,14 @@ async def delete_dashboard(dashboard_id: DashboardId, request: ApiRequest) -> No
 
 
 @get("/dashboards/{dashboardId:str}/page", summary="Run a dashboard", media_type=MediaType.HTML)
-async def get_dashboard_page(dashboard_id: DashboardId, request: ApiRequest, masked: Masked = True) -> Response[str]:
+async def get_dashboard_page(
+    dashboard_id: DashboardId, request: ApiRequest, masked: Masked = True, language: TextLanguage = "en"
+) -> Response[str]:
     """Return all tiles with their charts, tables and definitions as one HTML page that needs nothing else."""
     hidden = masks(request.principal, masked)
     row = await request.services.dashboards.get(request.tenant, dashboard_id)
-    html = await cancel_on_disconnect(request.receive, request.services.dashboards.html(row, masked=hidden))
+    work = request.services.dashboards.html(row, masked=hidden, language=language)
+    html = await cancel_on_disconnect(request.receive, work)
     headers = {"Content-Disposition": 'attachment; filename="dashboard.html"'}
     return Response(html, media_type=MediaType.HTML, headers=headers)
 

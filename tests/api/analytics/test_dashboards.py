@@ -113,6 +113,10 @@ async def test_page_has_charts_tables_and_definitions_and_runs_nothing(api: ApiC
     assert "data:image/svg+xml;base64," in page
     assert re.search(r"<h2>Broken|<h2></h2>\s*<p>.*nothing", page)
     assert "count(*)" in page.replace("&#39;", "'")
+    chinese = (await api.get(f"{PATH}/{made['dashboardId']}/page", params={"language": "zh"})).text
+    assert '<html lang="zh">' in chinese
+    assert "<summary>定义</summary>" in chinese
+    assert "会话</th>" in chinese
 
 
 class Clock:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.analytics.charts.chart import Chart, ChartRefused
+from api.analytics.charts.chart import Chart, ChartRefused, chart_words
 from api.analytics.charts.infer_chart import infer_chart
 
 
@@ -44,6 +44,8 @@ def test_without_a_title_it_is_named_by_its_columns(ask) -> None:
         "new users, returning users by begun on"
     )
     assert infer_chart(ask("SELECT 'a' AS status, 1 AS sessions")).title == "sessions by status"
+    chinese = infer_chart(ask("SELECT 'a' AS status, 1 AS sessions"), words=chart_words("zh"))
+    assert (chinese.title, chinese.words["nothing"]) == ("按状态统计的会话", "没有数据：表中没有行。")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ async function resultOf(tile: Tile): Promise<Answer> {
     return dataOf(await api.GET('/api/analytics/reports/{report}', { params })) as Answer
   }
   const query = dataOf(await api.GET('/api/analytics/queries/{queryId}', { params: { path: { queryId: tile.queryId ?? '' } } }))
-  const body = { sql: query.sql, format: 'json' as const, masked: true, rowsMax: 200, timeoutS: 60, maxAgeS: 60, title: tile.title }
+  const body = { sql: query.sql, format: 'json' as const, masked: true, rowsMax: 200, timeoutS: 60, maxAgeS: 60, title: tile.title, language: language() }
   return dataOf(await api.POST('/api/analytics/query', { body })) as Answer
 }
 
