@@ -1,12 +1,14 @@
 """Write: an author makes a script in a browser, tries it, shares it and publishes it."""
 
 import asyncio
+import re
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.async_api import Dialog, Page, Route, expect
 
 from tests.console.conftest import NewKey, OpenPage, sign_in
+from tests.console.test_quality import violations
 from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.gate
@@ -388,3 +390,22 @@ async def test_every_script_is_listed(open_page: OpenPage, server: ServerProcess
     page = await open_page("/write")
     await expect(page.get_by_role("link", name="s0 ")).to_be_visible()
     await expect(page.get_by_role("link", name="s200 ")).to_be_visible()
+
+
+async def test_outline_and_picture_follow_a_running_session(open_page: OpenPage) -> None:
+    play = await open_page("/play")
+    await play.get_by_label("Script").select_option("visit")
+    await play.get_by_role("button", name="Begin").click()
+    async with play.context.expect_page() as opened:
+        await play.get_by_role("link", name="In the script").click()
+    page = await opened.value
+    here = page.get_by_role("button", name="the session is here")
+    await expect(here).to_have_accessible_name(re.compile("ask_name"))
+    assert await violations(page) == []
+    await play.get_by_label("Message").fill("Ana")
+    await play.keyboard.press("Enter")
+    await expect(here).not_to_have_accessible_name(re.compile("ask_name"))
+    await tab(page, "Outline")
+    await expect(here).to_have_count(1)
+    await page.get_by_label("Follow a session").select_option(label="Nothing")
+    await expect(here).to_have_count(0)

@@ -1,22 +1,17 @@
 // A session that a person talks in: its messages as they come, and who talks.
 import { caller } from '../api/caller.svelte'
 import { api, dataOf, type Schemas } from '../api/client'
-import { followSession, newKey, type Outgoing } from '../api/stream'
-import { Attempt } from '../parts/attempt.svelte'
+import { newKey, type Outgoing } from '../api/stream'
+import { FollowedSession } from '../parts/followed_session.svelte'
 
 const PAGE = 200
 
-export class HeldSession {
-  view: Schemas['SessionView'] | null = $state.raw(null)
+export class HeldSession extends FollowedSession {
   said: Schemas['ChatMessageView'][] = $state.raw([])
   /** The cursor of earlier messages. */
   earlier: string | undefined = $state()
   /** A message that the server has not taken. */
   unsent: Outgoing | null = $state.raw(null)
-  readonly work = new Attempt()
-  #stop = () => {}
-
-  constructor(readonly id: string) {}
 
   get handOver(): Schemas['SessionHandOver'] | undefined {
     return this.view?.handOver
@@ -25,27 +20,6 @@ export class HeldSession {
   /** Whether the caller is the person who talks. */
   get isMine(): boolean {
     return this.handOver?.operator === caller.view?.name
-  }
-
-  private get params() {
-    return { path: { sessionId: this.id } }
-  }
-
-  /** Read the session, and follow it from then on. */
-  open = () =>
-    this.work.run(async () => {
-      await this.#read()
-      const query = { after: this.view!.turn - 1, limit: 1 }
-      const turn = dataOf(await api.GET('/api/sessions/{sessionId}/snapshots', { params: { ...this.params, query } })).data[0]
-      this.close()
-      if (this.view?.status === 'completed') return
-      const read = () => void this.#read().catch(() => {}) // the next turn tries again
-      this.#stop = followSession(this.id, turn?.eventCount ?? 0, ['position'], read, () => void this.open())
-    })
-
-  close() {
-    this.#stop()
-    this.#stop = () => {}
   }
 
   takeOver = () => this.#change(async () => dataOf(await api.POST('/api/sessions/{sessionId}/take-over', { params: this.params })))
@@ -71,7 +45,7 @@ export class HeldSession {
   #change(change: () => Promise<unknown>) {
     return this.work.run(async () => {
       await change()
-      await this.#read()
+      await this.read()
     })
   }
 
@@ -84,8 +58,8 @@ export class HeldSession {
     })
 
   /** Read the session and its newest messages; those before them that are shown stay. */
-  async #read() {
-    this.view = dataOf(await api.GET('/api/sessions/{sessionId}', { params: this.params })) // first: its turn is the last that is read
+  protected override async read() {
+    await super.read() // first: its turn is the last that is read
     const page = await this.#page(undefined)
     const first = page.data.at(-1)?.number ?? 0
     if (!this.said.length) this.earlier = page.nextCursor ?? undefined

@@ -16,6 +16,7 @@ export class Talk {
   events: Event[] = $state([])
   timers: Schemas['TimerView'][] = $state.raw([])
   title = $state('')
+  scriptKey = $state('')
   /** A message that the server has not taken. */
   unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
@@ -183,7 +184,8 @@ export class Talk {
     this.timers = dataOf(await api.GET('/api/timers', { params: { query: { sessionId: id } } })).data
     if (isOther) {
       const path = { scriptId: this.session.scriptId }
-      this.title = (await api.GET('/api/scripts/{scriptId}', { params: { path } })).data?.scriptName ?? ''
+      const script = (await api.GET('/api/scripts/{scriptId}', { params: { path } })).data
+      ;[this.title, this.scriptKey] = [script?.scriptName ?? '', script?.scriptKey ?? '']
       this.#follow(id)
     }
   }
