@@ -38,6 +38,9 @@ class _Words(Struct, frozen=True):
     methods: _Table
     functions: _Table
     technique_keys: _Table
+    session_keys: _Table
+    phase_keys: _Table
+    topic_keys: _Table
     skill_keys: _Table
     spoken_keys: _Table
     picture_keys: _Table
@@ -63,6 +66,8 @@ VERBS = _by_word(_WORDS.actions)
 OPERATORS, CONSTANTS = _by_word(_WORDS.operators), _by_word(_WORDS.constants)
 ALONE, TESTS = _by_word(_WORDS.alone), _by_word(_WORDS.tests)
 METHODS, FUNCTIONS = _by_word(_WORDS.methods), _by_word(_WORDS.functions)
+SESSION_KEYS, PHASE_KEYS = _by_word(_WORDS.session_keys), _by_word(_WORDS.phase_keys)
+TOPIC_KEYS = _by_word(_WORDS.topic_keys)
 SKILL_KEYS, FORM_KEYS = _by_word(_WORDS.skill_keys), _by_word(_WORDS.form_keys)
 TECHNIQUE_KEYS = _by_word(_WORDS.technique_keys)
 SPOKEN_KEYS, PICTURE_KEYS = _by_word(_WORDS.spoken_keys), _by_word(_WORDS.picture_keys)

@@ -18,9 +18,12 @@ from scripts.formats.words import (
     FIELD_TYPES,
     FORM_KEYS,
     OUTPUT_KEYS,
+    PHASE_KEYS,
     PICTURE_KEYS,
+    SESSION_KEYS,
     SKILL_KEYS,
     SPOKEN_KEYS,
+    TOPIC_KEYS,
     VARIABLE_TYPES,
 )
 from scripts.model.base import Node, Template
@@ -183,9 +186,8 @@ def condition_text(tree: Tree) -> Tree:
 
 
 def session(tree: Mapping) -> Mapping:
-    """Rename the key of the declared variables of a session, and return them as a list."""
-    renamed = keys_renamed(tree, dict.fromkeys(("variables", "global", "globals"), "declare"))
-    return _replaced(renamed, "declare", _declared)
+    """Convert the keys of a session, and return its variables as a list."""
+    return _replaced(keys_renamed(tree, SESSION_KEYS), "declare", _declared)
 
 
 def _declared(tree: Tree) -> Tree:
@@ -201,14 +203,13 @@ def _declared(tree: Tree) -> Tree:
 
 
 def topic(tree: Mapping) -> Mapping:
-    """Rename the condition key of a topic that uses the key of a phase, and the key of its variables."""
-    renamed = keys_renamed(tree, {"entry_condition": "condition", "variables": "declare"})
-    return _replaced(_replaced(renamed, "condition", condition_text), "declare", _declared)
+    """Convert the keys, the condition and the variables of a topic."""
+    return _replaced(_replaced(keys_renamed(tree, TOPIC_KEYS), "condition", condition_text), "declare", _declared)
 
 
 def phase(tree: Mapping) -> Mapping:
-    """Rename the condition key of a phase that uses the key of a topic, and the key of its variables."""
-    renamed = keys_renamed(tree, {"condition": "entry_condition", "variables": "declare"})
+    """Convert the keys, the condition and the variables of a phase."""
+    renamed = keys_renamed(tree, PHASE_KEYS)
     return _replaced(_replaced(renamed, "entry_condition", condition_text), "declare", _declared)
 
 

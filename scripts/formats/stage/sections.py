@@ -162,8 +162,6 @@ def skill(notation: StageReader, tree: MappingTree) -> Skill | None:
 
     Other variables that it reads are parameters too, because in this format a goal reads the variables of its caller.
     """
-    if tree.get("goal") is None and tree.get("skill") is not None and tree.get("params") is not None:
-        return notation.reader.read(tree, Skill)
     item = Item(notation, tree)
     written = item.word("goal", "skill", "topic", "name", "id")
     params = [

@@ -167,8 +167,10 @@ class StageReader:
             return Expression(to_text_expression(placeholder, self.refer), tree.at)
         if isinstance(tree, Scalar) and isinstance(tree.value, str):
             calculates = is_computed(tree.text, self.knows)
-            if is_ambiguous(tree.text) and not self.names.numbers.issuperset(map(bare, BRACES.findall(tree.text))):
-                calculates = calculates and " - " not in tree.text
+            is_spaced = " - " in tree.text
+            is_of_numbers = is_spaced and self.names.numbers.issuperset(map(bare, BRACES.findall(tree.text)))
+            if is_ambiguous(tree.text) and not is_of_numbers:
+                calculates = calculates and not is_spaced
                 message = f"{shorten(tree.text)} is read as a {'calculation' if calculates else 'text'}"
                 self.reader.add("VALUE_AMBIGUOUS", message, content_at(tree))
             if calculates:

@@ -438,6 +438,7 @@ def test_the_condition_of_an_action_may_have_other_names_and_places(session_acti
 
 
 PHASES = "phases: [{phase_id: p, topics: [{topic_id: t, actions: [{type: ai_say, id: a, content: '{n}'}]}]}]"
+SHORT_PHASES = PHASES.replace("phase_id", "id").replace("topic_id", "id")
 
 
 @pytest.mark.parametrize(
@@ -448,6 +449,7 @@ PHASES = "phases: [{phase_id: p, topics: [{topic_id: t, actions: [{type: ai_say,
         f"sessions: [{{session_id: talk, session_name: Talk, variables: [{{name: n, value: 1}}], {PHASES}}}]",
         f"global: [{{var: n, value: 1}}]\nsession: {{session_id: talk, session_name: Talk}}\n{PHASES}",
         f"metadata: {{name: Talk}}\nvariables: [{{var: n, value: 1}}]\nsession: {{session_id: talk, {PHASES}}}",
+        f"session: {{id: talk, name: Talk, variables: {{n: 1}}, {SHORT_PHASES}}}",
     ],
 )
 def test_keys_of_the_session_may_be_beside_it(script: ReadValid, text) -> None:

@@ -301,3 +301,14 @@ def test_two_declarations_are_put_together(reading, declared, code, severity) ->
     assert (found.script is None) == (severity == "error")
     if found.script is not None:
         assert (found.script.globals[0].define, found.script.globals[0].value) == ("x", 3)
+
+
+def test_a_skill_may_name_its_parameters(reading) -> None:
+    skills = "skills: [{skill: 问候, params: [称呼], returns: 回答, actions: [{ai_ask: '你好{称呼}', output: [回答]}]}]"
+    (skill,) = reading("- call: 问候(称呼=先生)", skills=skills.replace("skill: 问候", "goal: 问候")).script.skills
+    (own,) = read_script(
+        Source(HEAD + f"    - goal: g\n      actions: [call: 问候]\n{skills}\n", "s.yaml")
+    ).script.skills
+    for each in (skill, own):
+        assert ([param.var for param in each.params], each.returns) == (["称呼"], ("回答",))
+        assert each.actions[0].task.source == "你好{{ 称呼 }}"
