@@ -68,7 +68,7 @@ class Scopes:
     def _visible(self) -> tuple[_Visible, ...]:
         """Return the scopes of a lookup, innermost first.
 
-        A skill sees its own scope and the global one, an interrupt also the session's, a detector also the phase's.
+        A skill sees its own scope and the global one, an interrupt and a detector also the phase's and the session's.
         """
         program, state = self._program, self._state
         call = state.call() if program.has_calls else None
@@ -79,9 +79,7 @@ class Scopes:
             declared = program.topic_names.get((state.phase, state.topic), {})
             return ("topic", state.topic_cells, declared), of_phase, of_session, of_user
         of_call: _Visible = ("topic", call.cells, self._declared("topic"))
-        if call.skill:
-            return of_call, of_user
-        return (of_call, of_phase, of_session, of_user) if call.detector else (of_call, of_session, of_user)
+        return (of_call, of_user) if call.skill else (of_call, of_phase, of_session, of_user)
 
     def find(self, name: str) -> tuple[Scope, Value] | None:
         """Return the scope and value of a name, or None. A null is a value too."""
@@ -172,7 +170,7 @@ class Scopes:
         merged: dict[str, Value] = {
             name: each.value for name, each in self._program.global_names.items() if each.value is not None
         }
-        behind = (self._state.session_cells, self._state.phase_cells)  # what a skill or an interrupt may not see
+        behind = (self._state.session_cells, self._state.phase_cells)  # what a skill does not see
         for cells in (*behind, *(cells for _, cells, _ in reversed(self._visible()))):
             merged |= {name: cell.value for name, cell in cells.items()}
         return merged

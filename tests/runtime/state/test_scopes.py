@@ -167,22 +167,45 @@ def test_a_global_variable_has_its_default_until_it_is_written(scopes) -> None:
     assert scopes.flat()["units"] == "imperial"
 
 
-async def test_an_interrupt_shows_the_variables_that_it_reads(drive: StartSession) -> None:
+PHASE = """
+cuebook: 1
+script: t
+interrupts: [{interrupt: sad, on: [sad], do: [{say: "Was {{ mood }}."}, {ask: Now?, into: mood}, {set: {count: 1}}]}]
+phases:
+- phase: p
+  declare: [{var: mood, value: fine}]
+  topics:
+  - topic: t
+    actions: [%s, {say: "Is {{ mood }}.", acknowledge: ok}]
+  - topic: side
+    when: false
+    actions: [{say: "Was {{ mood }}."}, {ask: Now?, into: mood}]
+"""
+
+
+@pytest.mark.parametrize("first", ["{ask: How are you?, into: reply}", "{wait: 1 day, on_message: side}"])
+async def test_an_interrupt_and_a_topic_that_answers_share_the_phase(drive: StartSession, first: str) -> None:
+    session = await drive(PHASE % first, saved=True)
+    await session.reply("sad")
+    assert session.said == ["Was fine.", "Now?"]
+    await session.reply("low")
+    assert session.values["mood"] == "low"
+    await (session.pass_time(days=2) if "wait" in first else session.reply("well"))
+    assert (session.said, session.values) == (["Is low."], {"mood": "low", **session.cells("topic")})
+
+
+async def test_a_skill_shows_its_own_variables_beside_those_it_hides(drive: StartSession) -> None:
     session = await drive(
         """
         cuebook: 1
         script: t
-        declare: [{var: name, value: of the session}]
-        interrupts: [{interrupt: help, on: [help], do: [{ask: "It is {{ name }}.", into: seen}]}]
-        phases:
-        - phase: p
-          declare: [{var: name, value: of the phase}]
-          topics: [{topic: t, actions: [{ask: Well?, into: reply}]}]
+        declare: [{var: name, value: of the session}, {var: other, value: hidden}]
+        skills: [{skill: s, params: [{var: name}], actions: [{ask: "It is {{ name }}.", into: seen}]}]
+        actions: [{call: s, with: {name: of the skill}}]
         """
     )
-    assert session.values["name"] == "of the phase"
-    await session.reply("help")
-    assert (session.said, session.values["name"]) == (["It is of the session."], "of the session")
+    assert session.said == ["It is of the skill."]
+    assert session.values == {"name": "of the skill", "other": "hidden"}
 
 
 async def test_one_name_in_two_topics_is_two_variables(drive: StartSession) -> None:
