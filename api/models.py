@@ -11,7 +11,7 @@ import structlog
 from api.settings import OFFLINE, SCRIPTED, Settings
 from runtime.models.hosted.settings import OPENAI, ModelSettings, Secret
 from runtime.models.offline_model import OfflineModel
-from runtime.models.recorded_models import ScriptedModel
+from runtime.models.recorded_models import ModelWithCassettes, ScriptedModel
 from runtime.state.ports import Model
 from scripts.expressions.suggestions import suggest
 from scripts.model.actions import ModelStep
@@ -48,10 +48,18 @@ class Connected(Protocol):
 
 
 def make_model(settings: Settings, edited: "TemplateSource | None" = None) -> Model:
-    """Create the model that the settings name, with one `edited` prompt template among those of the settings.
+    """Create the models that the settings name, with one `edited` prompt template among those of the settings.
 
     Raises ModelUnknown, ScriptedFileInvalid.
     """
+    cassettes = {
+        name: ScriptedModel.from_file(Path(table.cassette)) for name, table in settings.models.items() if table.cassette
+    }
+    model = cassettes.get(settings.model) or _model_of_server(settings, edited)
+    return ModelWithCassettes(model, cassettes) if cassettes else model
+
+
+def _model_of_server(settings: Settings, edited: "TemplateSource | None") -> Model:
     name = settings.model
     if name == OFFLINE:
         return OfflineModel()
@@ -64,7 +72,7 @@ def make_model(settings: Settings, edited: "TemplateSource | None" = None) -> Mo
         _check(table.fallback, f"models.{each}.fallback", settings)
         if table.fallback == each:
             raise ModelUnknown(f"models.{each}.fallback: a model cannot be its own fallback; name another one")
-    named = {each: _with_key(each, table) for each, table in settings.models.items()}
+    named = {each: _with_key(each, table) for each, table in settings.models.items() if not table.cassette}
 
     # imported here because the client is slow to import and not needed without a language model
     from runtime.models.hosted.router import HostedModels
@@ -83,35 +91,40 @@ def model_names(model: Model, settings: Settings) -> list[str]:
     """Return the names of the models that scripts and sessions may use, the server's own first; besides them,
     `openai:NAME` for any model of its own endpoint.
     """
-    return model.names() if isinstance(model, Connected) else [settings.model]
+    connected, cassettes = _parts(model)
+    names = [settings.model] if connected is None else connected.names()
+    return list(dict.fromkeys([*names, *cassettes]))
 
 
 def require_model(model: Model, settings: Settings, name: str) -> None:
     """Raise ModelUnknown unless a session may use a model of this name."""
     known = model_names(model, settings)
-    if name not in known and not (isinstance(model, Connected) and model.has_model(name)):
+    connected, _ = _parts(model)
+    if name not in known and not (connected is not None and connected.has_model(name)):
         raise ModelUnknown(f"there is no model {name!r}; {suggest(name, known, 'use one of GET /api/models')}")
 
 
 def state_of(model: Model) -> str:
     """Return the known state of a model, without a request to its endpoint."""
-    if isinstance(model, Connected):
-        return ", ".join(f"{name}: {state}" for name, state in model.states().items())
-    return "no endpoint"
+    connected, _ = _parts(model)
+    if connected is None:
+        return "no endpoint"
+    return ", ".join(f"{name}: {state}" for name, state in connected.states().items())
 
 
 def log_lacking(model: Model, script: Script) -> None:
     """Log a warning for models and prompts that a script names and the server lacks; the script is published all the
     same. If the server's own model is the offline or a scripted one, every script runs on it.
     """
-    if not isinstance(model, Connected):
+    connected, cassettes = _parts(model)
+    if connected is None:
         return
     steps = (action for action in all_actions(script) if isinstance(action, ModelStep))
     named = dict.fromkeys(name for name in (script.model, *(step.model for step in steps)) if name)
-    models = [name for name in named if not model.has_model(name)]
+    models = [name for name in named if name not in cassettes and not connected.has_model(name)]
     if models:
         log.warning("script names models that the server does not have", script=script.id, models=models)
-    if script.template_scheme and not model.has_scheme(script.template_scheme):
+    if script.template_scheme and not connected.has_scheme(script.template_scheme):
         log.warning(
             "script names a template_scheme without any prompt on the server",
             script=script.id,
@@ -121,13 +134,23 @@ def log_lacking(model: Model, script: Script) -> None:
 
 async def close_model(model: Model) -> None:
     """Close the connections of a model."""
-    if isinstance(model, Connected):
-        await model.close()
+    connected, _ = _parts(model)
+    if connected is not None:
+        await connected.close()
+
+
+def _parts(model: Model) -> tuple[Connected | None, Mapping[str, Model]]:
+    """Return the model if it has connections, and the cassettes beside it."""
+    inner, cassettes = (model.model, model.cassettes) if isinstance(model, ModelWithCassettes) else (model, {})
+    return inner if isinstance(inner, Connected) else None, cassettes
 
 
 def _check(name: str, setting: str, settings: Settings) -> None:
     """Raise ModelUnknown if a setting names an unknown model."""
-    if not name or name in settings.models or (name.startswith(OPENAI) and name != OPENAI and settings.own_model):
+    table = settings.models.get(name)
+    if table is not None and table.cassette:
+        raise ModelUnknown(f"{setting}: {name!r} is a cassette, which cannot replace a model that fails")
+    if not name or table is not None or (name.startswith(OPENAI) and name != OPENAI and settings.own_model):
         return
     if name.startswith(OPENAI) and name != OPENAI:
         raise ModelUnknown(f"{setting}: {name!r} is at the server's own endpoint; set model_url or model_key")

@@ -146,6 +146,22 @@ class ScriptedModel:
         return f"; the nearest is {close[0]}" if close else ""
 
 
+class ModelWithCassettes:
+    """A model, and cassettes that answer the requests that name them in its place."""
+
+    def __init__(self, model: Model, cassettes: Mapping[str, ScriptedModel]) -> None:
+        self.model = model
+        self.cassettes = cassettes
+
+    def goes_to(self, request: ModelRequest) -> str:
+        """Return the name of the cassette, or of the model."""
+        return request.model if request.model in self.cassettes else self.model.goes_to(request)
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        """Return the reply of the cassette or of the model. Raises ModelFailed."""
+        return await self.cassettes.get(request.model, self.model).complete(request, hear)
+
+
 def _visits(replies: Sequence[Written] | Sequence[Sequence[Written]]) -> _Visits:
     plain = tuple(each for each in replies if isinstance(each, str | ScriptedReply))
     if plain or not replies:

@@ -259,12 +259,16 @@ async def test_another_model_answers_from_now_on(
 ) -> None:
     page = await open_page("/play")
     tables = "".join(f'[models.{name}]\nmodel = "{name}-1"\nurl = "{endpoint.url}"\n' for name in ("fast", "clever"))
+    cassette = server.folder / "calm.yaml"
+    cassette.write_text("replies:\n  answer: [That is good.]\n")
+    tables += f'[models.calm]\ncassette = "{cassette}"\n'
     (server.folder / "cuebook.toml").write_text(f'model = "fast"\n{tables}')
     endpoint.always(content="Well.")
     several = await restart()
     async with several.client() as api:
         text = (
-            "cuebook: 1\nscript: talk\nactions:\n  - {ask: How are you?, into: mood, id: mood}\n  - ai_say: Answer.\n"
+            "cuebook: 1\nscript: talk\nactions:\n  - {ask: How are you?, into: mood, id: mood}\n"
+            "  - {ai_say: Answer., id: answer}\n"
         )
         await api.publish_script(text, strict=False)
     await page.goto(f"{several.url}/play")
@@ -274,3 +278,9 @@ async def test_another_model_answers_from_now_on(
     await say(page, "Fine")
     await expect(page.get_by_role("log")).to_contain_text("Well.")
     assert [asked.model for asked in endpoint.requests] == ["clever-1"]
+    await page.get_by_role("button", name="Restart").click()
+    await page.get_by_label("Model").select_option("calm")
+    await expect(page.get_by_label("Model")).to_be_enabled()
+    await say(page, "Fine")
+    await expect(page.get_by_role("log")).to_contain_text("That is good.")
+    assert len(endpoint.requests) == 1

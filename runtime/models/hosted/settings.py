@@ -70,6 +70,8 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Calls at a time."""
     fallback: str = ""
     """The model that answers when this one fails."""
+    cassette: str = ""
+    """A file of replies, as `cuebook play --record` writes it; the model then needs no endpoint."""
     format: FormatSetting = "auto"
     """How structured replies are requested; `auto` tries `schema`, `json` and `text` in this order."""
     temperature: Temperature | None = None

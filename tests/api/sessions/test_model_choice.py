@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
-from api.models import make_model
+import pytest
+from msgspec import structs
+
+from api.models import ModelUnknown, make_model
 from api.settings import Settings
+from runtime.models.cassette_file import ScriptedFileInvalid
 from runtime.models.hosted.settings import ModelSettings, Secret
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
@@ -94,3 +98,33 @@ async def test_session_is_replayed_with_the_models_that_it_asked(
         await api.send_texts(session, "Fine", "No")
         verified = await api.read("/api/operations/verify", replay=True)
         assert (verified["findings"], verified["sessions"]) == ([], 1)
+
+
+async def test_session_changes_to_a_cassette_and_back(app: OpenApp, endpoint: Endpoint, tmp_path: Path) -> None:
+    cassette = tmp_path / "calm.yaml"
+    cassette.write_text("replies:\n  answer: [That is good.]\n", "utf-8")
+    calm = ModelSettings(cassette=str(cassette))
+    settings = settings_of(endpoint)
+    endpoint.always(content="Well.")
+    for each in (settings, Settings()):
+        model = make_model(structs.replace(each, models={**each.models, "calm": calm}))
+        async with app(tmp_path / each.model, model) as api:
+            assert "calm" in [found["name"] for found in (await api.read("/api/models"))["data"]]
+            await api.publish_script(TALK)
+            session = await api.create_session("talk")
+            path = f"/api/sessions/{session['sessionId']}/model"
+            assert (await api.post(path, json={"model": "calm"})).status_code == 200
+            answer = await api.send_texts(session, "Fine")
+            assert "That is good." in [message["content"] for message in answer["messages"]]
+            await api.post(path, json={"model": None})
+            answer = await api.send_texts(session, "No")
+            assert answer["status"] == "completed"
+
+
+def test_cassette_is_no_fallback_and_must_exist(tmp_path: Path) -> None:
+    (tmp_path / "calm.yaml").write_text("replies: {}\n", "utf-8")
+    calm = ModelSettings(cassette=str(tmp_path / "calm.yaml"))
+    with pytest.raises(ModelUnknown, match="'calm' is a cassette"):
+        make_model(Settings(model="fast", models={"fast": ModelSettings(fallback="calm"), "calm": calm}))
+    with pytest.raises(ScriptedFileInvalid):
+        make_model(Settings(models={"gone": ModelSettings(cassette=str(tmp_path / "gone.yaml"))}))
