@@ -112,13 +112,14 @@ async def test_turns_that_call_a_model_are_finished_before_a_server_ends(
         is_over, turns = asyncio.Event(), {}
 
         async def speak(api: ApiClient, number: int) -> None:
-            session = await api.create_session("advice", user=f"user {number}", key=f"advice {number}")
-            for turn in itertools.count(1):
-                if is_over.is_set():
-                    break
-                answer = await api.send_message(session, {"content": "rain"}, {"Idempotency-Key": f"{turn}"})
-                assert (answer.status_code, answer.json().get("turn")) == (200, turn), answer.text
-                turns[session["sessionId"]] = turn
+            for visit in itertools.count():  # a conversation ends after 1,000 turns
+                session = await api.create_session("advice", user=f"user {number}", key=f"advice {number} {visit}")
+                for turn in range(1, 501):
+                    if is_over.is_set():
+                        return
+                    answer = await api.send_message(session, {"content": "rain"}, {"Idempotency-Key": f"{turn}"})
+                    assert (answer.status_code, answer.json().get("turn")) == (200, turn), answer.text
+                    turns[session["sessionId"]] = turn
 
         speaking = [asyncio.create_task(speak(client, number)) for number in range(SPEAKERS)]
         await replace_each(servers, started, start)
