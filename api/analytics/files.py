@@ -34,7 +34,7 @@ from store.analytics.delta import Delta
 from store.analytics.file import COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking
-from store.interface.errors import AnalyticsUnreadable, StoreBusy, StoreUnavailable
+from store.interface.errors import AnalyticsUnreadable, DatabaseUnreadable, StoreBusy, StoreUnavailable
 from store.interface.private_files import size_bytes
 from store.store import Store
 
@@ -47,7 +47,7 @@ WAIT_S = 20.0  # wait of a request for a refresh, which continues afterwards
 ENTER_S = 90.0  # wait for other readers and refreshes
 RENEW = timedelta(hours=1)  # after this time a file without changes gets a new time too
 SHARE = 10  # the store spends at most one tenth of its time on deltas
-
+_REMOVED = "the analytics file was removed in the meantime; try again"
 
 log = structlog.get_logger()
 
@@ -128,10 +128,14 @@ class AnalyticsFiles:
                         state.place.remove()
                     await self._refresh_or_wait(state, since, units=units)
                 if state.place.as_of() is None:
-                    raise StoreBusy("the analytics file was removed in the meantime; try again")
+                    raise StoreBusy(_REMOVED)
                 state.readers.enter()
             try:
                 yield state.place
+            except (DatabaseUnreadable, FileNotFoundError) as error:  # it was removed before it was opened
+                if state.place.as_of() is None:
+                    raise StoreBusy(_REMOVED) from error
+                raise
             finally:
                 state.readers.leave()
 
@@ -223,7 +227,7 @@ class AnalyticsFiles:
                 retry_after_s=1,
             )
         if task.cancelled():
-            raise StoreBusy("the analytics file was removed in the meantime; try again")
+            raise StoreBusy(_REMOVED)
         try:
             task.result()
         except OSError as error:

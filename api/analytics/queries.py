@@ -131,5 +131,7 @@ class AnalyticsQueries(Struct, frozen=True):
 def _copy(path: Path, copy: Path) -> None:
     try:
         shutil.copyfile(path, copy)
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise ApiError("DISK_TOO_SMALL", "the disk has no space for a copy of the analytics file") from error

@@ -26,6 +26,7 @@ from api.errors import ApiError
 from api.metrics import Metrics
 from api.timestamps import utc_now
 from store.analytics.file import Place
+from store.analytics.query import query
 from store.interface.errors import StoreBusy, StoreUnavailable
 from store.open_store import open_store
 from store.store import Store
@@ -210,6 +211,14 @@ async def test_what_is_removed_while_it_is_made_is_not_there_and_who_waits_is_re
             await asking
         assert [path.name for path in (data / FOLDER).iterdir()] == [LOCK]
         assert await sessions_in(made) > 0
+
+
+async def test_what_is_removed_before_it_is_read_is_reported(files: Any) -> None:
+    async with files() as (made, _):
+        with pytest.raises(StoreBusy, match="removed in the meantime"):
+            async with made.reading("default", masked=False) as place:
+                await made.drop("default")
+                query(place.path, "FROM sessions")
 
 
 async def test_two_commands_work_on_the_files_one_after_the_other(tmp_path: Path) -> None:
