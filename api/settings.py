@@ -484,7 +484,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
         check_policies(self.retention)
         _ = self.own_model  # validates that its settings are consistent
         _ = parse_name(self.embedder), self.embedder_endpoint
-        _ = self.contexts
+        _ = self.contexts, self.database_url
 
     @property
     def own_model(self) -> ModelSettings | None:
@@ -507,13 +507,13 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
 
     @property
     def database_url(self) -> str | None:
-        """The address of the PostgreSQL database, or None for the database file. Raises SettingsInvalid."""
+        """The address of the PostgreSQL database, or None for the database file."""
         if self.database is None:
             return None
         if not self.database.reveal().startswith(("postgresql://", "postgres://")):
-            raise SettingsInvalid("database: the address of a PostgreSQL database begins with postgresql://")
+            raise ValueError("database: the address of a PostgreSQL database begins with postgresql://")
         if self.backup_every_h:
-            raise SettingsInvalid("backup_every_h: back up a PostgreSQL database with its own tools, such as pg_dump")
+            raise ValueError("backup_every_h: back up a PostgreSQL database with its own tools, such as pg_dump")
         return self.database.reveal()
 
     @property

@@ -103,6 +103,8 @@ def test_the_file_in_the_working_folder_is_taken(cuebook: RunCommand, write: Wri
         ("", {"CUEBOOK_PORT": "many"}, {}, ["CUEBOOK_PORT"]),
         ("", {"CUEBOOK_BUSY": "wait"}, {}, ["CUEBOOK_BUSY"]),
         ("", {}, {"port": -1}, ["port"]),
+        ('database = "mysql://db"\n', {}, {}, ["cuebook.toml", "begins with postgresql://"]),
+        ("backup_every_h = 24\n", {"CUEBOOK_DATABASE": "postgresql://db"}, {}, ["backup_every_h", "pg_dump"]),
     ],
 )
 def test_what_cannot_be_used_is_named_with_where_it_stands(
