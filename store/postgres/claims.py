@@ -65,11 +65,7 @@ def claimed_by_others(
 
     An expired claim does not count: its server may be gone, and the replies of its calls are in the journal.
     """
-    found = connection.rows(
-        f"""SELECT tenant, session_id::TEXT, turn FROM turn_claims WHERE owner <> $owner::UUID
-            AND expires_at >= clock_timestamp() AND {OF_SESSION_IDS}""",  # noqa: S608
-        {"owner": owner, **names_of(sessions)},
-    )
+    found = connection.rows(OF_OTHERS, {"owner": owner, **names_of(sessions)})
     return {(tenant, session_id): turn for tenant, session_id, turn in found}
 
 
@@ -78,6 +74,10 @@ def end(connection: PostgresConnection, sessions: Sequence[SessionId]) -> None:
     connection.change(f"DELETE FROM turn_claims WHERE {OF_SESSION_IDS}", names_of(sessions))  # noqa: S608
 
 
+OF_OTHERS = f"""
+SELECT tenant, session_id::TEXT, turn FROM turn_claims WHERE owner <> $owner::UUID
+    AND expires_at >= clock_timestamp() AND {OF_SESSION_IDS}
+"""  # noqa: S608
 _CLAIM = f"""
 INSERT INTO turn_claims AS held (tenant, session_id, turn, owner, expires_at)
 SELECT unnest($tenants::TEXT[]), unnest($sessions::UUID[]), unnest($turns::INTEGER[]), $owner::UUID,

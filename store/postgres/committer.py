@@ -132,6 +132,8 @@ class _Attempt:
         self._sessions.update(map(_session_of, self._calls()))
         """Those whose heads must not change meanwhile: another server could settle calls without one that ends now."""
         self._redacted: set[SessionId] = set()
+        self._claimed: set[tuple[str, str, int]] = set()
+        """The turns that other servers run."""
 
     def run(self, *, is_unknown: bool) -> Sequence[StoreError | None]:
         """Commit what can be committed; raises what psycopg raises."""
@@ -180,6 +182,8 @@ class _Attempt:
                 WHERE {OF_SESSION_IDS} AND redacted_at IS NOT NULL""",  # noqa: S608
                 names,
             )
+            claimed = self._connection.execute(claims.OF_OTHERS, {"owner": self._owner, **names})
+        self._claimed = set(claimed.fetchall())
         self._redacted = {(tenant, session_id) for tenant, session_id in redacted.fetchall()}
         return {(tenant, session_id): Head(*numbers) for tenant, session_id, *numbers in locked.fetchall()}
 
@@ -270,14 +274,12 @@ class _Attempt:
         refused: dict[int, StoreError] = {
             id(call): TurnClaimed(call.session_id) for call in self._claiming if _session_of(call) not in owned
         }
-        lost = [turn for turn in self._turns if turn.session_id in self._redacted]
-        settling = [turn for turn in self._turns if turn.calls_used is not None and is_uuid(turn.turn.session_id)]
-        if settling:
-            others = claims.claimed_by_others(self._connection, self._owner, [turn.session_id for turn in settling])
-            lost += [turn for turn in settling if others.get(turn.session_id) == turn.turn.turn]
-        return refused | {
-            id(turn): TurnConflict(turn.turn.session_id, turn.expected_turn, turn.expected_turn) for turn in lost
-        }
+        for turn in self._turns:
+            if turn.session_id in self._redacted:
+                refused[id(turn)] = TurnConflict(turn.turn.session_id, turn.expected_turn, turn.expected_turn)
+            elif (*turn.session_id, turn.turn.turn) in self._claimed:
+                refused[id(turn)] = TurnClaimed(turn.turn.session_id)
+        return refused
 
     def _erased(self) -> dict[int, StoreError]:
         """Return the errors of new sessions whose user was erased after they began."""

@@ -192,6 +192,8 @@ async def test_a_session_whose_call_runs_on_one_server_is_busy_on_the_other(tmp_
                 busy = await say(two, session_id, "yes")
                 assert (busy.status_code, busy.json()["error"]["code"]) == (409, "SESSION_BUSY"), busy.text
                 assert int(busy.headers["retry-after"]) >= 1
+            paused = await two.post(f"/api/sessions/{session_id}/pause")
+            assert (paused.status_code, paused.json()["error"]["code"]) == (409, "SESSION_BUSY"), paused.text
         finally:
             model.go.set()
         assert (await turn).status_code == 200

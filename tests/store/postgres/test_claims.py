@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from store.interface.errors import TurnClaimed, TurnConflict
+from store.interface.errors import TurnClaimed
 from store.interface.retention_rows import Policy
 from store.interface.rows import CallRow, SessionDocument, SettledCallRow
 from store.interface.settlement import Settlement, settled_calls
@@ -46,7 +46,7 @@ async def test_a_server_takes_over_an_expired_claim_and_the_first_cannot_commit(
     expire_claims(one)
     await two.turns.note_call(conversation.call("b"))
     late, conversation.turns = conversation.next_turn(), 1
-    with pytest.raises(TurnConflict):
+    with pytest.raises(TurnClaimed):
         await one.turns.commit(late, 0, calls_used=("a",))
     await conversation.say(two, calls_used=("b",))
     calls = {row.call_id: row.used for row in (await two.turns.calls("clinic", conversation.session_id)).rows}
@@ -63,6 +63,23 @@ async def test_a_turn_that_was_committed_meanwhile_is_not_claimed(
     with pytest.raises(TurnClaimed):
         await one.turns.note_call(call)
     await one.turns.note_call(conversation.call("b"))
+
+
+async def test_a_turn_without_calls_does_not_displace_one_that_another_server_runs(
+    stores: tuple[Store, Store], conversation: Conversation
+) -> None:
+    """Such as that of a timer: the reply that the other server waits for would be lost."""
+    one, two = stores
+    await conversation.create(one)
+    await conversation.ask(one, "a")
+    with pytest.raises(TurnClaimed):
+        await two.turns.commit(conversation.next_turn(), 0)
+    conversation.turns = 1
+    await conversation.say(one, calls_used=("a",))
+    await conversation.say(two)
+    await one.turns.note_call(conversation.call("b"))
+    expire_claims(one)
+    await conversation.say(two)
 
 
 async def test_a_failed_turn_gives_up_its_claim(stores: tuple[Store, Store], conversation: Conversation) -> None:
@@ -127,7 +144,7 @@ async def test_replies_of_a_server_that_died_are_used_by_another_without_a_call(
     await one.turns.note_call(call)
     await one.turns.note_call(replace(call, ended_at=MOMENT, outcome="done"))
     late = conversation.next_turn()
-    with pytest.raises(TurnConflict):
+    with pytest.raises(TurnClaimed):
         await two.turns.commit(late, 0, calls_used=("a",))
     expire_claims(one)
     await two.turns.commit(late, 0, calls_used=("a",))
