@@ -345,6 +345,7 @@ def _is_current(cached: CachedSession, stamp: SessionStamp | None) -> bool:
         stamp is not None
         and stamp.turn == cached.state.turn
         and stamp.mark == cached.mark
+        and stamp.has_failed == (cached.failure is not None)
         and stamp.calls <= cached.attempts.journaled
     )
 

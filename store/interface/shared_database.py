@@ -12,6 +12,8 @@ class SessionStamp(NamedTuple):
     turn: int
     calls: int
     """The number of rows of the journal for the next turn: a call that has ended has two."""
+    has_failed: bool
+    """Whether an attempt at the next turn has failed."""
     mark: str
     """Changes with the row of the session: with its key, metadata or redaction, or another session in its place."""
 

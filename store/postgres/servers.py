@@ -16,6 +16,7 @@ CHANGES_STORED_DAYS = 7
 """Changes of sessions are noted for so long; a server that has not read them makes its copy for analytics again."""
 _STAMP = f"""
 SELECT h.turn, (SELECT count(*) FROM call_journal WHERE {OF_SESSION}),
+    EXISTS (SELECT 1 FROM turn_failures WHERE {OF_SESSION} AND turn_attempted = h.turn + 1),
     s.xmin::text
 FROM (SELECT * FROM session_heads WHERE {OF_SESSION}) AS h
 JOIN session_starts AS s ON s.tenant = h.tenant AND s.session_id = h.session_id

@@ -52,6 +52,20 @@ phases:
 """
 
 
+FAILING = """
+script: failing
+declare: [{var: age, type: number}]
+phases:
+  - phase: main
+    topics:
+      - topic: talk
+        actions:
+          - {ask: "How old?", id: old, output: [{get: word}]}
+          - {set: {age: word}, id: age}
+          - {ask: "Well?", id: well}
+"""
+
+
 class HeldModel(OfflineModel):
     """A model whose calls are recorded, and which answers only after `go`."""
 
@@ -147,6 +161,18 @@ async def test_what_changes_on_one_server_is_read_on_the_other(servers: list[Api
     assert (await one.delete(f"/api/sessions/{session_id}")).status_code in {200, 204}
     assert (await two.get(f"/api/sessions/{session_id}")).status_code == 404
     assert (await say(two, session_id, "Ana")).status_code == 404
+
+
+async def test_a_turn_that_failed_on_one_server_is_shown_by_the_other(servers: list[ApiClient]) -> None:
+    one, two = servers
+    await one.publish_script(FAILING)
+    path = f"/api/sessions/{await begin(one, 'failing')}"
+    assert (await two.read(path))["executionStatus"] == "waiting_input"
+    failed = await one.post(f"{path}/messages", json={"content": "many"})
+    assert failed.json()["error"]["code"] == "ACTION_EXECUTION_ERROR"
+    assert (await two.read(path))["executionStatus"] == "error"
+    assert (await two.post(f"{path}/messages", json={"content": "3"})).status_code == 200
+    assert (await one.read(path))["executionStatus"] != "error"
 
 
 async def test_versions_of_a_script_that_are_published_at_once_are_all_stored(servers: list[ApiClient]) -> None:
