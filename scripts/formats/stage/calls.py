@@ -100,12 +100,13 @@ def _parameters(notation: StageReader, item: Item) -> Iterator[tuple[str, Expres
 def _is_one(tree: Mapping) -> bool:
     """Whether a mapping is a single parameter with its value, rather than several parameters by name."""
     keys = set(tree.keys())
-    return bool(keys & {"set", "var", *FOREACH}) or ("name" in keys and bool(keys & {"value", *_FROM}))
+    is_named = "name" in keys and bool(keys & {"value", *_FROM})
+    return is_named or bool(keys & {"set", "var", *FOREACH}) or {"get", "value"} <= keys
 
 
 def _one_given(notation: StageReader, item: Item) -> Iterator[tuple[str, Expression]]:
     """Read ``{set: PARAMETER, value: …}``; with `fromlist`, the field of the current record."""
-    name = item.take("set", "var", "name")
+    name = item.take("set", "var", "name") or item.take("get")
     value = item.take("value", "to", "as", "=")
     source = item.take(*_FROM)
     listed = item.take(*FOREACH)

@@ -127,7 +127,8 @@ class StageReader:
             case Sequence():
                 return [name for each in tree.items for name in self.variables(each)]
             case Mapping():
-                return [self.variable(key) for key, _ in tree.pairs]
+                named = next((value for key, value in tree.pairs if key.text in {"get", "var", "name"}), None)
+                return [self.variable(key) for key, _ in tree.pairs] if named is None else self.variables(named)
             case Scalar():
                 return [self.variable(each) for each in parts_of(tree)]
 
@@ -213,14 +214,19 @@ class StageReader:
 
     def truth(self, tree: Tree | None) -> bool | None:
         """Read a boolean, in any common spelling."""
-        if not isinstance(tree, Scalar) or tree.value is None:
+        if tree is None or (isinstance(tree, Scalar) and tree.value is None):
             return None
-        word = tree.text.strip().lower()
+        written = tree.text if isinstance(tree, Scalar) else ""
+        word = written.strip().lower()
         if word in {"true", "yes", "y", "1", "on", "是", "必填", "必须", "需要", "真", "must", "required"}:
             return True
         if word in {"false", "no", "n", "0", "off", "否", "选填", "可选", "不需要", "假", "optional"}:
             return False
-        self.refuse("TYPE_MISMATCH", f"expected true or false, found {shorten(tree.text)}", tree.at)
+        self.refuse(
+            "TYPE_MISMATCH",
+            f"expected true or false, found {shorten(written) if written else 'a list or mapping'}",
+            tree.at,
+        )
         return None
 
 

@@ -205,6 +205,7 @@ skills:
         ("input: {set: 称呼, value: 3}", {"称呼": "3"}),
         ("input: [{set: {称呼: '{姓名}'}}]", {"称呼": "姓名"}),
         ("input: [{var: 称呼, value: '{姓名}'}]", {"称呼": "姓名"}),
+        ("input: [{get: 称呼, value: '{姓名}'}]", {"称呼": "姓名"}),
         ("input: {称呼: '{姓名}'}", {"称呼": "姓名"}),
         ("称呼: '{姓名}'", {"称呼": "姓名"}),
         ("fromlist: 家人", {"角色": "item.角色", "称呼": "item.称呼"}),
@@ -301,6 +302,14 @@ def test_two_declarations_are_put_together(reading, declared, code, severity) ->
     assert (found.script is None) == (severity == "error")
     if found.script is not None:
         assert (found.script.globals[0].define, found.script.globals[0].value) == ("x", 3)
+
+
+def test_results_of_a_skill_may_be_described(reading) -> None:
+    skills = (
+        "skills: [{goal: 问候, output: [{get: 回答, define: 怎么说}], actions: [{ai_ask: 你好, output: [回答, 别的]}]}]"
+    )
+    (skill,) = reading("- call: 问候", skills=skills).script.skills
+    assert skill.returns == ("回答",)
 
 
 def test_a_skill_may_name_its_parameters(reading) -> None:

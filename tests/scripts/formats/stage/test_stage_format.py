@@ -505,6 +505,7 @@ def test_a_rule_says_when_it_comes_up_in_any_way(script: ReadValid) -> None:
         ("- ai_ask: a\n  check_time: 3", "UNKNOWN_KEY"),
         ("- ai_ask: a\n  max_rounds: lots", "TYPE_MISMATCH"),
         ("- ai_ask: a\n  output: [{get: b, required: perhaps}]", "TYPE_MISMATCH"),
+        ("- ai_ask: a\n  output: [{get: b, required: [c]}]", "TYPE_MISMATCH"),
         ("- say: a\n  when: '{age} >> 3'", "EXPRESSION_INVALID"),
         ("- say: a\n  say: b", "DUPLICATE_KEY"),
         ("- set: age", "REQUIRED_FIELD_MISSING"),
