@@ -40,11 +40,11 @@ _WORDS = {
     "notification_type", *(word for name in KEYS.__struct_fields__ for word in getattr(KEYS, name)),
 }  # fmt: skip
 _METADATA = {"name", "version", "author", "description"}
-_BOTH = re.compile(r"both|every|each|any_message|all")
+_BOTH = re.compile(r"both|every|each|any_message|all|每|双方|所有")
 _LOOK_BACK = re.compile(r"look_?back")
 _TIME = re.compile(r"second|minute|hour|(^|_)m?s(ecs?)?$")
 # what looks before the reply sees the user's message
-_BEFORE_REPLY = re.compile(r"before_(the_)?(ai_|assistant_|bot_)?(respon|repl|answer|generat|turn)")
+_BEFORE_REPLY = re.compile(r"before_(the_)?(ai_|assistant_|bot_)?(respon|repl|answer|generat|turn)|回[复应答]之?前")
 _ASSISTANT = re.compile(r"(after|before|on)_(ai|assistant|bot|response|reply|output)")
 
 
@@ -236,8 +236,8 @@ class _DetectorReader:
         self._watching.look_back = max(self._watching.look_back, self._watching.min_messages)
 
     def _timing(self, key: str, value: Tree, word: str) -> None:
-        users = re.search(r"user|client", word) is not None
-        assistants = re.search(r"(^|_)(ai|assistant|bot)(_|$)", word) is not None
+        users = re.search(r"user|client|用户|来访", word) is not None
+        assistants = re.search(r"(^|_)(ai|assistant|bot)(_|$)|助[手理]|机器人", word) is not None
         if _BEFORE_REPLY.search(word):
             self._watching.on = "user"
         elif "both" in word or (_BOTH.search(word) and users == assistants):

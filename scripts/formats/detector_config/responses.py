@@ -18,13 +18,13 @@ from scripts.formats.placeholders import (
     to_template,
     to_value_expression,
 )
+from scripts.formats.session.spellings import condition_text
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, Tree, plain_value, word
-from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.unknown_keys import is_ignorable, is_switched_off
 
 CRISIS = "crisis"
@@ -40,7 +40,6 @@ _AMONG = re.compile(r'detected\.severity (?P<no>not )?in \[(?P<words>"[^"]+"(?:,
 _SENT = ("detector", "label", "score", "severity")
 _KINDS = ("action_type", "type", "action")
 _WHEN = ("condition", "when", "if", "conditions")
-_COMPARED = (("field", "variable", "name"), ("operator", "op"), ("value",))
 _LIMIT = re.compile(r"^(min|max|least)_|_(min|max)$|threshold")
 _KEYS = ("state_key", "variable", "variable_name", "key", "name")
 _EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
@@ -227,17 +226,12 @@ class _Builder:
         return Expression(" and ".join(f"({part.source})" for part in parts), parts[0].at)
 
     def _read_condition(self, tree: Tree) -> Expression | None:
-        """Read a condition: a text, a list of which all must hold, or ``{field, operator, value}``."""
-        if isinstance(tree, SequenceTree):
-            parts = [part for each in tree.items if (part := self._read_condition(each)) is not None]
-            return Expression(" and ".join(f"({part.source})" for part in parts), tree.at) if parts else None
-        if isinstance(tree, MappingTree):
-            compared = [next((tree.get(key) for key in keys if tree.get(key)), None) for keys in _COMPARED]
-            if len(tree.pairs) != 3 or not all(isinstance(each, Scalar) for each in compared):
-                fix = "Write e.g. `condition: severity >= 0.7`."
-                self._reader.add("EXPRESSION_INVALID", "a condition is a text", tree.at, fix)
-                return None
-            tree = Scalar(" ".join(each.text for each in compared if isinstance(each, Scalar)), False, tree.at)
+        """Read a condition: a text, a list of which all must hold, or ``{variable, operator, value}``."""
+        tree = condition_text(tree)
+        if not isinstance(tree, Scalar):
+            fix = "Write e.g. `condition: severity >= 0.7`."
+            self._reader.add("EXPRESSION_INVALID", "a condition is a text", tree.at, fix)
+            return None
         if tree.value is None:
             return None
         try:

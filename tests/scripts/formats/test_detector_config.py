@@ -464,6 +464,10 @@ def test_severities_in_whole_numbers_share_a_scale_that_is_reported(severities, 
         ("each_user_and_assistant_message", "both"),
         ("after_every_message", "both"),
         ("after_ai_reply", "assistant"),
+        ("每次用户发言后", "user"),
+        ("助手回复前", "user"),
+        ("每条消息后", "both"),
+        ("助手发言后", "assistant"),
     ],
 )
 def test_the_timing_names_whose_messages_are_watched(timing, on) -> None:
