@@ -163,7 +163,7 @@ class Collector:
             self._reader.add("UNKNOWN_KEY", message, tree.at, "Move it into `output_config: {trigger_actions: […]}`.")
         elif isinstance(tree, MappingTree) and "threshold" in key:
             self._thresholds(tree)
-        elif "confidence" in key and (least := degree_of(tree)) is not None:
+        elif ("confidence" in key or ("threshold" in key and not path)) and (least := degree_of(tree)) is not None:
             self.parts.threshold = least
         elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
             self._rule(key, tree, path.rpartition(".")[2] or key, f"{path}.{key}", None)

@@ -132,7 +132,7 @@ class _Builder:
                 "REQUIRED_FIELD_MISSING", message, kind.at, "Add `variable:` with the name of the variable."
             )
             return
-        tree = held.pop("value", None)
+        tree = held.pop("value", held.pop("state_value", None))
         value = self._value(tree) if tree is not None else Expression(self._seen_as(target.text), target.at)
         self.actions.append(Set(id=self._id(kind.text), assignments={target.text: value}, when=when, at=kind.at))
         self._rest(held)
@@ -270,7 +270,8 @@ def _with_kind(tree: MappingTree) -> MappingTree:
 
 def _in_text(name: str) -> str:
     """Return the expression of a placeholder, which may be a part of the detection."""
-    return f"detected.{_DETECTED[name]}" if name in _DETECTED else reference(name)
+    part = _part(name)
+    return reference(name) if part is None else f"detected.{part}"
 
 
 def _part(name: str) -> str | None:

@@ -535,7 +535,16 @@ def test_a_severity_that_no_detection_has_is_an_error(condition) -> None:
     assert [(each.code, each.line) for each in reading.errors] == [("EXPRESSION_INVALID", 9)]
 
 
+def test_a_threshold_beside_the_words_is_that_of_the_confidence() -> None:
+    config = "{threshold: 0.5, types: [{type: tired, patterns: [worn out], weight: 0.6}]}"
+    detector = detector_with(detection_config=config)
+    assert detector.threshold == 0.5
+    assert [(rule.words, rule.label, rule.score) for rule in detector.rules] == [(("worn out",), "tired", 0.6)]
+
+
 def test_placeholders_in_values_and_texts_are_replaced() -> None:
+    state = first_action("{action_type: update_state, config: {state_key: last, state_value: '{risk_type}'}}")
+    assert state.assignments["last"].source == "detected.label"
     update = first_action("{action_type: update_state, config: {variable: last, value: '{label} of {name}'}}")
     assert update.assignments["last"].source == 'detected.label ~ " of " ~ name'
     listed = first_action("{action_type: notify, config: {tags: ['{label}', {about: '{words}'}]}}")
