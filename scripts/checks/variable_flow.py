@@ -87,8 +87,11 @@ class VariableFlow:
         everywhere = {each.var for each in self._script.global_variables}
         session = {each.var for each in self._script.session_variables} | self._by_detectors
         known = set(self._known())
+        of_phases = {each.var for phase in self._script.phases for each in phase.declare}
         for read in self._reads:
             in_sight = everywhere if isinstance(read.place.node, Skill) else everywhere | session
+            if isinstance(read.place.node, Interrupt | Detector):  # which may run in each phase
+                in_sight = in_sight | of_phases
             is_known = read.name in in_sight or read.name in read.place.declared
             if not is_known and self._check(read, known, problems):
                 reported.add((read.name, read.place.ids))

@@ -31,6 +31,7 @@ NEVER, ELSEWHERE, CROSS = ("VARIABLE_NEVER_SET", "VARIABLE_UNDECLARED", "CROSS_T
 SAY_X = '- {say: "{{ x }}", id: read}'
 SET_X = "- {set: {x: 1}, id: write}"
 DECLARE_X = "declare: [{var: x}]"
+HELP_X = "interrupts: [{interrupt: help, on: [help], do: [{say: '{{ x }}', id: told}]}]"
 QUIET = "- {say: Hello., id: hello}"
 
 
@@ -52,6 +53,8 @@ def flow(read, **parts):
         ({"top": "use: [shared.yaml]", "first": SAY_X, "last": SAY_X}, []),
         ({"phase": DECLARE_X, "first": SAY_X, "second": SAY_X}, []),
         ({"phase": DECLARE_X, "last": SAY_X}, [NEVER]),
+        ({"phase": DECLARE_X, "top": HELP_X}, []),
+        ({"topic": DECLARE_X, "top": HELP_X}, [NEVER]),
         ({"topic": DECLARE_X, "first": SAY_X}, []),
         ({"topic": DECLARE_X, "second": SAY_X}, [NEVER]),
         ({"phase": DECLARE_X + "\n    when: x"}, []),
