@@ -418,7 +418,7 @@ class _Engine:
         action = self._cursor.current()
         if self._state.progress is not None and self._state.progress.question:
             self.run.say(question_of(self.run, action))
-        self._follow(action, Waits(wait))
+        self._follow(action, Waits(drawn(self.run, action, wait)))
 
     async def _resume(self, turn_input: Input, content: str) -> None:
         state, program = self._state, self.run.program

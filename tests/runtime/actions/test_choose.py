@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.state.events import ActionLeft
-from runtime.state.inputs import InputRefused, SetVariables
+from runtime.state.inputs import GiveBack, InputRefused, SetVariables, TakeOver
 from tests.support.runtime_session import StartSession
 
 PLAN = """
@@ -177,6 +177,13 @@ async def test_a_question_that_is_put_again_offers_what_is_open_now(drive: Start
     session = await (await drive(BLANK, saved=True)).reply("30", "actually, age: 12")
     assert session.said == ["Noted: age: 12.", "What will it be at 12?"]
     assert offered(session) == ["milk"]
+
+
+async def test_a_question_after_a_hand_over_offers_what_is_open_then(drive: StartSession) -> None:
+    session = await (await drive(BLANK)).reply("30")
+    for change in (TakeOver("kim"), SetVariables({"age": 12}), GiveBack()):
+        await session.turn(change)
+    assert (session.said, offered(session)) == (["What will it be at 12?"], ["milk"])
 
 
 async def test_a_blank_reply_to_no_choice_that_is_left_goes_on(drive: StartSession) -> None:
