@@ -139,7 +139,7 @@ async def _look(
 
 def _in_cooldown(run: TurnContext, detector: Detector) -> bool:
     acted = run.state.watches.get(detector.id, Watch()).acted
-    return acted >= 0 and 0 < detector.cooldown >= run.state.heard - acted
+    return detector.cooldown > 0 and 0 <= acted <= run.state.heard <= acted + detector.cooldown
 
 
 def _has_words_for_a_model(detector: Detector) -> bool:
