@@ -227,6 +227,26 @@ async def test_second_conversation_continues_with_another_version(open_page: Ope
     await expect(second.get_by_role("log")).to_contain_text("Hello.")
 
 
+async def test_published_version_is_offered_while_a_later_one_is_tried(
+    open_page: OpenPage, server: ServerProcess
+) -> None:
+    text = "cuebook: 1\nscript: words\nactions:\n  - {ask: Your name?, into: name, id: who}\n  - say: Hello.\n"
+    async with server.client() as api:
+        await api.publish_script(text, strict=False)
+        await api.publish_script(text.replace("Hello.", "Good day."), strict=False, publish=False)
+    page = await open_page("/play")
+    await begin(page, "words")
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("Hello.")
+    await page.goto(f"{server.url}/play?script=words&version=2")
+    await expect(page).to_have_url(re.compile(r"/play/[^?]+$"))
+    await page.reload()
+    await page.get_by_role("button", name="Restart").click()
+    await expect(page.get_by_role("log")).not_to_contain_text("Ana")
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("Good day.")
+
+
 async def test_moment_that_a_session_waits_for_comes_at_once(open_page: OpenPage, server: ServerProcess) -> None:
     text = "cuebook: 1\nscript: waits\nactions:\n  - say: Until then.\n  - wait: 3 days\n  - say: There you are.\n"
     async with server.client() as api:

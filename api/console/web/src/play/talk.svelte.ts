@@ -20,11 +20,18 @@ export class Talk {
   /** A message that the server has not taken. */
   unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
+  #published = 0 // the version that new sessions run
   #newest = 0 // the last turn of which the stream has told
   #stop = () => {}
 
   get isBusy(): boolean {
     return this.work.isBusy
+  }
+
+  /** The version of the session if it is tried before it is published. */
+  get triedVersion(): number | undefined {
+    const version = this.session?.scriptVersion ?? 0
+    return version > this.#published ? version : undefined
   }
 
   /** The variable writes of the last turn. */
@@ -186,6 +193,7 @@ export class Talk {
       const path = { scriptId: this.session.scriptId }
       const script = (await api.GET('/api/scripts/{scriptId}', { params: { path } })).data
       ;[this.title, this.scriptKey] = [script?.scriptName ?? '', script?.scriptKey ?? '']
+      this.#published = script?.status === 'published' ? script.version : 0
       this.#follow(id)
     }
   }
