@@ -135,6 +135,30 @@ async def test_parts_are_edited_and_arranged_with_the_keyboard(open_page: OpenPa
     await expect(parts).to_have_text(["Activity over time", "C"])
 
 
+async def test_part_has_all_parameters_of_its_report(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        session = await api.create_session("visit")
+        made = (await api.post("/api/analytics/dashboards", json={"name": "Weekly", "tiles": []})).json()
+        page = await open_page(f"/dashboards/{made['dashboardId']}")
+        dialog = page.get_by_role("dialog")
+        await page.get_by_role("button", name="Add a part").click()
+        await dialog.get_by_label("What it shows").select_option("report variables_at")
+        await dialog.get_by_label("session *").fill(session["sessionId"])
+        await dialog.get_by_label("What it shows").select_option("report activity")
+        await dialog.get_by_label("since").fill("2026-01-02")
+        await dialog.get_by_label("period").select_option("week")
+        await dialog.get_by_role("button", name="Add a part").click()
+        await expect(dialog).to_have_count(0)
+        await page.get_by_role("button", name="Arrange").click()
+        await page.get_by_role("button", name="Edit (Activity over time)").click()
+        await expect(dialog.get_by_label("period")).to_have_value("week")
+        await dialog.get_by_label("since").fill("2026-01-03")
+        await dialog.get_by_role("button", name="Save").click()
+        await expect(dialog).to_have_count(0)
+        (tile,) = (await api.read(f"/api/analytics/dashboards/{made['dashboardId']}"))["tiles"]
+    assert tile["parameters"] == {"since": "2026-01-03", "period": "week"}
+
+
 async def test_parts_run_a_few_at_a_time(open_page: OpenPage, server: ServerProcess) -> None:
     """So that a slow part delays neither changes nor all others, of which the server runs few at once."""
     async with server.client() as api:
