@@ -104,6 +104,15 @@ async def test_fix_without_a_choice_is_one_click_in_the_file_that_it_is_for(open
     await expect(text_of(page)).to_contain_text("fields: [name]")
 
 
+async def test_text_is_checked_again_after_the_server_did_not_answer(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    await expect(page.get_by_role("tabpanel")).to_contain_text("There are no problems.")
+    await page.route("**/api/scripts/validate", lambda route: route.abort("connectionreset"), times=1)
+    await write_at_end(page, "  - sy: Bye.\n")
+    await expect(page.get_by_role("tabpanel")).to_contain_text("Checking…")
+    await expect(page.get_by_role("tabpanel")).to_contain_text("Did you mean `say`?")
+
+
 async def test_problems_are_marked_explained_and_lead_to_their_line(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await write_at_end(page, "  - sy: Bye.\n")

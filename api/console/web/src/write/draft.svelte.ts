@@ -4,6 +4,7 @@ import { newScript } from './snippets'
 
 const SAVE_MS = 800 // after the last key
 const CHECK_MS = 350
+const CHECK_AGAIN_MS = 5_000 // after the server did not answer
 export const CASE_SUFFIX = '.case.yaml'
 
 export type Saving = 'saved' | 'waiting' | 'saving' | 'conflict' | 'failed'
@@ -26,6 +27,7 @@ export class Draft {
   private unanswered = '' // the text of a save whose answer did not come
   private saveTimer = 0
   private checkTimer = 0
+  private isDisposed = false
   private isWriting: Promise<boolean> | null = null
 
   constructor(readonly id: string) {}
@@ -171,7 +173,11 @@ export class Draft {
     const whole = this.whole
     const body = { yamlContent: this.text || ' ', files: this.files }
     const found = await api.POST('/api/scripts/validate', { body }).then(dataOf).catch(() => null)
-    if (!found || whole !== this.whole) return // the server does not answer, or the text changed meanwhile
+    if (whole !== this.whole || this.isDisposed) return // an edit checks again
+    if (!found) {
+      this.checkTimer = window.setTimeout(() => void this.check(), CHECK_AGAIN_MS)
+      return
+    }
     this.problems = found.diagnostics
     this.isValid = found.valid
     this.isChecked = true
@@ -204,6 +210,7 @@ export class Draft {
   }
 
   dispose() {
+    this.isDisposed = true
     clearTimeout(this.saveTimer)
     clearTimeout(this.checkTimer)
     if (this.saving === 'waiting') void this.save()
