@@ -7,7 +7,7 @@ from scripts.formats.placeholders import reference
 from scripts.formats.session import spellings
 from scripts.formats.session.session_format import TopicForm, translated_topic
 from scripts.formats.text_lists import choices_in
-from scripts.formats.words import TECHNIQUE_KEYS, VARIABLE_TYPES
+from scripts.formats.words import PARAMETER_KEYS, TECHNIQUE_KEYS, VARIABLE_TYPES
 from scripts.model.actions import Call
 from scripts.model.base import Expression, Node
 from scripts.model.script import FormDefinition, Parameter, Phase, Script, Skill, Topic
@@ -15,7 +15,7 @@ from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 
-_BODIES = ("topic", "topics", "actions")
+_PARTS = {"topic", "topics", "actions", "input_parameters", "output_variables", "technique_name"}
 _OF_NAME = {"name", "var", "variable", "get"}
 
 
@@ -46,7 +46,7 @@ def recognises(tree: Mapping) -> bool:
     topic, inner = tree.get("topic"), tree.get("technique")
     is_topic = isinstance(topic, Mapping) and topic.get("topic_id") is not None
     return is_topic or any(
-        isinstance(each, Mapping) and each.get("technique_id") is not None and {*_BODIES} & set(each.keys())
+        isinstance(each, Mapping) and each.get("technique_id") is not None and _PARTS & set(each.keys())
         for each in (tree, inner)
     )
 
@@ -55,7 +55,7 @@ def _spelled(tree: Mapping) -> Mapping:
     """Convert other spellings: keys in `technique` or `metadata`, described outputs, actions without a topic."""
     held: dict[str, tuple[Scalar, Tree]] = {}
     for part in (tree.get("technique"), tree, tree.get("metadata")):
-        for key, value in part.pairs if isinstance(part, Mapping) else ():
+        for key, value in _pairs(part):
             is_known = part is not tree.get("metadata") or key.text in _Technique.__struct_fields__
             if is_known and not (key.text in {"technique", "metadata"} and isinstance(value, Mapping)):
                 held.setdefault(key.text, (key, value))
@@ -76,8 +76,8 @@ def _with_topic(tree: Mapping) -> Mapping:
 
 def _part(key: str, tree: Tree) -> Tree:
     match key, tree:
-        case "topic", Sequence(items=(only,)):
-            return only
+        case "topic", Sequence(items=(first, *_)):
+            return first
         case "output_variables", Scalar():
             return choices_in(tree)
         case "output_variables", Mapping() if not _OF_NAME & set(tree.keys()):
@@ -104,20 +104,34 @@ def _described(tree: Tree) -> Tree:
     """Return a parameter, also if it is written as ``{name: meaning}``."""
     if not isinstance(tree, Mapping):
         return tree
-    renamed = spellings.keys_renamed(tree, dict.fromkeys(_OF_NAME - {"name"}, "name"))
+    renamed = spellings.keys_renamed(tree, PARAMETER_KEYS)
     is_pair = len(tree.pairs) == 1 and renamed.get("name") is None
     return _parameter_of(*tree.pairs[0]) if is_pair else renamed
 
 
 def _parameter_of(key: Scalar, value: Tree) -> Tree:
-    inner = value.pairs if isinstance(value, Mapping) else ((word("description", key), value),)
-    return Mapping(((word("name", key), key), *inner), key.at)
+    inner = value if isinstance(value, Mapping) else Mapping(((word("description", key), value),), key.at)
+    pairs = spellings.keys_renamed(inner, PARAMETER_KEYS).pairs
+    return Mapping(((word("name", key), key), *pairs), key.at)
 
 
 def read(tree: Mapping, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]] | None:
     """Read the skill and the forms that it shows, or None; the reader collects the problems."""
-    technique = reader.read(_spelled(tree), _Technique)
+    technique = _technique(tree, reader)
     return None if technique is None else _skill(technique, reader)
+
+
+def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
+    for key, value in (pair for part in (tree, tree.get("technique")) for pair in _pairs(part)):
+        if key.text in {"topic", "topics"} and isinstance(value, Sequence):
+            for other in value.items[1:]:
+                message = "a technique has only one topic; this one would not run"
+                reader.refuse("TYPE_MISMATCH", message, other.at, "Write all actions in one topic.")
+    return reader.read(_spelled(tree), _Technique)
+
+
+def _pairs(tree: Tree | None) -> tuple[tuple[Scalar, Tree], ...]:
+    return tree.pairs if isinstance(tree, Mapping) else ()
 
 
 def _skill(technique: _Technique, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]]:
@@ -158,7 +172,7 @@ def _parameter(declared: TechniqueInput) -> Parameter:
 
 def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     """Return a script that only calls the skill, with the session's initial variables as parameters."""
-    technique = reader.read(_spelled(tree), _Technique)
+    technique = _technique(tree, reader)
     if technique is None:
         return None
     skill, forms = _skill(technique, reader)

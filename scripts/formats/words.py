@@ -38,6 +38,7 @@ class _Words(Struct, frozen=True):
     methods: _Table
     functions: _Table
     technique_keys: _Table
+    parameter_keys: _Table
     session_keys: _Table
     phase_keys: _Table
     topic_keys: _Table
@@ -69,7 +70,7 @@ METHODS, FUNCTIONS = _by_word(_WORDS.methods), _by_word(_WORDS.functions)
 SESSION_KEYS, PHASE_KEYS = _by_word(_WORDS.session_keys), _by_word(_WORDS.phase_keys)
 TOPIC_KEYS = _by_word(_WORDS.topic_keys)
 SKILL_KEYS, FORM_KEYS = _by_word(_WORDS.skill_keys), _by_word(_WORDS.form_keys)
-TECHNIQUE_KEYS = _by_word(_WORDS.technique_keys)
+TECHNIQUE_KEYS, PARAMETER_KEYS = _by_word(_WORDS.technique_keys), _by_word(_WORDS.parameter_keys)
 SPOKEN_KEYS, PICTURE_KEYS = _by_word(_WORDS.spoken_keys), _by_word(_WORDS.picture_keys)
 DETECTOR_KEYS, DEGREES, TRENDS = _WORDS.detector_keys, _by_word(_WORDS.degrees), _by_word(_WORDS.trends)
 DECLARATION_KEYS, OUTPUT_KEYS = _by_word(_WORDS.declaration_keys), _by_word(_WORDS.output_keys)

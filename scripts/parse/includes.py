@@ -14,10 +14,10 @@ from scripts.formats.stage.links import linked
 from scripts.formats.stage.names import Names, names_of
 from scripts.formats.stage.yaml_fixups import read_repaired
 from scripts.model.action_ids import with_variable_ids
-from scripts.model.actions import Form
+from scripts.model.actions import Action, Call, Form
 from scripts.model.base import NOWHERE, Location
 from scripts.model.diagnostics import Problems
-from scripts.model.script import SHARED, IncludeFile, Script, all_actions
+from scripts.model.script import SHARED, IncludeFile, Script, Topic, all_actions
 from scripts.translations.string_tables import read_table
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
@@ -49,13 +49,18 @@ def beside(name: str, used: str) -> str:
 
 def used_names(tree: Tree | None) -> list[str]:
     """Return the names in the `use` of a file, in any format."""
-    session = tree.get("session") if isinstance(tree, MappingTree) else None
-    holders = (*session.items, tree) if isinstance(session, SequenceTree) else (session, tree)
-    used = next((each.get("use") for each in holders if isinstance(each, MappingTree) and each.get("use")), None)
-    if isinstance(used, Scalar):
-        return [used.text]
-    items = used.items if isinstance(used, SequenceTree) else ()
-    return [item.text for item in items if isinstance(item, Scalar)]
+    if not isinstance(tree, MappingTree):
+        return []
+    parts = [each for key in ("session", "sessions") if (each := tree.get(key)) is not None]
+    holders = [each for part in parts for each in (part.items if isinstance(part, SequenceTree) else (part,))]
+    used = [
+        each.get(key)
+        for each in (*holders, tree)
+        if isinstance(each, MappingTree)
+        for key in ("use", "include", "import")
+    ]
+    listed = [item for each in used for item in (each.items if isinstance(each, SequenceTree) else (each,))]
+    return [item.text for item in listed if isinstance(item, Scalar)]
 
 
 def is_include_file(tree: Tree | None) -> bool:
@@ -76,7 +81,30 @@ def with_includes(script: Script, files: Mapping[str, str], problems: Problems, 
         script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *parts)})
     in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
     script = linked(script, in_stages, problems, lenient=lenient) if in_stages else script
+    script = _with_results(script) if script.form == "session" else script
     return _with_shown_forms(script, problems, lenient=lenient) if is_stage else script
+
+
+def _with_results(script: Script) -> Script:
+    """Return a script whose calls without variables store the results of their skills in variables of the same names.
+
+    Variables that are written as ``{result: variable}`` change places.
+    """
+    returns = {each.id: each.returns for each in script.skills}
+
+    def stored(action: Action) -> Action:
+        known = returns.get(action.skill, ()) if isinstance(action, Call) else ()
+        if not isinstance(action, Call) or not known:
+            return action
+        pairs = action.output.items() if action.output else zip(known, known, strict=True)
+        turned = ((own, name) if name in known and own not in known else (name, own) for name, own in pairs)
+        return msgspec.structs.replace(action, output=dict(turned))
+
+    def replaced(topic: Topic) -> Topic:
+        return msgspec.structs.replace(topic, actions=tuple(map(stored, topic.actions)))
+
+    phases = (msgspec.structs.replace(each, topics=tuple(map(replaced, each.topics))) for each in script.phases)
+    return msgspec.structs.replace(script, phases=tuple(phases))
 
 
 def global_names(files: Mapping[str, str]) -> Names:

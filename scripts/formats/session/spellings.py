@@ -145,7 +145,9 @@ def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
 
 
 _NAMES_OF_VARIABLES = {"var", *(key for key, name in DECLARATION_KEYS.items() if name == "var")}
-_OF_SESSION = {"declare", "variables", "global", "globals", "use", "forms", "phases", "default_scope", "locale"}
+_OF_SESSION = {
+    "declare", "variables", "global", "globals", "use", "include", "import", "forms", "phases", "default_scope", "locale",
+}  # fmt: skip
 
 
 def listed_sessions(tree: Mapping) -> tuple[Tree, ...]:

@@ -283,7 +283,9 @@ def test_a_form_stands_in_the_action_that_shows_it(script: ReadValid) -> None:
     assert sheet.fields[3].computed.source == "age + 1"
 
 
-@pytest.mark.parametrize("returned", ["output: [word]", "outputs: [{get: word}]", "returns: {word: word}"])
+@pytest.mark.parametrize(
+    "returned", ["output: [word]", "outputs: [{get: word}]", "returns: {word: word}", "tone: calm"]
+)
 def test_a_skill_may_be_called_in_the_words_of_other_versions(script: ReadValid, returned) -> None:
     skill = "skills: [{skill: calm, params: [{var: place}], returns: [word], actions: [{set: {word: place}, id: s}]}]"
     for given in ("{place: here}", "[{name: place, value: here}]", "[place]"):
@@ -295,6 +297,22 @@ def check_call(script: ReadValid, config: str, skill: str) -> None:
     text = whole(f"- {{action_type: use_skill, action_id: a, config: {config}}}", "  use: [calm.yaml]\n")
     call = script(text, **{"calm.yaml": skill}).phases[0].topics[0].actions[0]
     assert (call.skill, list(call.input), dict(call.output)) == ("calm", ["place"], {"word": "word"})
+
+
+@pytest.mark.parametrize("output", ["{mine: word}", "{word: mine}"])
+def test_a_result_may_be_written_before_or_behind_its_variable(script: ReadValid, output) -> None:
+    skill = "skills: [{skill: calm, returns: [word], actions: [{set: {word: 1}, id: s}]}]"
+    config = f"{{skill: calm, output: {output}}}"
+    text = whole(f"- {{action_type: use_skill, action_id: a, config: {config}}}", "  use: [calm.yaml]\n")
+    call = script(text, **{"calm.yaml": skill}).phases[0].topics[0].actions[0]
+    assert dict(call.output) == {"mine": "word"}
+
+
+def test_a_second_topic_of_a_technique_is_an_error(read: ReadScript) -> None:
+    topic = "{topic_id: t, actions: [{type: ai_say, id: a, content: Hi}]}"
+    reading = read(f"technique_id: calm\ntopics:\n- {topic}\n- {topic}\n")
+    (problem,) = reading.errors
+    assert (problem.line, problem.message) == (4, "a technique has only one topic; this one would not run")
 
 
 def test_placeholders_in_lists_of_parameters_are_replaced(script: ReadValid) -> None:

@@ -164,3 +164,12 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, content, message) -
         path.write_bytes(content)
     with pytest.raises(FileUnreadable, match=message):
         read_file(path)
+
+
+@pytest.mark.parametrize("key", ["use", "include", "import"])
+@pytest.mark.parametrize(
+    "text", ["sessions: [{{session: s, {}, stages: []}}]", "session: {{session_id: s, {}, phases: []}}"]
+)
+def test_a_session_may_name_the_files_that_it_uses(tmp_path, key, text) -> None:
+    source = read_file(write(tmp_path, talk=text.format(f"{key}: [shared.yaml]"), shared=GLOBALS))
+    assert dict(source.side_files) == {"shared.yaml": GLOBALS}
