@@ -145,9 +145,8 @@ def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
 
 
 _NAMES_OF_VARIABLES = {"var", *(key for key, name in DECLARATION_KEYS.items() if name == "var")}
-_OF_SESSION = {
-    "declare", "variables", "global", "globals", "use", "include", "import", "forms", "phases", "default_scope", "locale",
-}  # fmt: skip
+_OF_SESSION = {"use", "forms", "phases", "default_scope", "locale", "declare"}
+_OF_SESSION |= {key for key, name in SESSION_KEYS.items() if name in {"use", "declare"}}
 
 
 def listed_sessions(tree: Mapping) -> tuple[Tree, ...]:
@@ -174,12 +173,19 @@ def document(tree: Mapping) -> Mapping:
     return Mapping((*rest, (word("session", inner), inner)), tree.at)
 
 
+_JOINS = {"all": " && ", "and": " && ", "any": " || ", "or": " || "}
+
+
 def condition_text(tree: Tree) -> Tree:
-    """Return the text of a condition that is written as ``{variable: x, operator: ">", value: 1}`` or as a list."""
-    if isinstance(tree, Sequence):
-        parts = [condition_text(each) for each in tree.items]
+    """Return the text of a condition that is written as ``{variable: x, operator: ">", value: 1}``, as a list of
+    conditions that must all hold, or as ``{all: […]}`` or ``{any: […]}``.
+    """
+    key, listed = tree.pairs[0] if isinstance(tree, Mapping) and len(tree.pairs) == 1 else (None, tree)
+    if isinstance(listed, Sequence) and (key is None or key.text in _JOINS):
+        parts = [condition_text(each) for each in listed.items]
         texts = [f"({each.text})" for each in parts if isinstance(each, Scalar)]
-        return Scalar(" && ".join(texts), False, tree.at) if texts and len(texts) == len(parts) else tree
+        joint = " && " if key is None else _JOINS[key.text]
+        return Scalar(joint.join(texts), False, tree.at) if texts and len(texts) == len(parts) else tree
     found = comparison(tree) if isinstance(tree, Mapping) else None
     name, sign, value = (found.get(key) if found is not None else None for key in ("variable", "operator", "value"))
     if not (isinstance(name, Scalar) and isinstance(sign, Scalar) and isinstance(value, Scalar)):

@@ -56,6 +56,8 @@ VALUES = {
         ("{age}超过18且{性别}为'女'", True),
         ("{age} 不超过 18 或 {性别} 不为 女", False),
         ("{age}至少28", True),
+        ("{age}大于18并且{性别}为女", True),
+        ("{性别}不是女", False),
         ("{opens} in (at noon, before noon)", True),
         ("{opens} == at noon or before noon", True),
         ("!!{age}", True),

@@ -232,6 +232,7 @@ def test_comparisons_of_exits_may_be_words(session_action: FirstAction, written)
         ("{phone} == ''", '(phone|default("") ~ "") == ""'),
         (["{age} > 3", "{mood} == calm or sad"], '(age > 3) and ((mood == "calm" or mood == "sad"))'),
         ({"variable": "age", "operator": "gte", "value": 18}, "age >= 18"),
+        ({"any": ["{age} > 3", {"all": ["{mood} == calm", "{ok}"]}]}, '(age > 3) or ((mood == "calm") and (ok))'),
         ({"var": "{mood}", "op": "==", "value": "calm"}, 'mood == "calm"'),
         ([{"variable": "mood", "operator": "!=", "value": ""}], '((mood|default("") ~ "") != "")'),
     ],
