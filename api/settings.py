@@ -354,7 +354,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     stream_write_s: Amount = 30.0
     """How long a client of a stream may take to read."""
     keep_alive_s: Amount = 15.0
-    """How often a stream without news sends a comment."""
+    """How often a stream without news sends a comment; the chat page takes one for lost after 60 s without."""
     requests_per_minute: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None
     """Requests of a key in a minute; beyond: 429 `RATE_LIMITED`. 0: no limit. The default is 6000 for each key, and no
     limit without keys. A request without a valid key counts for its address; `/health` and `/ready` do not count."""

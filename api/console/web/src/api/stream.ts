@@ -31,12 +31,14 @@ function readFrame(block: string): Frame[] {
 
 const SILENCE_MS = 60_000 // the server writes every `keep_alive_s`
 
-/** A connection that is given up when nothing comes for long, or when the device is offline: a browser may wait for ever. */
-export function watchedConnection() {
+/** A connection that is given up when nothing comes for long, or when the device is offline, for which a browser may wait for
+ * ever; or on `stop`. */
+export function watchedConnection(stop?: AbortSignal) {
   const lost = new AbortController()
   const lose = () => lost.abort()
   let timer = setTimeout(lose, SILENCE_MS)
   addEventListener('offline', lose)
+  stop?.addEventListener('abort', lose) // `AbortSignal.any` is missing on older phones
   return {
     signal: lost.signal,
     hear() {
@@ -46,6 +48,7 @@ export function watchedConnection() {
     end() {
       clearTimeout(timer)
       removeEventListener('offline', lose)
+      stop?.removeEventListener('abort', lose)
     },
   }
 }

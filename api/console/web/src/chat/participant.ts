@@ -67,11 +67,10 @@ export class Participant {
   /** Follow the session from an event on, across lost connections, until it ends. Throws ApiProblem if access ends. */
   async follow(after: string, onFrame: OnFrame, onConnection: (isOnline: boolean) => void, stop: AbortSignal) {
     for (let wait = RETRY_MS; !stop.aborted; wait = Math.min(wait * 2, RETRY_MS_MAX)) {
-      const connection = watchedConnection()
+      const connection = watchedConnection(stop)
       try {
         const headers = { Accept: 'text/event-stream', 'Last-Event-ID': after, ...(await this.#authorization()) }
-        const signal = AbortSignal.any([stop, connection.signal])
-        const response = await fetch(`${SESSION}/events`, { headers, signal }).catch(unanswered)
+        const response = await fetch(`${SESSION}/events`, { headers, signal: connection.signal }).catch(unanswered)
         if (response.status === 204) return
         if (!response.ok) throw problemOf(response.status, await response.json().catch(() => undefined))
         onConnection(true)
