@@ -104,6 +104,24 @@ async def test_fix_without_a_choice_is_one_click_in_the_file_that_it_is_for(open
     await expect(text_of(page)).to_contain_text("fields: [name]")
 
 
+async def test_text_that_names_another_script_says_so(open_page: OpenPage) -> None:
+    page = await open_new(open_page)
+    await expect(page.get_by_text("It becomes a version of that script.")).to_have_count(0)
+    await text_of(page).click()
+    await page.keyboard.press("Control+a")
+    await page.keyboard.press("Backspace")
+    await page.keyboard.insert_text(TALK.replace("script: talk", "script: visit"))
+    await expect(page.get_by_text("The text says script: visit.")).to_be_visible()
+    await page.keyboard.press("Control+Home")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("End")
+    await page.keyboard.type("2")
+    await expect(page.get_by_text("The text says script: visit2.")).to_be_visible()
+    await page.keyboard.press("Control+Backspace")
+    await page.keyboard.type("my-talk")
+    await expect(page.get_by_text("It becomes a version of that script.")).to_have_count(0)
+
+
 async def test_text_is_checked_again_after_the_server_did_not_answer(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await expect(page.get_by_role("tabpanel")).to_contain_text("There are no problems.")

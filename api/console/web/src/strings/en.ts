@@ -93,6 +93,7 @@ export const en = {
     unwritten: 'New; your first change saves it',
     saving: { saved: 'Saved', waiting: 'Not saved yet', saving: 'Saving…', conflict: 'Not saved', failed: 'Not saved' },
     conflict: 'Somebody else changed this script meanwhile. Your text is not saved.', takeTheirs: 'Take theirs', keepMine: 'Keep mine',
+    otherScript: (id: string) => `The text says script: ${id}. It becomes a version of that script.`,
     tryIt: 'Try it', share: 'Share', publish: 'Publish', text: 'Text of the script', insert: 'Insert', file: 'File', script: 'The script',
     addFile: 'Add a file', removeFile: 'Remove this file', removeFileTitle: (name: string) => `Remove ${name}?`, removeFileHint: 'Its text is lost, unless a version has it.', discard: 'Discard the changes', beside: 'Beside the text',
     keys: 'Ctrl + F searches, Ctrl + Z undoes, Ctrl + ] and Ctrl + [ indent lines.',

@@ -91,6 +91,7 @@ export const zh: Strings = {
     unwritten: '新脚本，第一次修改时保存',
     saving: { saved: '已保存', waiting: '尚未保存', saving: '保存中…', conflict: '未保存', failed: '未保存' },
     conflict: '其他人同时修改了此脚本。您的文本没有保存。', takeTheirs: '采用对方的', keepMine: '保留我的',
+    otherScript: (id) => `文本中写的是 script: ${id}，它将成为该脚本的版本。`,
     tryIt: '试聊', share: '分享', publish: '发布', text: '脚本文本', insert: '插入', file: '文件', script: '脚本',
     addFile: '添加文件', removeFile: '移除此文件', removeFileTitle: (name) => `移除 ${name}？`, removeFileHint: '除非某个版本包含它，否则它的文本将丢失。', discard: '放弃修改', beside: '文本旁边',
     keys: 'Ctrl + F 搜索，Ctrl + Z 撤销，Ctrl + ] 和 Ctrl + [ 调整缩进。',

@@ -42,6 +42,12 @@ export class Draft {
     return this.version === null && this.revision === 0 && this.saving === 'saved'
   }
 
+  /** The id that the text names, if it is that of another script, of which it then becomes a version. */
+  get otherScript(): string {
+    const named = /^script:[ \t]+(["']?)([^"'\s#]+)\1/m.exec(this.text)?.[2] ?? this.id
+    return named === this.id ? '' : named
+  }
+
   /** The files with test cases. */
   get caseFiles(): string[] {
     return Object.keys(this.files).filter((name) => name.endsWith(CASE_SUFFIX))
