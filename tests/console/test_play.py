@@ -129,6 +129,22 @@ async def test_a_fork_leaves_the_first_session(open_page: OpenPage) -> None:
     await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
 
 
+async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenPage, server: ServerProcess) -> None:
+    says = "".join(f"  - say: Line {number}.\n" for number in range(1, 231))
+    async with server.client() as api:
+        await api.publish_script(f"cuebook: 1\nscript: long\nactions:\n{says}  - ask: Well?\n", strict=False)
+        session = await api.create_session("long")
+    page = await open_page(f"/play/{session['sessionId']}")
+    said = page.get_by_role("log")
+    earlier = page.get_by_role("button", name="Show earlier messages")
+    await expect(earlier).to_be_enabled()
+    await earlier.press("Enter")
+    await expect(said.get_by_text("Line 1.", exact=True)).to_be_visible()
+    await say(page, "Yes")
+    await expect(page.get_by_text("The conversation is over.").first).to_be_visible()
+    assert await said.get_by_text("Line ").count() == 230
+
+
 async def test_restart_begins_another_session(open_page: OpenPage) -> None:
     page = await open_page("/play")
     await begin(page)

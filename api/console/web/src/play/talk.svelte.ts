@@ -17,6 +17,8 @@ export class Talk {
   timers: Schemas['TimerView'][] = $state.raw([])
   title = $state('')
   scriptKey = $state('')
+  /** The cursor of earlier messages. */
+  earlier: string | undefined = $state()
   /** A message that the server has not taken. */
   unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
@@ -58,6 +60,7 @@ export class Talk {
     let id: string | undefined
     await this.#attempt(async () => {
       this.said = []
+      this.earlier = undefined
       this.events = []
       const body = { scriptId, scriptVersion: version, userId }
       const answer = await runTurn<Schemas['SessionStart']>('/api/sessions', body, (frame) => this.#onFrame(frame))
@@ -69,11 +72,14 @@ export class Talk {
 
   /** Open a session with its newest messages and its last turn. */
   open(id: string) {
-    if (this.session?.sessionId !== id) this.unsent = null
+    const isOther = this.session?.sessionId !== id
+    if (isOther) this.unsent = null
     return this.#attempt(async () => {
-      const params = { path: { sessionId: id } }
-      const messages = dataOf(await api.GET('/api/sessions/{sessionId}/messages', { params: { ...params, query: { order: 'desc', limit: PAGE } } }))
-      this.said = messages.data.toReversed().map(saidOf)
+      const page = await this.#messages(id, undefined)
+      const first = page.data.at(-1)?.number ?? 0
+      const before = isOther ? [] : this.said.filter((each) => each.number < first)
+      if (!before.length) this.earlier = page.nextCursor ?? undefined
+      this.said = [...before, ...page.data.toReversed().map(saidOf)]
       this.turns = []
       await this.#readSession(id)
       const turn = this.turns.at(-1)?.turn
@@ -81,6 +87,19 @@ export class Talk {
       const path = { sessionId: id, turn }
       this.events = dataOf(await api.GET('/api/sessions/{sessionId}/snapshots/{turn}', { params: { path } })).events
     })
+  }
+
+  /** Read the messages before those that are shown. */
+  readEarlier = () =>
+    this.work.run(async () => {
+      const page = await this.#messages(this.session!.sessionId, this.earlier)
+      this.said = [...page.data.toReversed().map(saidOf), ...this.said]
+      this.earlier = page.nextCursor ?? undefined
+    })
+
+  async #messages(sessionId: string, cursor: string | undefined) {
+    const query = { order: 'desc' as const, limit: PAGE, cursor }
+    return dataOf(await api.GET('/api/sessions/{sessionId}/messages', { params: { path: { sessionId }, query } }))
   }
 
   send(message: Schemas['NewMessage'], shown: string): Promise<boolean> {
