@@ -35,12 +35,8 @@ from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.text_file import file_text
 
 Mode: TypeAlias = Literal["strict", "compat"]
-_USES = (
-    "use",
-    "sessions",
-    "include",
-    "import",
-)  # a file without these words has no include files and need not be parsed for them
+# A file without these words has no include files and need not be parsed for them.
+_USES = ("use", "sessions", "include", "import")
 _NEEDS_A_SCRIPT = frozenset(
     {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
 )
