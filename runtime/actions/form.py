@@ -20,16 +20,18 @@ from runtime.actions.form_answers import (
     words_for,
 )
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure
+from runtime.actions.outputs import with_values
 from runtime.answers.reply_values import AnswerRefused
 from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
 from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
 from runtime.turn.model_requests import complete
 from scripts.expressions.members import BUILTINS
-from scripts.expressions.values import Value, ValueRefused, bounded, is_given
+from scripts.expressions.values import Value, ValueRefused, bounded, is_given, shorten
 from scripts.model.actions import Form, rounds_of
 from scripts.model.base import Expression
 from scripts.model.script import FormDefinition, FormField, as_output, kind_of
+from scripts.model.variables import constant
 
 
 def form(run: TurnContext, action: Form) -> Outcome:
@@ -42,8 +44,7 @@ async def answer_form(run: TurnContext, action: Form, reply: str, sent: Mapping[
     """Handle a sent form, or a reply in plain text."""
     if sent is None and not reply.strip():
         return _show(run, action, run.progress.said_last)
-    sheet = run.program.form(action.sheet)
-    fields = _fillable(sheet)
+    fields = _fillable(form_of(run, action))
     wanted = [field for field in fields if field.name in run.progress.errors] or [
         field for field in fields if field.name not in run.progress.values
     ]
@@ -68,7 +69,7 @@ async def answer_form(run: TurnContext, action: Form, reply: str, sent: Mapping[
 
 def leave_open(run: TurnContext, action: Form) -> bool:
     """Leave a form that the user does not want to fill in, unless a field is required."""
-    fields = _fillable(run.program.form(action.sheet))
+    fields = _fillable(form_of(run, action))
     if _missing(run, fields):
         return False
     _finish(run, action, fields)
@@ -77,6 +78,41 @@ def leave_open(run: TurnContext, action: Form) -> bool:
 
 def _fillable(sheet: FormDefinition) -> tuple[FormField, ...]:
     return tuple(field for field in sheet.fields if field.computed is None)
+
+
+def form_of(run: TurnContext, action: Form) -> FormDefinition:
+    """Return the form of an action; limits and defaults that are expressions have their present values.
+
+    Raises PlaceLost, and ActionFailed for a default.
+    """
+    sheet = run.program.form(action.sheet)
+    if not any(field.expressions for field in sheet.fields):
+        return sheet
+    place = (*run.home(), action.id)
+    now = run.computed_forms.get(place)
+    if now is None:
+        fields = tuple(_with_values(run, field) for field in sheet.fields)
+        now = run.computed_forms[place] = msgspec.structs.replace(sheet, fields=fields)
+    return now
+
+
+def _with_values(run: TurnContext, field: FormField) -> FormField:
+    """Return a field with its present limits and default; a default that the field refuses is none, with a warning."""
+    output = with_values(run, as_output(field))
+    now = msgspec.structs.replace(
+        field,
+        min=output.min,
+        max=output.max if isinstance(field.max, Expression) else field.max,
+        default=output.default,
+        columns=tuple(_with_values(run, column) for column in field.columns),
+    )
+    default = constant(now.default)
+    if not isinstance(field.default, Expression) or default is None or _fits(run, now, default):
+        return now
+    run.warn(
+        "expression_failed", f"line {field.default.at.line}: `{field.name}` refuses the default {shorten(default)}"
+    )
+    return msgspec.structs.replace(now, default=None)
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
@@ -89,7 +125,7 @@ def _shown(run: TurnContext, field: FormField) -> Value:
     found = run.scopes.find(field.name)
     if found is not None and is_given(found[1]) and _fits(run, field, found[1]):
         return found[1]
-    return field.default
+    return constant(field.default)
 
 
 def _fits(run: TurnContext, field: FormField, value: Value) -> bool:
@@ -167,7 +203,7 @@ def _missing(run: TurnContext, fields: tuple[FormField, ...]) -> list[FormField]
 
 def drawn(run: TurnContext, action: Form) -> Wait:
     """Return the wait with its form rendered again: the form, or values that it shows, may have changed."""
-    return Wait("form", form=_drawn(run, run.program.form(action.sheet)))
+    return Wait("form", form=_drawn(run, form_of(run, action)))
 
 
 # -- texts and rendering ----------------------------------------------------------------------------------------------
@@ -206,7 +242,7 @@ def _drawn(run: TurnContext, sheet: FormDefinition) -> RenderedForm:
 
 
 def _drawn_field(run: TurnContext, field: FormField) -> RenderedField:
-    columns = tuple(_drawn_column(run, column, column.default) for column in field.columns)
+    columns = tuple(_drawn_column(run, column, constant(column.default)) for column in field.columns)
     drawn = _drawn_column(run, field, _shown(run, field))
     fields = {name: getattr(drawn, name) for name in RenderedColumn.__struct_fields__}
     return RenderedField(**fields, computed=field.computed is not None, columns=columns)
@@ -223,8 +259,8 @@ def _drawn_column(run: TurnContext, field: FormField, value: Value) -> RenderedC
         placeholder=run.text(field.placeholder),
         value=value,
         pattern=field.pattern,
-        min=field.min,
-        max=field.max,
+        min=constant(field.min),
+        max=constant(field.max),
     )
 
 

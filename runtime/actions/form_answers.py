@@ -14,7 +14,7 @@ from runtime.answers.reply_values import AnswerRefused, checked, choices_of, lab
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, ValueRefused, coerce, is_given
 from scripts.model.script import FormField, Locale, as_output, kind_of
-from scripts.model.variables import Output
+from scripts.model.variables import Output, constant
 
 _ROWS = re.compile(r"[\n;；]")
 _CELLS = re.compile(r"[,，、|\t]")
@@ -109,7 +109,7 @@ def _rows(run: TurnContext, field: FormField, value: Value, others: Mapping[str,
         cells: dict[str, Value] = {}
         for column in field.columns:
             cell = accepted(run, column, row.get(column.name), {**others, **cells})
-            cell = column.default if cell is None else cell
+            cell = constant(column.default) if cell is None else cell
             if column.required and not isinstance(cell, FieldFault) and not is_filled(cell):
                 cell = FieldFault(run.phrase("required"))
             if isinstance(cell, FieldFault):

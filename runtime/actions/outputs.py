@@ -60,9 +60,9 @@ def typed_as_declared(run: TurnContext, output: Output) -> Output:
 def _is_computed(item: OutputItem) -> bool:
     match item:
         case Output():
-            return item.is_computed
+            return bool(item.expressions)
         case Records():
-            return any(field.is_computed for field in item.fields)
+            return any(field.expressions for field in item.fields)
         case _:
             return False
 
@@ -70,14 +70,14 @@ def _is_computed(item: OutputItem) -> bool:
 def _evaluated(run: TurnContext, item: OutputItem) -> OutputItem:
     match item:
         case Output():
-            return _with_values(run, item)
+            return with_values(run, item)
         case Records():
-            return msgspec.structs.replace(item, fields=tuple(_with_values(run, field) for field in item.fields))
+            return msgspec.structs.replace(item, fields=tuple(with_values(run, field) for field in item.fields))
         case _:
             return item
 
 
-def _with_values(run: TurnContext, output: Output) -> Output:
+def with_values(run: TurnContext, output: Output) -> Output:
     """Return an output with the present values of its limits and its default. Raises ActionFailed for the default."""
     if isinstance(output.default, Expression):
         output = msgspec.structs.replace(output, default=run.value(output.default))
@@ -86,7 +86,7 @@ def _with_values(run: TurnContext, output: Output) -> Output:
 
 def with_limits(run: TurnContext, output: Output) -> Output:
     """Return an output with the present values of its limits."""
-    if not output.is_computed:
+    if not output.expressions:
         return output
     return msgspec.structs.replace(output, min=_limit(run, output, output.min), max=_limit(run, output, output.max))
 

@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Struct
 
+from runtime.actions.form import form_of
 from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, expired
 from runtime.actions.outputs import outputs_of
 from runtime.engine.inline_actions import perform
@@ -97,7 +98,7 @@ def _clear(run: TurnContext, action: Question | OwnAction) -> None:
     own = {name for name, _ in effect_of(action, run.program.script.forms).written} - inner
     outputs: tuple[OutputItem, ...] = outputs_of(run, action) if isinstance(action, Ask | AiAsk) else ()
     if isinstance(action, Form):
-        outputs = tuple(map(as_output, run.program.form(action.sheet).fields))
+        outputs = tuple(map(as_output, form_of(run, action).fields))
     defaults = {each.get: each for each in outputs if isinstance(each, Output) and each.default is not None}
     lists = {each.tolist for each in outputs if isinstance(each, Records)}
     for name in sorted(own - lists):

@@ -30,8 +30,8 @@ from scripts.expressions.values import Recollections, Value
 from scripts.model.actions import HAND_OVER, Action
 from scripts.model.base import Expression, Template
 from scripts.model.memory_plan import K_MAX
+from scripts.model.script import FormDefinition, Scope
 from scripts.model.script import Role as SpeakerRole
-from scripts.model.script import Scope
 from scripts.model.variables import Assignment, Output, OutputItem
 from scripts.translations.localisation import Phrase
 
@@ -179,6 +179,8 @@ class TurnContext:
         self._output_chars = 0
         self.computed_outputs: dict[tuple[str, str, str], tuple[OutputItem, ...]] = {}
         """The outputs with computed limits of actions, by phase, topic and id, until a variable is written."""
+        self.computed_forms: dict[tuple[str, str, str], FormDefinition] = {}
+        """The forms with computed limits, by the actions that show them, until a variable is written."""
 
     # -- what happened --------------------------------------------------------------------------------------------
 
@@ -274,6 +276,7 @@ class TurnContext:
         del self.events[mark.events :]
         self._history = list(mark.history)
         self.computed_outputs.clear()
+        self.computed_forms.clear()
         self.speech.back_to(self.state.message_seq)
 
     @contextmanager
@@ -332,6 +335,7 @@ class TurnContext:
             by = (*home, self.action_id)
         write = self.scopes.write(scope, name, value, source, self.now(), by, output)
         self.computed_outputs.clear()
+        self.computed_forms.clear()
         self.record(
             VariableChanged(
                 scope=write.scope,

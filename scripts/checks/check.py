@@ -612,9 +612,8 @@ class _Checker:
         if output.get in seen:
             self.add("DUPLICATE_DECLARATION", f"{output.get} is an output twice here", output.mark("get"))
         seen.add(output.get)
-        for value in (output.min, output.max, output.default):
-            if isinstance(value, Expression):
-                self.expression(value)
+        for value in output.expressions:
+            self.expression(value)
         self.typed(output, None if isinstance(output.default, Expression) else output.default, "default")
         self.texts(output.invalid)
         self.faults(output_faults(output))

@@ -387,12 +387,14 @@ def _failing(action: Asking, effect: Effect) -> Effect:
     return replace(effect, steps=(*effect.steps, *says), failing=action.on_fail.actions)
 
 
-def _fields(action: actions.Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Write]:
-    """Return the writes of the fields that the user fills in, then those of computed fields.
+def _fields(action: actions.Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Read | Write]:
+    """Return what limits and defaults read, the writes of the fields that the user fills in, and of computed fields.
 
     A field with an explicit `required: false` may stay empty; all others count as filled in.
     """
     fields = [each for sheet in sheets if sheet.id == action.sheet for each in sheet.fields]
+    for each in fields:
+        yield from _looks(*each.expressions)
     for each in fields:
         if each.computed is None:
             is_open = "required" in each.marks and not each.required and each.default is None
@@ -438,7 +440,7 @@ def _outputs(items: tuple[OutputItem, ...], on_fail: actions.OnFail, skipped: st
     """Return the writes of an answer, then of values computed from it; `skipped` says when there may be no answer."""
     steps: list[Read | Write] = []
     for output in (output for item in items for output in item.questions):
-        steps += _looks(output.invalid)
+        steps += _looks(output.invalid, *output.expressions)
         steps += [Read(each.unless, _output_names(items), is_condition=True) for each in output.validate]
         steps += [Read(each.say, _output_names(items)) for each in output.validate if each.say is not None]
     for item in items:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.model.base import NOWHERE
+from scripts.model.base import NOWHERE, Expression
 from scripts.model.diagnostics import Fault
 from scripts.model.script import FormDefinition, FormField, kind_of
 
@@ -57,6 +57,8 @@ def _faults(field: FormField) -> Iterator[Fault]:
 def _default_faults(field: FormField) -> Iterator[Fault]:
     """Check a default that is a list; the type check covers all others."""
     kind, default = kind_of(field), field.default
+    if isinstance(default, Expression):
+        return
     if kind == "multichoice" and isinstance(default, list):
         for each in default:
             if each not in field.choices:

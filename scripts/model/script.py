@@ -20,7 +20,7 @@ from scripts.model.experiments import ExperimentPlan, arm_variables
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
 from scripts.model.moments import QuietHours
 from scripts.model.tools import ToolDefinition
-from scripts.model.variables import Declaration, Output, Validation
+from scripts.model.variables import Declaration, Limit, Output, Validation
 
 Scope: TypeAlias = Literal["global", "session", "phase", "topic"]
 DefaultScope: TypeAlias = Literal["topic", "session"]
@@ -82,15 +82,21 @@ class FormField(Node, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     required: bool = False
     placeholder: Template | None = None
-    default: Value = None
+    default: Value | Expression = None
     pattern: str | None = None
-    min: int | float | str | None = None
-    max: int | float | str | None = None
+    min: Limit | Expression = None
+    max: Limit | Expression = None
     validate: tuple[Validation, ...] = ()
     invalid: Template | None = None
     computed: Expression | None = None
     columns: "tuple[FormField, ...]" = ()  # of a table
     labels: Mapping[str, str] = {}  # as in an output
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The limits and defaults of the field and its columns that are expressions."""
+        values = (value for each in (self, *self.columns) for value in (each.min, each.max, each.default))
+        return tuple(value for value in values if isinstance(value, Expression))
 
 
 class FormDefinition(Node, frozen=True, kw_only=True):

@@ -65,7 +65,7 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
     @property
     def limits(self) -> tuple[Limit, Limit]:
         """The smallest and the largest value, as far as they are literals; in the runtime, all are."""
-        return _literal(self.min), _literal(self.max)
+        return constant(self.min), constant(self.max)
 
     @property
     def limited_type(self) -> DeclaredType:
@@ -73,9 +73,9 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
         return self.type if self.type is not None and self.type in TIMES else "number"
 
     @property
-    def is_computed(self) -> bool:
-        """Whether a limit or the default is an expression."""
-        return any(isinstance(each, Expression) for each in (self.min, self.max, self.default))
+    def expressions(self) -> tuple[Expression, ...]:
+        """The limits and the default that are expressions."""
+        return tuple(each for each in (self.min, self.max, self.default) if isinstance(each, Expression))
 
     @property
     def variable(self) -> str:
@@ -88,7 +88,8 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
         return (self,)
 
 
-def _literal(value: V | Expression) -> V | None:
+def constant(value: V | Expression) -> V | None:
+    """Return a limit or default that is a literal, as all are in the runtime; None for an expression."""
     return None if isinstance(value, Expression) else value
 
 

@@ -82,7 +82,7 @@ def _with_names(node: Any, new: Mapping[str, str]) -> Any:
                 changed[key] = {new.get(name, name): value for name, value in getattr(inside, key).items()}
             if isinstance(node, Declaration):
                 changed["value"] = _with_fields(node.value, new)
-            if isinstance(node, FormField):
+            if isinstance(node, FormField) and not isinstance(node.default, Expression):
                 changed["default"] = _with_fields(node.default, new)
             if isinstance(node, Call):
                 changed["output"] = {name: new.get(source, source) for name, source in changed["output"].items()}

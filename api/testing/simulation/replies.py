@@ -73,9 +73,12 @@ def _choice(wait: Wait, rng: Random) -> Input:
 
 
 def _fields(program: Program, wait: Wait) -> list[FormField]:
-    """Return the fields of the form that the session waits for, without those that the script computes."""
-    fields = program.form(wait.form.id).fields if wait.form is not None else ()
-    return [field for field in fields if field.computed is None]
+    """Return the fields of the form that the session waits for, as shown, without those that the script computes."""
+    if wait.form is None:
+        return []
+    shown = {field.name: field for field in wait.form.fields}
+    fields = (field for field in program.form(wait.form.id).fields if field.computed is None)
+    return [structs.replace(each, min=shown[each.name].min, max=shown[each.name].max) for each in fields]
 
 
 def _outputs(program: Program, state: State) -> list[Output]:

@@ -486,3 +486,80 @@ async def test_a_translated_form_keeps_the_values_of_the_script(drive: StartSess
     assert (drawn(session)["pets"].label, drawn(session)["pets"].labels) == ("Tiere", {"cat": "Katze", "dog": "Hund"})
     assert (await session.reply("Tiere: Maus")).said == ["Tiere: Bitte aus: Katze, Hund."]
     assert (await session.reply("Tiere: Katze, Hund")).values == {"pets": ["cat", "dog"]}
+
+
+COMPUTED = """
+cuebook: 1
+script: test
+repairs: [correct]
+actions:
+  - {ask: How many are left?, into: {var: most, type: number}}
+  - form: order
+    id: order
+  - say: "{{ count }}"
+forms:
+  - form: order
+    text: Please order.
+    fields:
+      - {field: count, type: number, min: 1, max: LIMIT, default: DEFAULT, invalid: Not so many.}
+      - field: parcels
+        type: table
+        columns: [{field: weight, type: number, max: LIMIT, default: DEFAULT}]
+        default: []
+"""
+
+
+def computed(limit: str = "=most", default: str = "=most - 1") -> str:
+    return COMPUTED.replace("LIMIT", limit).replace("DEFAULT", f'"{default}"')
+
+
+async def test_limits_and_defaults_of_fields_are_computed(drive: StartSession) -> None:
+    session = await drive(computed())
+    await session.reply("5")
+    count, (weight,) = drawn(session)["count"], drawn(session)["parcels"].columns
+    assert (count.min, count.max, count.value, weight.max, weight.value) == (1, 5, 4, 5, 4)
+    assert errors(await fill(session, count=6)) == {"count": "Not so many."}
+    assert "count" not in errors(await fill(session, parcels=[{"weight": 6}]))
+    assert list(errors(session)) == ["parcels"]
+    assert (await fill(session, count=5, parcels=[])).said == ["5"]
+
+
+async def test_a_computed_default_is_stored_if_the_field_is_left_out(drive: StartSession) -> None:
+    session = await drive(computed())
+    await session.reply("5")
+    assert (await fill(session)).said == ["4"]
+    assert ("count", "default") in [(change.name, change.source) for change in session.turns[-1].changes]
+
+
+@pytest.mark.parametrize(("limit", "code"), [("=missing", "undefined_variable"), ("='x'", "expression_failed")])
+async def test_a_field_with_a_limit_that_cannot_be_computed_has_none(drive: StartSession, limit, code) -> None:
+    session = await drive(computed(limit))
+    await session.reply("5")
+    assert drawn(session)["count"].max is None
+    assert code in dict(session.warnings)
+    assert (await fill(session, count=900)).said == ["900"]
+
+
+async def test_a_computed_default_that_its_field_refuses_is_none(drive: StartSession) -> None:
+    session = await drive(computed(default="=most * 2"))
+    await session.reply("5")
+    assert drawn(session)["count"].value is None
+    assert ("expression_failed", "line 14: `count` refuses the default 10") in session.warnings
+
+
+async def test_a_correction_changes_the_limits_of_the_form(drive: StartSession) -> None:
+    session = await drive(computed())
+    await session.reply("5")
+    await session.reply("change most to 3")
+    assert (drawn(session)["count"].max, drawn(session)["count"].value) == (3, 2)
+    assert errors(await fill(session, count=4)) == {"count": "Not so many."}
+
+
+async def test_a_correction_of_a_field_keeps_within_its_computed_limit(drive: StartSession) -> None:
+    session = await drive(computed().replace('- say: "{{ count }}"', "- {ask: What else?, into: more}"))
+    await session.reply("5")
+    await fill(session, count=3)
+    await session.reply("change count to 9")
+    assert session.said == ["Not so many.", "What else?"]
+    await session.reply("change count to 5")
+    assert session.values["count"] == 5

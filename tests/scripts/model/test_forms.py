@@ -1,9 +1,12 @@
 """Forms in the language: where their problems are reported, what they read, and that conversion preserves them."""
 
+import re
+
 import pytest
 
 from scripts.model.script import FormField, as_output, kind_of
 from scripts.parse.read_script import Source, read_script
+from scripts.versions.rename_variables import with_names
 from scripts.yaml.script_writer import native_yaml, without_places
 
 HEAD = "script: s\nuse: [forms.yaml]\nphases: [{phase: p, topics: [{topic: t, actions: ["
@@ -56,6 +59,47 @@ def test_what_a_form_reads_counts_where_it_is_shown() -> None:
 )
 def test_a_field_is_a_value_that_is_taken(field, kind, taken) -> None:
     assert (kind_of(field), as_output(field).type) == (kind, taken)
+
+
+LIMITED = """
+cuebook: 1
+script: limited
+actions:
+  - {ask: "How many?", into: {var: most, type: number}}
+  - {form: order}
+  - say: "{{ count }} {{ rows }}"
+forms:
+  - form: order
+    text: Please order.
+    fields:
+      - {field: count, type: number, min: 1, max: =most, default: =most - 1}
+      - {field: rows, type: table, columns: [{field: a, type: number, max: =most}], default: "=[{'a': most}]"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [
+        ("=most", []),
+        ("=moost", [("VARIABLE_NEVER_SET", "nothing sets `moost`")]),
+        ("=most +", [("EXPRESSION_INVALID", "unexpected 'end of template'")]),
+        ("=count", [("VARIABLE_MAYBE_UNSET", "`count` has no value here: no path to this place sets it")]),
+        ("=a", [("VARIABLE_MAYBE_UNSET", "`a` has no value here: no path to this place sets it")]),
+    ],
+)
+def test_expressions_of_fields_are_checked(limit: str, found: list[tuple[str, str]]) -> None:
+    fields = LIMITED.replace("{field: a, type: number, max: =most}", f"a, {{field: b, type: number, max: {limit}}}")
+    fields = fields.replace("{'a': most}", "{'b': most}")
+    assert [(each.code, each.message) for each in read_script(Source(fields)).problems] == found
+
+
+def test_expressions_of_fields_are_written_and_renamed() -> None:
+    script = read_script(Source(LIMITED)).script
+    assert script is not None
+    again = read_script(Source(native_yaml(script))).script
+    assert again is not None
+    assert without_places(again) == without_places(script)
+    assert native_yaml(with_names(script, {"most": "left"})) == re.sub(r"\bmost\b", "left", native_yaml(script))
 
 
 def test_a_form_is_written_as_it_was_read() -> None:

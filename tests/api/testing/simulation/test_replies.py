@@ -125,6 +125,13 @@ async def test_forms_are_filled_in() -> None:
     assert await completed(program, given[:20]) >= 19
 
 
+async def test_forms_with_computed_limits_are_filled_in() -> None:
+    program = program_of(
+        "form: f", more="cuebook: 1\n" + FORM.replace("min: 18, max: 99", "min: =4 * 20, max: =4 * 21")
+    )
+    assert await completed(program, (await replies(program))[:20]) >= 19
+
+
 async def test_invalid_forms_have_the_form_shown_again() -> None:
     program = program_of("{form: f, id: a}", more=FORM)
     given = await replies(program, invalid=1.0)
