@@ -74,8 +74,9 @@ def check_copies(script: Script, problems: Problems) -> None:
     if not names:
         return
     written = [(action.id, *each) for action in all_actions(script) for each in _written(action)]
-    fields = [(sheet.id, field) for sheet in script.forms for field in sheet.fields]
-    written += [(place, field.name, field.computed) for place, field in fields if field.computed is not None]
+    fields = ((sheet.id, field) for sheet in script.forms for field in sheet.fields)
+    values = ((place, field.name, value) for place, field in fields for value in (field.computed, field.default))
+    written += [(place, name, value) for place, name, value in values if isinstance(value, Expression)]
     for place, target, value in written:
         source = None if target in names else min(_source_names(value) & names, default=None)
         if source is not None:
@@ -92,7 +93,11 @@ def _written(action: Action) -> Iterator[tuple[str, Expression]]:
         case Call():
             yield from action.input.items()
         case Ask() | AiAsk() | AiThink():
-            yield from ((item.set, item.value) for item in action.outputs if isinstance(item, Assignment))
+            for item in action.outputs:
+                if isinstance(item, Assignment):
+                    yield item.set, item.value
+                elif isinstance(item, Output) and isinstance(item.default, Expression):
+                    yield item.get, item.default
         case _:
             pass
 
