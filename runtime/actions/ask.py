@@ -244,6 +244,11 @@ def _insist(run: TurnContext, action: Ask | AiAsk, text: str) -> Outcome:
 
 def _say_and_wait(run: TurnContext, action: Ask | AiAsk, text: str) -> Outcome:
     run.say(text)
+    return drawn(run, action)
+
+
+def drawn(run: TurnContext, action: Ask | AiAsk) -> Waits:
+    """Return the wait for an answer, with the choices that an `ask` for a single value offers now."""
     if isinstance(action, Ask):
         outputs = expected_outputs(run, action)
         if len(outputs) == 1 and outputs[0].choices:

@@ -69,7 +69,9 @@ def as_output(action: Choose) -> Output:
     if not action.is_fixed:
         return Output(get=action.variable)
     values = (_value(choice) for choice in action.fixed)
-    return Output(get=action.variable, type="choice", choices=tuple(each for each in values if isinstance(each, str)))
+    return Output(
+        get=action.variable, type="choice", choice_list=tuple(each for each in values if isinstance(each, str))
+    )
 
 
 def _value(choice: ChoiceItem) -> Value:

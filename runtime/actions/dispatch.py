@@ -107,6 +107,8 @@ def drawn(run: TurnContext, action: Action, wait: Wait) -> Wait:
             return form.drawn(run, action)
         case actions.Choose() if wait.kind == "choice" and not run.progress.is_confirmation:
             return choose.drawn(run, action)
+        case actions.Ask() if wait.kind in {"choice", "text"} and not run.progress.is_confirmation:
+            return ask.drawn(run, action).wait
         case _:
             return wait
 

@@ -20,7 +20,7 @@ from runtime.actions.form_answers import (
     words_for,
 )
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure
-from runtime.actions.outputs import with_values
+from runtime.actions.outputs import offered, with_values
 from runtime.answers.reply_values import AnswerRefused
 from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
 from runtime.state.state import Wait
@@ -98,9 +98,12 @@ def form_of(run: TurnContext, action: Form) -> FormDefinition:
 
 def _with_values(run: TurnContext, field: FormField) -> FormField:
     """Return a field with its present limits and default; a default that the field refuses is none, with a warning."""
-    output = with_values(run, as_output(field))
+    output = with_values(run, msgspec.structs.replace(as_output(field), choice_list=()))
+    choices = offered(run, field.choice_list)
     now = msgspec.structs.replace(
         field,
+        type=field.type if choices or field.type != "choice" else "text",
+        choice_list=choices,
         min=output.min,
         max=output.max if isinstance(field.max, Expression) else field.max,
         default=output.default,
@@ -132,7 +135,7 @@ def _fits(run: TurnContext, field: FormField, value: Value) -> bool:
     """Return whether a variable's value may be shown in a field; `validate` is checked for the form as a whole."""
     match kind_of(field):
         case "multichoice":
-            return isinstance(value, list) and all(each in field.choices for each in value)
+            return isinstance(value, list) and (not field.choices or all(each in field.choices for each in value))
         case "table":
             names = {column.name for column in field.columns}
             return isinstance(value, list) and all(isinstance(row, dict) and row.keys() <= names for row in value)

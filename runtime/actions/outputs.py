@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from runtime.actions.choose import CHOICES_MAX
 from runtime.answers.reply_values import AnswerRefused, checked
 from runtime.turn.context import ActionFailed, TurnContext
-from scripts.expressions.values import Value, ValueRefused, coerce, is_given
+from scripts.expressions.values import Value, ValueRefused, coerce, is_given, shorten
 from scripts.model.actions import AiAsk, AiThink, Ask
 from scripts.model.base import Expression
 from scripts.model.variables import Limit, Output, OutputItem, Records
@@ -48,13 +49,13 @@ def expected_outputs(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[O
 
 def typed_as_declared(run: TurnContext, output: Output) -> Output:
     """Return an output with its own type, or else with the declared type of its variable."""
-    if output.type is not None or output.choices:
+    if output.type is not None or output.choice_list:
         return output
     declared = run.scopes.declaration(run.scopes.target(output.get), output.get)
     if declared is None or (declared.type is None and not declared.choices):
         is_counted = output.fallback != "raw" and run.program.is_counted(run.home(), output.get)
         return msgspec.structs.replace(output, type="number") if is_counted else output
-    return msgspec.structs.replace(output, type=declared.type, choices=declared.choices)
+    return msgspec.structs.replace(output, type=declared.type, choice_list=declared.choices)
 
 
 def _is_computed(item: OutputItem) -> bool:
@@ -85,10 +86,34 @@ def with_values(run: TurnContext, output: Output) -> Output:
 
 
 def with_limits(run: TurnContext, output: Output) -> Output:
-    """Return an output with the present values of its limits."""
+    """Return an output with the present values of its limits and choices; without choices, its value is open."""
     if not output.expressions:
         return output
-    return msgspec.structs.replace(output, min=_limit(run, output, output.min), max=_limit(run, output, output.max))
+    choices = offered(run, output.choice_list)
+    return msgspec.structs.replace(
+        output,
+        type=output.type if choices or output.type != "choice" else None,
+        choice_list=choices,
+        min=_limit(run, output, output.min),
+        max=_limit(run, output, output.max),
+    )
+
+
+def offered(run: TurnContext, choices: tuple[str, ...] | Expression) -> tuple[str, ...]:
+    """Return the present choices of a value; an expression that gives no list of texts gives none, with a warning."""
+    if not isinstance(choices, Expression):
+        return choices
+    try:
+        found = run.value(choices)
+    except ActionFailed as problem:
+        run.warn("expression_failed", str(problem))
+        return ()
+    texts = [each for each in found if isinstance(each, str) and is_given(each)] if isinstance(found, list) else []
+    if not texts or texts != found:
+        message = f"`choices` needs a list of texts, found {shorten(found)}; any value is accepted"
+        run.warn("expression_failed", f"line {choices.at.line}: {message}")
+        return ()
+    return tuple(dict.fromkeys(texts))[:CHOICES_MAX]
 
 
 def _limit(run: TurnContext, output: Output, limit: Limit | Expression) -> Limit:

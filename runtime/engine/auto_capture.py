@@ -17,7 +17,7 @@ async def capture(run: TurnContext, action: Action, said: str) -> None:
     """
     question_variables = _question_variables(run, action)
     outputs = tuple(
-        Output(get=each.var, define=each.define, type=each.type, choices=each.choices, at=each.at)
+        Output(get=each.var, define=each.define, type=each.type, choice_list=each.choices, at=each.at)
         for name, each in run.scopes.declarations().items()
         if each.auto and name not in question_variables
     )

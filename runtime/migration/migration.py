@@ -20,7 +20,7 @@ from runtime.timers.timers import pending_timers
 from scripts.expressions.values import DeclaredType, Value
 from scripts.model.actions import Action, AiAsk, Ask, Call, Choose, Foreach, Form, action_type
 from scripts.model.script import DETECTORS, Path, as_output
-from scripts.model.variables import Output, Records
+from scripts.model.variables import Output, Records, constant
 from scripts.versions.rename_map import Renames, paths_of, written
 from scripts.yaml.script_writer import without_places
 
@@ -264,7 +264,9 @@ class _Move:
         if isinstance(was, Ask | AiAsk) and isinstance(now, Ask | AiAsk):
             answers = _accepted_answers(self._new, after, now)
             self._check_outputs(_accepted_answers(self._old, before, was), answers, now.id, progress)
-            offered = {key for each in answers.values() for key in each.choices} if len(answers) == 1 else set()
+            lists = [each.choices for each in answers.values()]
+            if None not in lists:
+                offered = {key for keys in lists for key in keys or ()} if len(lists) == 1 else set()
         if isinstance(now, Choose):
             offered = {choice.key for choice in now.fixed} if now.is_fixed else None
         gone = [each.key for each in wait.choices if offered is not None and each.key not in offered]
@@ -293,7 +295,9 @@ class _Move:
             if field is None or progress is None or each.name not in progress.values:
                 continue
             columns = {column.name for column in field.columns}
-            is_same = as_output(field).kind == as_output(each).kind and set(each.choices) <= set(field.choices)
+            is_same = as_output(field).kind == as_output(each).kind and _includes(
+                constant(field.choice_list), constant(each.choice_list)
+            )
             if not is_same or not {column.name for column in each.columns} <= columns:
                 raise _Misfit(f"{now.id} takes `{last}` in another way than before")
         self._why.append(f"the form {now.sheet} is rendered again")
@@ -318,7 +322,7 @@ class _Move:
             if later is None:
                 if progress is not None:
                     self._dropped.add((id(progress), name))
-            elif later.kind != output.kind or not set(output.choices) <= set(later.choices):
+            elif later.kind != output.kind or not _includes(later.choices, output.choices):
                 raise _Misfit(f"{action} takes `{last}` as {later.kind or 'anything'} in another way than before")
 
     def _values(self, progress: Progress | None) -> Progress | None:
@@ -367,7 +371,12 @@ class _AcceptedAnswer(Struct, frozen=True):
     """The type and choices of a question's answer for a variable."""
 
     kind: DeclaredType | None
-    choices: tuple[str, ...]
+    choices: tuple[str, ...] | None  # None: computed when the question is put
+
+
+def _includes(now: tuple[str, ...] | None, before: tuple[str, ...] | None) -> bool:
+    """Return whether choices include those of before; computed ones are compared when the answer is read."""
+    return now is before if now is None or before is None else set(before) <= set(now)
 
 
 def _accepted_answers(program: Program, state: State, action: Ask | AiAsk) -> dict[str, _AcceptedAnswer]:
@@ -379,7 +388,8 @@ def _accepted_answers(program: Program, state: State, action: Ask | AiAsk) -> di
         for output in outputs:
             declared = scopes.declaration(scopes.target(output.get), output.get) if output is item else None
             typed = output if output.kind is not None or declared is None else declared
-            found[output.get] = _AcceptedAnswer(typed.kind, typed.choices)
+            choices = constant(typed.choice_list) if isinstance(typed, Output) else typed.choices
+            found[output.get] = _AcceptedAnswer(typed.kind, choices)
     return found
 
 

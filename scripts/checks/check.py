@@ -313,7 +313,7 @@ class _Checker:
         """Check the type and choices of a declaration, and its value."""
         declared = node.kind
         self.faults(list_faults(node.choices, node.mark("choices")))
-        if declared == "choice" and not node.choices:
+        if declared == "choice" and not (node.choice_list if isinstance(node, Output) else node.choices):
             self.add("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"), "Add `choices: [a, b]`.")
         elif len(set(node.choices)) < len(node.choices):
             self.add("CHOICES_INVALID", "a choice occurs twice", node.mark("choices"))
@@ -545,7 +545,7 @@ class _Checker:
         self.texts(field.label, field.placeholder)
         self.expression(field.computed)
         output = as_output(field)
-        if field.computed is None and (output.type != "choice" or output.choices):
+        if field.computed is None and (output.type != "choice" or output.choice_list):
             self.output(output, set())
         with self.names(*(column.name for column in field.columns)):  # the cells of the row that is validated
             for column in field.columns:

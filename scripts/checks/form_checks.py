@@ -40,12 +40,13 @@ def _each_once(fields: tuple[FormField, ...], what: str) -> Iterator[Fault]:
 def _faults(field: FormField) -> Iterator[Fault]:
     kind = kind_of(field)
     is_doubled = kind == "multichoice" and len(set(field.choices)) < len(field.choices)
-    if kind in _CHOOSES and (not field.choices or is_doubled):
-        fix = "" if field.choices else "Add `choices: [a, b]`."
+    if kind in _CHOOSES and (not field.choice_list or is_doubled):
+        fix = "" if is_doubled else "Add `choices: [a, b]`."
         yield Fault("CHOICES_INVALID", f"`type: {kind}` needs `choices` without duplicates", field.mark("choices"), fix)
-    for key, kinds in (("choices", _CHOOSES), ("pattern", _PATTERNED), ("min", _BOUNDED), ("max", _BOUNDED)):
+    for key, kinds in (("choice_list", _CHOOSES), ("pattern", _PATTERNED), ("min", _BOUNDED), ("max", _BOUNDED)):
         if getattr(field, key) not in (None, (), "") and kind not in kinds:
-            yield Fault("FIELD_KEY_CONFLICT", f"`{key}` is not allowed with `type: {kind}`", field.mark(key))
+            word = "choices" if key == "choice_list" else key
+            yield Fault("FIELD_KEY_CONFLICT", f"`{word}` is not allowed with `type: {kind}`", field.mark(word))
     if field.computed is not None:
         for key in _NEVER_WITH_COMPUTED:
             if key in field.marks:
@@ -59,7 +60,7 @@ def _default_faults(field: FormField) -> Iterator[Fault]:
     kind, default = kind_of(field), field.default
     if isinstance(default, Expression):
         return
-    if kind == "multichoice" and isinstance(default, list):
+    if kind == "multichoice" and isinstance(default, list) and field.choices:
         for each in default:
             if each not in field.choices:
                 yield Fault("DEFAULT_MISMATCH", f"{each!r} is not one of the choices", field.mark("default"))

@@ -20,7 +20,7 @@ from scripts.model.experiments import ExperimentPlan, arm_variables
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
 from scripts.model.moments import QuietHours
 from scripts.model.tools import ToolDefinition
-from scripts.model.variables import Declaration, Limit, Output, Validation
+from scripts.model.variables import Declaration, Limit, Output, Validation, constant
 
 Scope: TypeAlias = Literal["global", "session", "phase", "topic"]
 DefaultScope: TypeAlias = Literal["topic", "session"]
@@ -79,7 +79,7 @@ class FormField(Node, frozen=True, kw_only=True):
     label: Template | None = None
     define: str = ""
     type: FieldType = "text"
-    choices: tuple[str, ...] = ()
+    choice_list: tuple[str, ...] | Expression = field(name="choices", default=())
     required: bool = False
     placeholder: Template | None = None
     default: Value | Expression = None
@@ -94,9 +94,15 @@ class FormField(Node, frozen=True, kw_only=True):
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The limits and defaults of the field and its columns that are expressions."""
-        values = (value for each in (self, *self.columns) for value in (each.min, each.max, each.default))
+        """The limits, defaults and choices of the field and its columns that are expressions."""
+        fields = (self, *self.columns)
+        values = (value for each in fields for value in (each.min, each.max, each.default, each.choice_list))
         return tuple(value for value in values if isinstance(value, Expression))
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices, as in an output."""
+        return constant(self.choice_list) or ()
 
 
 class FormDefinition(Node, frozen=True, kw_only=True):
@@ -436,7 +442,7 @@ _TYPES: Mapping[FieldType, DeclaredType] = {
 
 def kind_of(field: FormField) -> FieldType:
     """Return the type of a field; `choices` of a text field imply the type choice."""
-    return "choice" if field.choices and field.type == "text" else field.type
+    return "choice" if field.choice_list and field.type == "text" else field.type
 
 
 def as_output(field: FormField) -> Output:
@@ -450,7 +456,7 @@ def as_output(field: FormField) -> Output:
         get=field.name,
         define=field.define,
         type=None if field.computed is not None and kind == "text" else _TYPES[kind],
-        choices=field.choices if kind == "choice" else (),
+        choice_list=field.choice_list if kind == "choice" else (),
         pattern=field.pattern,
         min=field.min,
         max=limit,

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar
 
+from msgspec import field
+
 from scripts.expressions.values import TIMES, DeclaredType, Value, ValueRefused, ValueType, coerce, infer_type
 from scripts.model.base import Assigned, Expression, Node, Template
 
@@ -46,7 +48,7 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
     get: str
     define: str = ""
     type: DeclaredType | None = None
-    choices: tuple[str, ...] = ()
+    choice_list: tuple[str, ...] | Expression = field(name="choices", default=())
     pattern: str | None = None
     min: Limit | Expression = None
     max: Limit | Expression = None
@@ -60,7 +62,12 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
     @cached_property
     def kind(self) -> DeclaredType | None:
         """The type; `choices` without a type imply the type choice."""
-        return "choice" if self.choices and self.type is None else self.type
+        return "choice" if self.choice_list and self.type is None else self.type
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The choices, as far as they are literals; in the runtime, all are."""
+        return constant(self.choice_list) or ()
 
     @property
     def limits(self) -> tuple[Limit, Limit]:
@@ -74,8 +81,9 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The limits and the default that are expressions."""
-        return tuple(each for each in (self.min, self.max, self.default) if isinstance(each, Expression))
+        """The limits, the default and the choices that are expressions."""
+        values = (self.min, self.max, self.default, self.choice_list)
+        return tuple(each for each in values if isinstance(each, Expression))
 
     @property
     def variable(self) -> str:

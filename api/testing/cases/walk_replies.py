@@ -128,7 +128,7 @@ def _entered(chance: random.Random, field: RenderedColumn, words: ScriptValues, 
 
 def _as_asked(field: RenderedColumn) -> Output:
     """Return the output of a question that asks for a field."""
-    return Output(get=field.name, choices=field.choices, pattern=field.pattern, min=field.min, max=field.max)
+    return Output(get=field.name, choice_list=field.choices, pattern=field.pattern, min=field.min, max=field.max)
 
 
 def missing_outputs(action: Action, state: State) -> list[Output]:

@@ -1,6 +1,7 @@
 """Replies of simulated users: valid or invalid, drawn from what the session waits for and from its script."""
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from functools import lru_cache
@@ -9,6 +10,7 @@ from random import Random
 from msgspec import structs
 
 from api.testing.cases.walk_replies import fits, missing_outputs
+from runtime.state.form_view import RenderedColumn
 from runtime.state.inputs import Chosen, Filled, Input, Reply
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
@@ -78,7 +80,19 @@ def _fields(program: Program, wait: Wait) -> list[FormField]:
         return []
     shown = {field.name: field for field in wait.form.fields}
     fields = (field for field in program.form(wait.form.id).fields if field.computed is None)
-    return [structs.replace(each, min=shown[each.name].min, max=shown[each.name].max) for each in fields]
+    return [_as_shown(each, shown[each.name], shown[each.name].columns) for each in fields]
+
+
+def _as_shown(field: FormField, shown: RenderedColumn, columns: Sequence[RenderedColumn] = ()) -> FormField:
+    """Return a field with the limits and choices that its form shows."""
+    return structs.replace(
+        field,
+        type=shown.type,
+        min=shown.min,
+        max=shown.max,
+        choice_list=shown.choices,
+        columns=tuple(map(_as_shown, field.columns, columns)),
+    )
 
 
 def _outputs(program: Program, state: State) -> list[Output]:
@@ -88,7 +102,7 @@ def _outputs(program: Program, state: State) -> list[Output]:
     records = [field for item in items if isinstance(item, Records) for field in item.fields]
     declarations = Scopes(program, state).declarations()
     return [
-        structs.replace(output, type=declared.type, choices=declared.choices)
+        structs.replace(output, type=declared.type, choice_list=declared.choices)
         if output.kind is None and (declared := declarations.get(output.get)) is not None
         else output
         for output in (*missing_outputs(action, state), *records)
@@ -116,7 +130,8 @@ def _row(fields: list[FormField], today: date, rng: Random) -> dict[str, Value]:
 def _field_value(field: FormField, today: date, rng: Random) -> Value:
     match kind_of(field):
         case "multichoice":
-            return rng.sample(field.choices, rng.randint(1, len(field.choices)))
+            choices = field.choices or WORDS
+            return rng.sample(choices, rng.randint(1, len(choices)))
         case "table":
             return [_row(list(field.columns), today, rng) for _ in range(rng.randint(1, 2))]
         case _:

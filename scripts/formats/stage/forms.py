@@ -108,7 +108,7 @@ def _field(notation: StageReader, tree: Mapping) -> FormField:
         label=label,
         define=define,
         type="text" if kind == "table" and not columns else kind,
-        choices=choices,
+        choice_list=choices,
         required=bool(notation.truth(item.take("required", "must"))),
         placeholder=item.template("placeholder", "hint", "tip"),
         pattern=item.word("pattern", "regex") or None,

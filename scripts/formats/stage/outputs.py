@@ -238,7 +238,7 @@ class _OutputCollector:
             get=notation.variable(name),
             define=item.word(*_DEFINES),
             type=_with_choices(notation, kind, choices, item.at),
-            choices=choices,
+            choice_list=choices,
             pattern=item.word("pattern", "regex") or None,
             min=limit(notation.value(item.take("min"))),
             max=limit(notation.value(item.take("max"))),

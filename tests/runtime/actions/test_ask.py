@@ -413,3 +413,52 @@ actions:
     assert session.said == ["Still needed: why."]
     await session.reply("because I must")
     assert session.said == ["2026-05-03, because I must"]
+
+
+OFFERED = """
+cuebook: 1
+script: test
+repairs: [correct]
+actions:
+  - {ask: "Which may it be?", into: {var: cities, type: list}}
+  - {ask: Which city?, into: {var: city, CHOICES, invalid: One of these.}}
+  - say: "{{ city }}"
+"""
+
+
+@pytest.mark.parametrize("choices", ["choices: =cities", "type: choice, choices: =cities"])
+async def test_choices_are_computed_when_the_question_is_put(drive: StartSession, choices: str) -> None:
+    session = await drive(OFFERED.replace("CHOICES", choices))
+    await session.reply("Rome, Oslo")
+    assert [choice.key for choice in session.state.wait.choices] == ["Rome", "Oslo"]
+    await session.reply("Lima")
+    assert session.said == ["One of these."]
+    await session.reply("the second")
+    assert session.said == ["Oslo"]
+
+
+async def test_choices_of_a_question_have_a_maximum(drive: StartSession) -> None:
+    session = await drive(OFFERED.replace("CHOICES", "choices: =cities"))
+    await session.reply(", ".join(f"place {number}" for number in range(150)))
+    assert len(session.state.wait.choices) == 100
+
+
+async def test_a_correction_changes_the_choices_that_are_offered(drive: StartSession) -> None:
+    session = await drive(OFFERED.replace("CHOICES", "choices: =cities"))
+    await session.reply("Rome, Oslo")
+    await session.reply("change cities to Lima, Bern")
+    assert [choice.key for choice in session.state.wait.choices] == ["Lima", "Bern"]
+    await session.reply("Bern")
+    assert session.said == ["Bern"]
+
+
+@pytest.mark.parametrize(
+    "choices", ["choices: =missing", "type: choice, choices: '=cities | length'", "choices: '=[1]'"]
+)
+async def test_choices_that_are_no_list_of_texts_leave_the_value_open(drive: StartSession, choices: str) -> None:
+    session = await drive(OFFERED.replace("CHOICES", choices))
+    await session.reply("Rome, Oslo")
+    assert session.state.wait.choices == ()
+    assert "expression_failed" in dict(session.warnings)
+    await session.reply("Lima")
+    assert session.said == ["Lima"]

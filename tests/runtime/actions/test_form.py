@@ -563,3 +563,40 @@ async def test_a_correction_of_a_field_keeps_within_its_computed_limit(drive: St
     assert session.said == ["Not so many.", "What else?"]
     await session.reply("change count to 5")
     assert session.values["count"] == 5
+
+
+CHOSEN = """
+cuebook: 1
+script: test
+actions:
+  - {ask: "Which may it be?", into: {var: cities, type: list}}
+  - form: trip
+  - say: "{{ city }} {{ stops | join('+') }}"
+forms:
+  - form: trip
+    text: Please fill this in.
+    fields:
+      - {field: city, CHOICES}
+      - {field: stops, type: multichoice, CHOICES}
+"""
+
+
+async def test_choices_of_fields_are_computed(drive: StartSession) -> None:
+    session = await drive(CHOSEN.replace("CHOICES", "choices: =cities"))
+    await session.reply("Rome, Oslo")
+    city, stops = drawn(session)["city"], drawn(session)["stops"]
+    assert (city.type, city.choices, stops.type, stops.choices) == (
+        "choice",
+        ("Rome", "Oslo"),
+        *("multichoice", city.choices),
+    )
+    assert set(errors(await fill(session, city="Lima", stops=["Rome", "Bern"]))) == {"city", "stops"}
+    assert (await fill(session, city="Oslo", stops=["Oslo", "Rome"])).said == ["Oslo Oslo+Rome"]
+
+
+async def test_fields_whose_choices_are_no_list_of_texts_are_open(drive: StartSession) -> None:
+    session = await drive(CHOSEN.replace("CHOICES", "choices: =cities | length"))
+    await session.reply("Rome, Oslo")
+    assert (drawn(session)["city"].type, drawn(session)["city"].choices) == ("text", ())
+    assert "expression_failed" in dict(session.warnings)
+    assert (await fill(session, city="Lima", stops=["Bern"])).said == ["Lima Bern"]

@@ -40,7 +40,7 @@ async def test_a_value_has_the_type_of_what_took_it(drive: StartSession, replies
 @pytest.mark.parametrize(
     ("value", "output", "expected"),
     [
-        ("in Rome", Output(get="how", choices=("well",), fallback="raw"), "text"),
+        ("in Rome", Output(get="how", choice_list=("well",), fallback="raw"), "text"),
         ("in Rome", Output(get="how", type="choice"), "text"),
         ("in Rome", Output(get="day", type="date", fallback="raw"), "text"),
         ("2026-03-01", Output(get="day"), "text"),

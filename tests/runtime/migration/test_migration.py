@@ -650,3 +650,23 @@ async def test_a_detector_that_is_gone_is_forgotten(drive: StartSession, move) -
     assert [*session.state.watches] == ["crisis"]
     planned = move(session, CHAT.partition("detectors")[0])
     assert (planned.verdict, planned.state.watches) == ("safe", {})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [("Which?", "Which of these?", "safe"), ("=cities", "[Oslo, Lima]", "restart_topic")],
+)
+async def test_computed_choices_remain_offered(drive: StartSession, moved, old: str, new: str, verdict: str) -> None:
+    text = """\
+cuebook: 1
+script: trip
+actions:
+  - set: {cities: [Rome, Oslo]}
+  - {ask: Which?, id: which, into: {var: city, choices: =cities}}
+  - say: "{{ city }}"
+"""
+    session = await drive(text)
+    planned = await moved(session, text.replace(old, new))
+    assert planned.verdict == verdict
+    wanted = ["Rome", "Oslo"] if verdict == "safe" else ["Oslo", "Lima"]
+    assert [choice.key for choice in session.state.wait.choices] == wanted

@@ -30,11 +30,13 @@ def a_request(purpose: str = "ask", **more: Any) -> ModelRequest:
         "now": NOON,
         "outputs": (
             Output(get="age", type="number", define="in years", min=1, required=True),
-            Output(get="mood", choices=("low", "ok"), labels={"low": "rather low"}),
+            Output(get="mood", choice_list=("low", "ok"), labels={"low": "rather low"}),
             Output(get="pet", define="its name"),
-            Output(get="kind", choices=("cat", "dog")),
+            Output(get="kind", choice_list=("cat", "dog")),
         ),
-        "records": (Records(tolist="pets", fields=(Output(get="pet"), Output(get="kind", choices=("cat", "dog")))),),
+        "records": (
+            Records(tolist="pets", fields=(Output(get="pet"), Output(get="kind", choice_list=("cat", "dog")))),
+        ),
         "exit": "they told of all of them",
         "reply": "I have a cat.",
         "history": (a_message("Do you have pets?"), a_message("I have a cat.", "user")),

@@ -69,8 +69,6 @@ def test_it_reads_as_the_older_spelling(written, older) -> None:
         ("{ask: Who?, into: name, max_rounds: 2}", "DEPRECATED_KEY", "Write `rounds` instead."),
         ("{choose: plan, choices: [a, b]}", "REQUIRED_FIELD_MISSING", "Add `into:`."),
         ("{say: Hi, when: =x}", "TYPE_MISMATCH", "Remove the `=`."),
-        ("{ask: Who?, into: {var: a, choices: [=b]}}", "TYPE_MISMATCH",
-         "Set the variable with `set`, check a field with `validate`, or write `==` for a text that begins with `=`."),
         ("{set: {a: =round(2, 1)}}", "TYPE_MISMATCH",
          "A comma ends a value in { }: put it in quotes, or write the mapping over several lines."),
         ("{ask: Who?, into: name, round: 2}", "UNKNOWN_KEY", "Did you mean `rounds`?"),

@@ -51,8 +51,8 @@ def test_what_a_form_reads_counts_where_it_is_shown() -> None:
     ("field", "kind", "taken"),
     [
         (FormField(name="a"), "text", "text"),
-        (FormField(name="a", choices=("b",)), "choice", "choice"),
-        (FormField(name="a", type="multichoice", choices=("b",)), "multichoice", "list"),
+        (FormField(name="a", choice_list=("b",)), "choice", "choice"),
+        (FormField(name="a", type="multichoice", choice_list=("b",)), "multichoice", "list"),
         (FormField(name="a", type="table", columns=(FormField(name="b"),)), "table", "list"),
         (FormField(name="a", type="file"), "file", "text"),
     ],
@@ -67,12 +67,13 @@ script: limited
 actions:
   - {ask: "How many?", into: {var: most, type: number}}
   - {form: order}
-  - say: "{{ count }} {{ rows }}"
+  - say: "{{ count }} {{ rows }} {{ size }}"
 forms:
   - form: order
     text: Please order.
     fields:
       - {field: count, type: number, min: 1, max: =most, default: =most - 1}
+      - {field: size, choices: "=['small', most ~ 'x']"}
       - {field: rows, type: table, columns: [{field: a, type: number, max: =most}], default: "=[{'a': most}]"}
 """
 
