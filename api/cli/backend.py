@@ -191,6 +191,8 @@ async def backend(
 
     Raises BackendUnavailable, StoreError.
     """
+    if tenant == "":  # such as by an unset variable of the shell
+        raise BackendUnavailable("--tenant is empty; name the tenant, or leave the option out")
     store = _open(settings, read_only=not (writing or managing), creating=managing)
     if store is None:
         address, key = _server(settings)

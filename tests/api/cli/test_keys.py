@@ -56,6 +56,12 @@ def test_a_key_that_cannot_be_is_refused(cuebook: Command) -> None:
     assert cuebook("keys", "list", "--data", "nowhere").exit_code == 2
 
 
+def test_a_key_of_no_tenant_is_refused(cuebook: Command) -> None:
+    refused = cuebook("keys", "create", "--name", "app", "--tenant", "", "--data", "new")
+    assert refused.exit_code != 0
+    assert "--tenant is empty" in refused.stderr
+
+
 def test_commands_need_no_key_on_the_machine_itself(cuebook: Command) -> None:
     cuebook("keys", "create", "--name", "our app")
     listed = cuebook("sessions", "list", "--json")
