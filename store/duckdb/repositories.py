@@ -14,7 +14,7 @@ from store.duckdb.writer import Writer
 from store.interface.admission import Entry
 from store.interface.errors import BackupRunning, CompactionRunning, StoreError
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
-from store.interface.rows import LoadedSession, UserVariableRow
+from store.interface.rows import LoadedSession, SessionHead, UserVariableRow
 from store.memory import filters_sql
 from store.memory.memory_repository import MemoryRepository
 from store.sql.loads import load_session
@@ -43,18 +43,27 @@ class DuckDBSessions(Sessions):
 
     _engine: DuckDBEngine
     _loading_heads: asyncio.Task[None] | None = None
-    head = reads(sessions.session_head)
+    _head = reads(sessions.session_head)
     _load = reads(_load)
     page = reads(session_list.list_sessions)
     statistics = reads(sessions.statistics)
     _user_variables = reads(with_cursor(variables.user_variables))
 
+    async def head(self, tenant: str, session_id: str) -> SessionHead | None:
+        """Return a session with the state after its latest turn."""
+        self._load_heads_if_worth_it()
+        return await self._head(tenant, session_id)
+
     async def load(self, tenant: str, session_id: str) -> LoadedSession | None:
-        """Return what continues a session; load the heads of all sessions meanwhile if that is worth it."""
+        """Return a session with all that is needed to continue it."""
+        self._load_heads_if_worth_it()
+        return await self._load(tenant, session_id)
+
+    def _load_heads_if_worth_it(self) -> None:
+        """Begin to load the heads of all sessions, beside the read."""
         is_loading = self._loading_heads is not None and not self._loading_heads.done()
         if self._engine.database.heads.are_worth_loading and not is_loading:
             self._loading_heads = asyncio.create_task(self._load_heads())
-        return await self._load(tenant, session_id)
 
     async def _load_heads(self) -> None:
         with suppress(StoreError):  # sessions are found by a search, then

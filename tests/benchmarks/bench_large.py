@@ -60,9 +60,9 @@ async def next_page(store: Store, _: str) -> None:
 
 
 READS: dict[str, tuple[Read, float | None]] = {
+    "list, the newest": (listed("created"), None),
     "head of a session that is not cached": (lambda store, each: store.sessions.head(TENANT, each), 3),
     "all of it that a message needs": (lambda store, each: store.sessions.load(TENANT, each), None),
-    "list, the newest": (listed("created"), None),
     "list, the last active": (listed(), None),
     "list, two pages": (next_page, None),
     "list, of a status": (listed(status="completed"), 15),
