@@ -64,7 +64,7 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
         """The type; `choices` without a type imply the type choice."""
         return "choice" if self.choice_list and self.type is None else self.type
 
-    @property
+    @cached_property
     def choices(self) -> tuple[str, ...]:
         """The choices, as far as they are literals; in the runtime, all are."""
         return constant(self.choice_list) or ()
@@ -79,7 +79,7 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
         """The type of its limits: a date or time, else a number, for the value or the length of a text or list."""
         return self.type if self.type is not None and self.type in TIMES else "number"
 
-    @property
+    @cached_property
     def expressions(self) -> tuple[Expression, ...]:
         """The limits, the default and the choices that are expressions."""
         values = (self.min, self.max, self.default, self.choice_list)
