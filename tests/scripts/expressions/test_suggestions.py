@@ -25,3 +25,7 @@ def test_a_similar_word_is_suggested_in_any_casing(written, meant) -> None:
 @pytest.mark.parametrize("written", ["description", "python", "sleep", "actionId", "estimated_time"])
 def test_a_word_that_only_shares_letters_is_not_suggested(written) -> None:
     assert suggest(written, KEYS, "") == ""
+
+
+def test_the_name_of_a_field_in_other_tools_is_its_key_here() -> None:
+    assert suggest("name", ["choices", "field", "type"]) == "Did you mean `field`?"
