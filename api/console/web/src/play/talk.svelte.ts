@@ -25,6 +25,7 @@ export class Talk {
   #published = 0 // the version that new sessions run
   #newest = 0 // the last turn of which the stream has told
   #stop = () => {}
+  #last: Promise<unknown> = Promise.resolve() // what runs: the next one waits, so that it does not show what was before
 
   get isBusy(): boolean {
     return this.work.isBusy
@@ -72,26 +73,28 @@ export class Talk {
 
   /** Open a session with its newest messages and its last turn. */
   open(id: string) {
+    if (this.session?.sessionId !== id) this.unsent = null
+    return this.#attempt(() => this.#show(id))
+  }
+
+  async #show(id: string) {
     const isOther = this.session?.sessionId !== id
-    if (isOther) this.unsent = null
-    return this.#attempt(async () => {
-      const page = await this.#messages(id, undefined)
-      const first = page.data.at(-1)?.number ?? 0
-      const before = isOther ? [] : this.said.filter((each) => each.number < first)
-      if (!before.length) this.earlier = page.nextCursor ?? undefined
-      this.said = [...before, ...page.data.toReversed().map(saidOf)]
-      this.turns = []
-      await this.#readSession(id)
-      const turn = this.turns.at(-1)?.turn
-      if (turn === undefined) return
-      const path = { sessionId: id, turn }
-      this.events = dataOf(await api.GET('/api/sessions/{sessionId}/snapshots/{turn}', { params: { path } })).events
-    })
+    const page = await this.#messages(id, undefined)
+    const first = page.data.at(-1)?.number ?? 0
+    const before = isOther ? [] : this.said.filter((each) => each.number < first)
+    if (!before.length) this.earlier = page.nextCursor ?? undefined
+    this.said = [...before, ...page.data.toReversed().map(saidOf)]
+    this.turns = []
+    await this.#readSession(id)
+    const turn = this.turns.at(-1)?.turn
+    if (turn === undefined) return
+    const path = { sessionId: id, turn }
+    this.events = dataOf(await api.GET('/api/sessions/{sessionId}/snapshots/{turn}', { params: { path } })).events
   }
 
   /** Read the messages before those that are shown. */
   readEarlier = () =>
-    this.work.run(async () => {
+    this.#attempt(async () => {
       const page = await this.#messages(this.session!.sessionId, this.earlier)
       this.said = [...page.data.toReversed().map(saidOf), ...this.said]
       this.earlier = page.nextCursor ?? undefined
@@ -112,9 +115,9 @@ export class Talk {
   }
 
   async #send(outgoing: Outgoing): Promise<boolean> {
-    const current = this.session
-    if (!current || this.isBusy) return false
+    if (!this.session || this.isBusy) return false
     return this.#attempt(async () => {
+      const current = this.session!
       this.events = []
       this.unsent = null
       this.said.push({ number: (this.said.at(-1)?.number ?? 0) + 1, role: 'user', content: outgoing.shown, pending: true })
@@ -169,7 +172,9 @@ export class Talk {
   }
 
   async #attempt(action: () => Promise<void>): Promise<boolean> {
-    const isDone = await this.work.run(action)
+    const running = this.#last.then(() => this.work.run(action))
+    this.#last = running
+    const isDone = await running
     if (!isDone) this.said = this.said.filter((each) => !each.pending)
     else if (this.session && this.#newest > this.session.turn) return this.open(this.session.sessionId)
     return isDone
@@ -190,10 +195,13 @@ export class Talk {
     this.#stop = followSession(id, this.turns.at(-1)?.eventCount ?? 0, ['position'], onPosition, again)
   }
 
-  async #change(change: (path: { sessionId: string }) => Promise<unknown>): Promise<boolean> {
+  /** Change the session and show it, without a moment between in which a waiting reply would be sent. */
+  #change(change: (path: { sessionId: string }) => Promise<unknown>): Promise<boolean> {
     const id = this.session!.sessionId
-    const isDone = await this.#attempt(async () => void (await change({ sessionId: id })))
-    return isDone && (await this.open(id))
+    return this.#attempt(async () => {
+      await change({ sessionId: id })
+      await this.#show(id)
+    })
   }
 
   async #readSession(id: string) {
