@@ -64,7 +64,9 @@ async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenP
     await page.get_by_role("button", name="Take over").click()
     await expect(said.get_by_text("Line 1.", exact=True)).to_have_count(0)
     await expect(page.get_by_text("You talk")).to_be_visible()
-    await page.get_by_role("button", name="Show earlier messages").press("Enter")
+    earlier = page.get_by_role("button", name="Show earlier messages")
+    await expect(earlier).to_be_enabled()  # not while the session is read
+    await earlier.press("Enter")
     await expect(said.get_by_text("Line 1.", exact=True)).to_be_visible()
     await page.get_by_role("textbox", name="Message").fill("Hello, this is Kim.")
     await page.keyboard.press("Enter")
