@@ -1,10 +1,9 @@
 // A session that a person talks in: its messages as they come, and who talks.
 import { caller } from '../api/caller.svelte'
 import { api, dataOf, type Schemas } from '../api/client'
+import { messagesBefore, withNewest } from '../api/messages'
 import { newKey, type Outgoing } from '../api/stream'
 import { FollowedSession } from '../parts/followed_session.svelte'
-
-const PAGE = 200
 
 export class HeldSession extends FollowedSession {
   said: Schemas['ChatMessageView'][] = $state.raw([])
@@ -52,7 +51,7 @@ export class HeldSession extends FollowedSession {
   /** Read the messages before those that are shown. */
   readEarlier = () =>
     this.work.run(async () => {
-      const page = await this.#page(this.earlier)
+      const page = await messagesBefore(this.id, this.earlier)
       this.said = [...page.data.toReversed(), ...this.said]
       this.earlier = page.nextCursor ?? undefined
     })
@@ -60,14 +59,8 @@ export class HeldSession extends FollowedSession {
   /** Read the session and its newest messages; those before them that are shown stay. */
   protected override async read() {
     await super.read() // first: its turn is the last that is read
-    const page = await this.#page(undefined)
-    const first = page.data.at(-1)?.number ?? 0
+    const page = await messagesBefore(this.id)
     if (!this.said.length) this.earlier = page.nextCursor ?? undefined
-    this.said = [...this.said.filter((each) => each.number < first), ...page.data.toReversed()]
-  }
-
-  async #page(cursor: string | undefined) {
-    const query = { order: 'desc' as const, limit: PAGE, cursor }
-    return dataOf(await api.GET('/api/sessions/{sessionId}/messages', { params: { ...this.params, query } }))
+    this.said = withNewest(this.said, page.data.toReversed())
   }
 }

@@ -1,5 +1,6 @@
 // One conversation with a script: what was said, its state, and what the last turn changed.
 import { api, dataOf, type Schemas } from '../api/client'
+import { messagesBefore, withNewest } from '../api/messages'
 import { followSession, newKey, runTurn, type Frame, type Outgoing } from '../api/stream'
 import { Attempt } from '../parts/attempt.svelte'
 import { allPages } from '../parts/pages.svelte'
@@ -79,11 +80,10 @@ export class Talk {
 
   async #show(id: string) {
     const isOther = this.session?.sessionId !== id
-    const page = await this.#messages(id, undefined)
-    const first = page.data.at(-1)?.number ?? 0
-    const before = isOther ? [] : this.said.filter((each) => each.number < first)
-    if (!before.length) this.earlier = page.nextCursor ?? undefined
-    this.said = [...before, ...page.data.toReversed().map(saidOf)]
+    const page = await messagesBefore(id)
+    const newest = page.data.toReversed().map(saidOf)
+    this.said = withNewest(isOther ? [] : this.said, newest)
+    if (this.said.length === newest.length) this.earlier = page.nextCursor ?? undefined
     this.turns = []
     await this.#readSession(id)
     const turn = this.turns.at(-1)?.turn
@@ -95,15 +95,10 @@ export class Talk {
   /** Read the messages before those that are shown. */
   readEarlier = () =>
     this.#attempt(async () => {
-      const page = await this.#messages(this.session!.sessionId, this.earlier)
+      const page = await messagesBefore(this.session!.sessionId, this.earlier)
       this.said = [...page.data.toReversed().map(saidOf), ...this.said]
       this.earlier = page.nextCursor ?? undefined
     })
-
-  async #messages(sessionId: string, cursor: string | undefined) {
-    const query = { order: 'desc' as const, limit: PAGE, cursor }
-    return dataOf(await api.GET('/api/sessions/{sessionId}/messages', { params: { path: { sessionId }, query } }))
-  }
 
   send(message: Schemas['NewMessage'], shown: string): Promise<boolean> {
     return this.#send({ message, shown, key: newKey() })
