@@ -37,7 +37,7 @@ from store.sql.deletion import delete_rows_of
 _RACES = (*PREVENTED, psycopg.errors.UniqueViolation)
 """Errors of a transaction that lost to one of another server; nothing of it is written, and it is checked again."""
 _NUMBERS = 2**63
-LOCK_TIMEOUT_S = 0.2
+ROW_TIMEOUT_S = 0.2
 """For so long a group waits for a row that another transaction is writing, such as a session with the same key; then
 the entry that needs it waits alone."""
 
@@ -171,7 +171,7 @@ class _Attempt:
             return {}
         names = names_of(sorted(self._sessions))
         with self._connection.connection.pipeline():  # sent at once; what the last one reads is as of the locks
-            self._connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
+            self._connection.execute(f"SET LOCAL lock_timeout = '{ROW_TIMEOUT_S}s'")
             locked = self._connection.execute(
                 f"""SELECT tenant, session_id::TEXT, turn, message_count, event_count FROM session_heads
                 WHERE {OF_SESSION_IDS} ORDER BY tenant, session_id FOR UPDATE SKIP LOCKED""",  # noqa: S608
