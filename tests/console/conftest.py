@@ -39,6 +39,15 @@ NewKey: TypeAlias = Callable[..., Awaitable[str]]
 """Create a key with these roles; return its text."""
 
 
+async def begin_long_session(server: ServerProcess) -> str:
+    """Begin a session with 230 lines, of which a page of messages has 200, and a question; return its id."""
+    says = "".join(f"  - say: Line {number}.\n" for number in range(1, 231))
+    async with server.client() as api:
+        await api.publish_script(f"cuebook: 1\nscript: long\nactions:\n{says}  - ask: Well?\n", strict=False)
+        session = await api.create_session("long")
+    return str(session["sessionId"])
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark all tests of this folder; they share the event loop of their browser."""
     for item in items:

@@ -4,7 +4,7 @@ import re
 
 from playwright.async_api import expect
 
-from tests.console.conftest import OpenPage
+from tests.console.conftest import OpenPage, begin_long_session
 from tests.support.server_process import ServerProcess
 
 HELP = """\
@@ -54,11 +54,7 @@ async def test_person_talks_to_a_participant_and_gives_the_conversation_back(
 
 
 async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenPage, server: ServerProcess) -> None:
-    says = "".join(f"  - say: Line {number}.\n" for number in range(1, 231))
-    async with server.client() as api:
-        await api.publish_script(f"cuebook: 1\nscript: long\nactions:\n{says}  - ask: Well?\n", strict=False)
-        session = await api.create_session("long")
-    page = await open_page(f"/inbox/{session['sessionId']}")
+    page = await open_page(f"/inbox/{await begin_long_session(server)}")
     said = page.get_by_role("log")
     await expect(said).to_contain_text("Line 230.")
     await page.get_by_role("button", name="Take over").click()

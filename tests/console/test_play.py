@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.console.conftest import OpenPage, Restart
+from tests.console.conftest import OpenPage, Restart, begin_long_session
 from tests.support.openai_server import Endpoint
 from tests.support.server_process import ServerProcess
 
@@ -130,11 +130,7 @@ async def test_a_fork_leaves_the_first_session(open_page: OpenPage) -> None:
 
 
 async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenPage, server: ServerProcess) -> None:
-    says = "".join(f"  - say: Line {number}.\n" for number in range(1, 231))
-    async with server.client() as api:
-        await api.publish_script(f"cuebook: 1\nscript: long\nactions:\n{says}  - ask: Well?\n", strict=False)
-        session = await api.create_session("long")
-    page = await open_page(f"/play/{session['sessionId']}")
+    page = await open_page(f"/play/{await begin_long_session(server)}")
     said = page.get_by_role("log")
     earlier = page.get_by_role("button", name="Show earlier messages")
     await expect(earlier).to_be_enabled()
