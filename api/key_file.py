@@ -1,5 +1,7 @@
 """A secret key in a file beside the database, so that a copy of the database alone cannot sign."""
 
+import hashlib
+import hmac
 import secrets
 from pathlib import Path
 
@@ -20,6 +22,10 @@ class SecretKeyFile:
         if self._key is None:
             self._key = self._read() or self._make()
         return self._key
+
+    def signature(self, text: str) -> bytes:
+        """Return a signature of a text with the key (HMAC, SHA-256). Raises OSError, ValueError as `key`."""
+        return hmac.digest(self.key(), text.encode(), hashlib.sha256)
 
     def _read(self) -> bytes | None:
         try:

@@ -1,10 +1,15 @@
-"""Authenticates requests by an API key of the database, a JWT, or the operator's key of this machine."""
+"""Authenticates requests by an API key of the database, a JWT, the token of a participant, or the operator's key of
+this machine.
+"""
 
+import hmac
 import math
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -13,16 +18,48 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from api.auth.api_keys import PREFIX, ApiKeys, KnownKey, digest_of
-from api.auth.participant_tokens import PREFIX as PARTICIPANT_PREFIX
-from api.auth.participant_tokens import ParticipantTokens
 from api.auth.policy import RoutePolicy
 from api.auth.principal import ANONYMOUS, ANONYMOUS_ADMIN, Principal
 from api.auth.request_checks import check_id
 from api.errors import ApiError, invalid_field
 from api.ids import TENANT, TENANT_HEADER
+from api.key_file import SecretKeyFile
 from api.settings import Settings
 from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Clock
+
+PARTICIPANT_PREFIX: Final = "cbp_"
+KEY_FILE = "participant-key"
+
+
+class ParticipantTokens:
+    """Signs and verifies tokens of participants: an id and an expiry time, signed with a key file of the data folder.
+
+    They are not JSON web tokens: those are of the issuer that the settings name, and reading them loads a library that
+    most servers do not need.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = SecretKeyFile(folder / KEY_FILE)
+
+    def sign(self, participant_id: str, expires_at: datetime) -> str:
+        """Return a token that names a participant until a time."""
+        content = f"{participant_id}.{int(expires_at.timestamp())}"
+        return f"{PARTICIPANT_PREFIX}{content}.{self._signature(content)}"
+
+    def verify(self, token: str, now: datetime) -> str:
+        """Return the id of the participant that a token names. Raises ApiError UNAUTHENTICATED."""
+        content, _, signature = token.removeprefix(PARTICIPANT_PREFIX).rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._signature(content).encode()):
+            raise ApiError("UNAUTHENTICATED", "the token is not a token of this server")
+        participant_id, _, expires_at = content.partition(".")
+        if datetime.fromtimestamp(int(expires_at), UTC) <= now:
+            raise ApiError("UNAUTHENTICATED", "the token has expired")
+        return participant_id
+
+    def _signature(self, content: str) -> str:
+        return urlsafe_b64encode(self._file.signature(content)).decode().rstrip("=")
+
 
 BUCKETS_MAX = 10_000
 """Retained buckets, the most recently used; a dropped bucket starts full again."""

@@ -4,7 +4,7 @@ A script that cannot be run is reported, and its last valid version stays publis
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence, Set
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,13 +13,21 @@ from msgspec import Struct
 from watchfiles import awatch
 
 from api.catalog.catalog import Catalog, SavedScript, second
-from api.catalog.watched import touches
 from api.ids import TENANT
 from scripts.model.diagnostics import Problem
 from scripts.model.script import Script
 from scripts.parse.folder import read_path, script_files
 from scripts.parse.read_script import Reading, is_script
 from store.interface.errors import StoreError
+
+
+def touches(changed: Set[Path], files: Iterable[Path]) -> bool:
+    """Return whether one of these files changed: itself, or a folder above it.
+
+    A created, deleted or moved folder counts for all its files, because the watcher reports only the folder.
+    """
+    return any(not changed.isdisjoint((file, *file.parents)) for file in files)
+
 
 LOOK_MS = 200  # interval at which the end of the server is checked
 STEP_MS = 50  # changes within this time count as one

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.markup import escape
 from watchfiles import watch
 
-from api.catalog.watched import touches
+from api.catalog.reload import touches
 from api.cli.case_selection import how_to_begin, select
 from api.cli.output import console
 from api.testing.cases.case_model import CaseReading

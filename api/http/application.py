@@ -23,8 +23,7 @@ from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Message, 
 
 from api.auth.request_checks import SAFE, cors_of
 from api.errors import ApiError, invalid_field
-from api.http.error_responses import exception_handlers
-from api.http.invalid_requests import NAME_CHARS_MAX, SIZE_SETTING, require_known_parameters
+from api.http.error_responses import NAME_CHARS_MAX, SIZE_SETTING, exception_handlers, require_known_parameters
 from api.http.openapi import PolicyPlugin, description, with_limits
 from api.http.request import JSON, TAKES, ApiRequest, condition
 from api.http.routes import (

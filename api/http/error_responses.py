@@ -1,18 +1,146 @@
-"""Error responses: every failure of a request in the one error format."""
+"""Error responses: every failure of a request in the one error format. Requests that the HTTP framework refuses, and
+parameters that it would ignore, are described with what is possible.
+"""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, NotFoundException
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import ParameterKwarg, QueryParameter
+from litestar.typing import FieldDefinition
+from msgspec import UNSET, inspect
 
 from api import errors
 from api.auth.principal import ANONYMOUS, CALLER
-from api.http.invalid_requests import describe_refusal
+from api.errors import ApiError, ErrorDetail, invalid_field
 from api.metrics import Metrics
 from api.participants.views import visible_error
 from api.timestamps import utc_text
+from api.validation_messages import humanize_validation_error, name_choices, types_at
 from runtime.state.ports import Clock
+
+ANY_PARAMETERS = "any_parameters"
+"""The key of `opt` that marks a handler which reads parameters of any name."""
+SIZE_SETTING = "size_setting"
+"""The key of `opt` for the name of the setting that limits bodies, where it is not `body_bytes_max`."""
+NAMES_MAX = 12
+"""The names that a message lists if none of them is close to the one that was sent."""
+NAME_CHARS_MAX = 100
+"""The characters that a message repeats of a name that was sent."""
+HANDLERS_MAX = 2_000
+"""Handlers whose parameters are cached: those of all route tables of a process."""
+
+_API = "/api/"
+_NO_BODY = "'data'"  # what the HTTP framework says about a body that is missing
+_MISSING = re.compile(r"Missing required (?P<kind>query parameter|header parameter) '(?P<name>[^']*)'")
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+
+
+def require_known_parameters(request: Request[Any, Any, Any]) -> None:
+    """Check the names of a request's query parameters, because a filter that is misspelt would select everything.
+
+    Pages ignore parameters that they do not know. Raises ApiError REQUEST_INVALID.
+    """
+    handler = request.route_handler
+    if not isinstance(handler, HTTPRouteHandler) or ANY_PARAMETERS in handler.opt:
+        return
+    if not request.scope["path"].startswith(_API):
+        return
+    known = _query_parameters(handler)
+    for name in request.query_params:
+        if name not in known:
+            raise invalid_field(name[:NAME_CHARS_MAX], f"there is no such parameter{_instead_of(name, known)}")
+
+
+def describe_refusal(error: HTTPException, request: Request[Any, Any, Any]) -> ApiError:
+    """Return the error for a route, method, body or parameter that the HTTP framework refuses."""
+    if error.status_code == 413:
+        return _too_large(request.route_handler)
+    if error.status_code == 404:
+        return ApiError("NOT_FOUND", "no route has this path")
+    if error.status_code == 405:
+        return ApiError("METHOD_NOT_ALLOWED", f"the route does not take {request.method}; `Allow` lists what it takes")
+    if error.status_code >= 500:
+        return ApiError("INTERNAL_ERROR", "internal error; see the log for this request id")
+    if missing := _MISSING.match(error.detail):
+        return invalid_field(missing["name"], f"this {missing['kind']} is missing")
+    if not isinstance(error.extra, list):
+        return ApiError("REQUEST_INVALID", error.detail)
+    fields = _fields(request.scope.get("route_handler"))
+    details = [_detail(each, error.detail, fields) for each in error.extra]
+    return ApiError("REQUEST_INVALID", _message(details[0]) if details else error.detail, details=details)
+
+
+def _too_large(handler: object) -> ApiError:
+    """Return the error of a body that exceeds the limit of its route, with the setting of the limit."""
+    if not isinstance(handler, HTTPRouteHandler):
+        return ApiError("PAYLOAD_TOO_LARGE", "the body is too large")
+    limit, setting = handler.resolve_request_max_body_size(), handler.opt.get(SIZE_SETTING, "body_bytes_max")
+    return ApiError(
+        "PAYLOAD_TOO_LARGE", f"the body is larger than {limit:,} bytes, the setting `{setting}` of the server"
+    )
+
+
+def _detail(found: Mapping[str, Any], otherwise: str, fields: Mapping[str, FieldDefinition]) -> ErrorDetail:
+    """Translate one problem that the HTTP framework found in a body, a parameter or a header."""
+    key = str(found.get("key", "data"))
+    is_in_body = found.get("source") not in {"query", "header", "cookie"}
+    field = fields.get("data" if is_in_body else key)
+    if not is_in_body and field is not None:
+        key = _sent_name(key, field)
+    path = "" if key == "data" else key
+    problem = found.get("message", otherwise)
+    if not path and problem == _NO_BODY:
+        return ErrorDetail(message="the body is empty")
+    types = types_at(field.annotation, path if is_in_body else "") if field is not None else []
+    if unknown := _UNKNOWN_FIELD.fullmatch(problem):
+        names = [each.encode_name for kind in types if isinstance(kind, inspect.StructType) for each in kind.fields]
+        name = unknown[1][:NAME_CHARS_MAX]
+        where = f"{path}.{name}" if path else name
+        return ErrorDetail(message=f"there is no such field{_instead_of(unknown[1], names)}", field=where)
+    return ErrorDetail(message=humanize_validation_error(name_choices(problem, types)), field=path or UNSET)
+
+
+def _message(detail: ErrorDetail) -> str:
+    where = "the body" if detail.field is UNSET else detail.field
+    return detail.message if detail.message.startswith("the body") else f"{where}: {detail.message}"
+
+
+def _instead_of(name: str, known: Collection[str]) -> str:
+    """Return the name that was probably meant, or else all of a few."""
+    by_lower_case = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), by_lower_case, 1)
+    if close:
+        return f"; did you mean `{by_lower_case[close[0]]}`?"
+    return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= NAMES_MAX else ""
+
+
+@lru_cache(maxsize=HANDLERS_MAX)
+def _query_parameters(handler: HTTPRouteHandler) -> frozenset[str]:
+    fields = _fields(handler).items()
+    return frozenset(
+        _sent_name(name, field) for name, field in fields if isinstance(field.kwarg_definition, QueryParameter)
+    )
+
+
+def _fields(handler: object) -> dict[str, FieldDefinition]:
+    """Return the parameters of a handler and of its dependencies, by their names in the code."""
+    if not isinstance(handler, HTTPRouteHandler):
+        return {}
+    providers = handler.resolve_dependencies().values()
+    signatures = [handler.parsed_fn_signature, *(each.parsed_fn_signature for each in providers)]
+    return {name: field for each in signatures for name, field in each.parameters.items()}
+
+
+def _sent_name(name: str, field: FieldDefinition) -> str:
+    """Return the name of a parameter as clients spell it."""
+    definition = field.kwarg_definition
+    return definition.name if isinstance(definition, ParameterKwarg) and definition.name else name
 
 
 def route_of(request: Request[Any, Any, Any]) -> str:

@@ -44,8 +44,7 @@ from api.sessions.turn_runner import ToolsOfTurn, TurnRunner
 from api.settings import Settings
 from api.timers.scheduler import Scheduler
 from api.timers.session_timers import SessionTimers
-from api.tools.session_tools import SessionTools
-from api.tools.tool_caller import ToolCaller
+from api.tools.session_tools import SessionTools, ToolCaller
 from api.transfer.session_import import SessionImporter
 from api.webhooks.dispatcher import Dispatcher
 from api.webhooks.registry import WebhookRegistry

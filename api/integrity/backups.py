@@ -19,7 +19,7 @@ from api.notifications.web_push import KEY_FILE as WEB_PUSH_KEY
 from api.schemas.operations import BackupView
 from api.settings import Settings
 from api.timestamps import FILE_TIME_PATTERN, file_time
-from api.webhooks.keyring import KEY_FILE as WEBHOOK_KEY
+from api.webhooks.signing import KEY_FILE as WEBHOOK_KEY
 from runtime.state.ports import Clock
 from store.interface.errors import BackupRunning, StoreUnavailable
 from store.interface.maintenance_rows import RunningCopy

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from cachetools import LRUCache
 from msgspec import Struct
 
-from api.auth.participant_tokens import ParticipantTokens
+from api.auth.authenticator import ParticipantTokens
 from api.auth.principal import Principal
 from api.catalog.catalog import Catalog
 from api.errors import ApiError, invalid_field

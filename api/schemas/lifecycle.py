@@ -1,17 +1,18 @@
-"""Requests and responses that pause, end, change, rewind, fork or label a session."""
+"""Requests and responses that pause, end, change, rewind, fork, label or migrate a session, and about its timers."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from api.schemas.base import Body, Content, Id, View
-from api.schemas.sessions import EventView, MessageView, NewSession, SessionView, Snapshot
+from api.schemas.base import Body, Content, Id, ScriptText, View
+from api.schemas.sessions import EventView, MessageView, NewSession, Position, SessionView, Snapshot, WaitView
 from runtime.state.events import Role
 from runtime.state.scopes import CELLS_MAX
-from runtime.state.state import Status
+from runtime.state.state import ExecutionStatus, Status
 from scripts.expressions.values import TEXT_CHARS_MAX
 from scripts.model.script import Scope
+from store.interface.timer_rows import TimerKind, TimerStatus
 
 MESSAGES_MAX = 100  # in one request
 PARTS_MAX = 50  # of one message
@@ -140,3 +141,73 @@ class SnapshotView(Snapshot, frozen=True, kw_only=True):
     at: datetime
     messages: list[MessageView]
     events: list[EventView]
+
+
+class NewVersion(Body, frozen=True, kw_only=True):
+    """The target version of a migration: by default the latest published version of the script.
+
+    A dry run may also contain a text that is not stored yet.
+    """
+
+    version: Annotated[int, Meta(ge=1)] | None = None
+    script_id: Id | None = None
+    yaml_content: ScriptText | None = None
+    files: dict[str, ScriptText] = {}
+    dry_run: bool = False
+
+
+class MigrationView(View, frozen=True, kw_only=True):
+    """The result of a migration, or its preview, and the position of the session afterwards.
+
+    `moved` is whether it took place; the positions are phase/topic/action.
+    """
+
+    session_id: str
+    verdict: Literal["safe", "mapped", "restart_topic", "blocked", "ended", "current"]
+    why: list[str]
+    moved: bool
+    place: str
+    new_place: str
+    from_version: int
+    version: int | None
+    status: Status
+    execution_status: ExecutionStatus
+    turn: int
+    position: Position
+    wait: WaitView | None
+    messages: list[MessageView]
+
+
+class TimerView(View, frozen=True, kw_only=True):
+    """A moment at which a session does something by itself."""
+
+    session_id: str
+    user_id: str
+    timer_id: str
+    """Unique among the timers of the session."""
+    kind: TimerKind
+    """The end of a wait, a reminder, or the expiry of a question."""
+    action_id: str
+    moment: str
+    """The moment as the script has it: `3 days`."""
+    due: datetime
+    status: TimerStatus
+    """`failed` after all attempts, or `held` by `hold_late_timers`; the session's next turn sets it again."""
+    attempts: int
+    """Failed attempts to fire it."""
+    next_attempt_at: datetime
+    error: str | None
+    """The code of the error of the last attempt."""
+
+
+class TimerList(View, frozen=True, kw_only=True):
+    """A page of timers, the earliest first; `nextCursor` is null on the last page."""
+
+    data: list[TimerView]
+    next_cursor: str | None
+
+
+class FiredTimer(Body, frozen=True, kw_only=True):
+    """The timer to fire now, also before it is due."""
+
+    timer_id: Id

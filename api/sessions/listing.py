@@ -1,10 +1,25 @@
-"""Pages of sessions and of search results, for the API and the command line."""
+"""Pages of sessions and of search results, for the API and the command line, and statistics of a session."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 
 import regex
 
-from api.schemas.session_lists import ExcerptPiece, HitList, HitView, MessageHit, SessionEntry, SessionList
+from api.errors import ApiError
+from api.schemas.session_lists import (
+    ExcerptPiece,
+    HitList,
+    HitView,
+    MessageHit,
+    ModelUsageView,
+    RoleCountsView,
+    SessionEntry,
+    SessionList,
+    SessionStatsView,
+    TranscriptTokens,
+)
+from api.sessions.session_cache import CachedSession
+from runtime.context.fitting import MESSAGE_TOKENS, tokens_of
 from store.interface.list_rows import Hit, Order, SearchFilter, SessionFilter
 from store.interface.list_rows import SessionListed as ListedRow
 from store.store import Store
@@ -123,3 +138,44 @@ def _hit(row: Hit, words: tuple[str, ...]) -> HitView:
             timestamp=message.created_at,
         ),
     )
+
+
+COUNTED_MAX = 10_000
+"""Number of last messages whose tokens are estimated."""
+_PAGE = 1_000
+
+
+async def statistics_of(store: Store, cached: CachedSession) -> SessionStatsView:
+    """Return the statistics of a session. Raises ApiError SESSION_NOT_FOUND."""
+    tenant, session_id = cached.session.tenant, cached.session.session_id
+    counts = await store.sessions.statistics(tenant, session_id, without=cached.state.gaps)
+    if counts is None:  # deleted since it was loaded
+        raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+    return SessionStatsView(
+        session_id=session_id,
+        turns=counts.turns,
+        messages=sum(stats.messages for stats in counts.said),
+        by_role=[RoleCountsView.of(stats, mean_characters=stats.characters / stats.messages) for stats in counts.said],
+        started_at=counts.started_at,
+        finished_at=counts.finished_at,
+        duration_seconds=(counts.finished_at - counts.started_at).total_seconds(),
+        mean_answer_seconds=counts.answered_in_s,
+        mean_turn_seconds=counts.turn_took_s,
+        transcript_tokens=await _tokens(store, cached),
+        models=ModelUsageView.of(counts.used),
+    )
+
+
+async def _tokens(store: Store, cached: CachedSession) -> TranscriptTokens:
+    estimate, counted, before = 0, 0, None
+    while counted < COUNTED_MAX:
+        rows = await store.turns.recent_messages(
+            cached.session.tenant, cached.session.session_id, _PAGE, before_seq=before, without=cached.state.gaps
+        )
+        texts = [row.content for row in rows]
+        estimate += await asyncio.to_thread(lambda: sum(map(tokens_of, texts)))  # noqa: B023
+        counted += len(rows)
+        if len(rows) < _PAGE:
+            break
+        before = rows[0].seq
+    return TranscriptTokens(estimate=estimate + counted * MESSAGE_TOKENS, messages=counted)

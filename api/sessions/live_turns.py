@@ -6,19 +6,64 @@ Every reader has its own position in the frames of a turn, so a slow reader need
 import asyncio
 import contextlib
 import itertools
+import sys
+import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
+
+from cachetools import TTLCache
 
 from api.asgi.sse import EventPosition, encoded, frame_id, reset_frame
 from api.errors import ApiError
 from api.ids import new_id
 from api.schemas.sessions import DeltaView, ResetView
-from api.sessions.stream_buffer import ReplayBuffer
 from api.settings import Settings
 from runtime.state.ports import MessageDelta, MessageReset
 from runtime.state.state import State
 from store.interface.rows import TurnRow
+
+BUFFER_S = 60.0
+BUFFER_BYTES_MAX = 32_000_000  # of all turns; the least recently used are dropped first
+BUFFER_TURN_BYTES_MAX = 2_000_000  # of one turn; a larger one is not buffered
+ENTRY_BYTES = 500  # approximate size of a turn without its frames
+
+Run: TypeAlias = tuple[tuple[str, str], int, str]
+"""One run of one turn: its session, the number of the last event before it, and its attempt."""
+
+
+class ReplayBuffer:
+    """The frames of recently finished turns, for clients that reconnect in the middle of them; bounded.
+
+    The database has the result of such a turn, but not its streamed words.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._turns: TTLCache[Run, tuple[bytes, ...], float] = TTLCache(BUFFER_BYTES_MAX, BUFFER_S, clock, _bytes_of)
+
+    @property
+    def size_bytes(self) -> float:
+        """Return the size of all buffered turns."""
+        return self._turns.currsize
+
+    def add(self, run: Run, frames: Sequence[bytes]) -> None:
+        """Store the frames of a turn unless it has none or too many."""
+        if frames and _bytes_of(frames) <= BUFFER_TURN_BYTES_MAX:
+            self._turns[run] = tuple(frames)
+
+    def frames(self, run: Run) -> tuple[bytes, ...] | None:
+        """Return the frames of a turn if they are buffered."""
+        return self._turns.get(run)
+
+    def remove(self, session: tuple[str, str]) -> None:
+        """Drop all frames of a session."""
+        for run in [run for run in self._turns if run[0] == session]:
+            self._turns.pop(run, None)  # it may expire meanwhile
+
+
+def _bytes_of(frames: Sequence[bytes]) -> int:
+    return ENTRY_BYTES + sum(map(sys.getsizeof, frames))
+
 
 FRAMES_MAX = 20_000  # word frames of one turn; beyond, its messages are sent as a whole
 KNOWN_S = 60.0  # how long a session without a turn and a reader is retained

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from api.catalog.catalog import Catalog, unusable
 from api.errors import ApiError, invalid_field, refusing
-from api.schemas.migrations import NewVersion
+from api.schemas.lifecycle import NewVersion
 from api.sessions.chat import Chat
 from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import TurnRunner, code_of

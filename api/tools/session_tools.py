@@ -1,15 +1,23 @@
-"""The tools of one turn of a session: every call is recorded before and after it is made, and never made twice."""
+"""The tools of a server, and those of one turn of a session: every call is recorded before and after it is made, and
+never made twice.
+"""
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
 from datetime import timedelta
+from functools import cache
 
 import msgspec
+import structlog
 from msgspec import Struct
 
 from api.metrics import Metrics
 from api.model_calls import CallLog
-from api.tools.tool_caller import ToolCaller
+from api.settings import Settings
+from api.tools.http_tools import HttpTools
+from api.tools.mcp_tools import McpTools
+from api.tools.python_tool import load_tool
 from runtime.state.limits import until
 from runtime.state.tool_ports import (
     TOOL_PURPOSE,
@@ -23,9 +31,46 @@ from runtime.state.tool_ports import (
 )
 from runtime.tools.results import checked_result
 from scripts.expressions.values import Value
+from scripts.model.script import Script
 from scripts.model.tools import ToolDefinition
 from store.interface.errors import RowRefused
 from store.interface.rows import CallRow, encode
+
+log = structlog.get_logger()
+
+
+class ToolCaller:
+    """Calls the tools of a server as they are declared: over HTTP, as a Python function, or through an MCP server."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._providers = settings.tool_providers
+        self._http = HttpTools(settings)
+        self._load = cache(load_tool)
+        self._mcp = McpTools(settings.mcp_servers, settings.tool_result_bytes_max)
+
+    async def call(self, tool: ToolDefinition, arguments: Mapping[str, Value], key: str) -> object:
+        """Return the result of a call; `key` is the same for every attempt at it. Raises ToolCallFailed."""
+        if tool.http is not None:
+            return await self._http.call(tool, tool.http, arguments, key)
+        provider = self._providers.get(tool.id)
+        if provider is None:
+            raise ToolCallFailed("unavailable", f"the server's settings have no `[tool_providers.{tool.id}]`")
+        if provider.mcp:
+            return await self._mcp.call(provider.mcp, provider.tool or tool.id, arguments, key)
+        loaded = await asyncio.to_thread(self._load, provider.python)  # an import may take seconds
+        return await loaded.call(arguments)
+
+    def log_lacking(self, script: Script) -> None:
+        """Log a warning for tools that a script declares and the settings do not provide."""
+        names = [tool.id for tool in script.tools if tool.http is None and tool.id not in self._providers]
+        if names:
+            log.warning("script declares tools that the server does not have", script=script.id, tools=names)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+        await self._mcp.close()
+
 
 _MS = timedelta(milliseconds=1)
 _NO_REPLY = b"null"

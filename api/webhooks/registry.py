@@ -28,7 +28,7 @@ from api.schemas.webhooks import (
 from api.sessions.session_cache import CachedSession
 from api.sessions.views import message_view, position, proactive_messages, wait_now
 from api.settings import Settings
-from api.webhooks.keyring import Keyring
+from api.webhooks.signing import Keyring
 from api.webhooks.ssrf import AddressPolicy
 from runtime.engine.engine import Turn
 from runtime.state.ports import Clock, Ids

@@ -9,8 +9,7 @@ from api.analytics.charts.chart import chart_words, report_texts
 from api.analytics.dashboards.page import Part, dashboard_page, page_words
 from api.analytics.queries import AnalyticsQueries
 from api.errors import ApiError, invalid_field, refusing, refusing_field
-from api.schemas.analytics import Form, Language, NewAnalyticsQuery
-from api.schemas.dashboards import DashboardText, DashboardView, Tile
+from api.schemas.analytics import DashboardText, DashboardView, Form, Language, NewAnalyticsQuery, Tile
 from runtime.state.ports import Clock, Ids
 from store.analytics.reporting import report_named, statement
 from store.interface.analyst_rows import DashboardRow, SavedQueryRow, ScheduleRow, TileRow

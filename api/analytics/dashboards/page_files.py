@@ -15,7 +15,7 @@ from api.analytics.dashboards.dashboards import Dashboards
 from api.atomic_files import writing_whole
 from api.background import looking
 from api.errors import ApiError
-from api.schemas.dashboards import DashboardFile
+from api.schemas.analytics import DashboardFile
 from api.settings import Settings
 from api.timestamps import FILE_TIME_PATTERN, file_time, read_file_time
 from runtime.state.ports import Clock

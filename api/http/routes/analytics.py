@@ -18,8 +18,8 @@ from api.analytics.queries import QueryResult
 from api.asgi.sse_response import left
 from api.auth.principal import masks
 from api.errors import ApiError, invalid_field, refusing
+from api.http.error_responses import ANY_PARAMETERS
 from api.http.files import answering, download
-from api.http.invalid_requests import ANY_PARAMETERS
 from api.http.request import ApiRequest
 from api.schemas.analytics import (
     MAX_AGE_DEFAULT_S,

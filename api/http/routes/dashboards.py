@@ -21,7 +21,7 @@ from api.http.request import (
     revision_of,
 )
 from api.http.routes.analytics import Masked, TextLanguage, cancel_on_disconnect
-from api.schemas.dashboards import DashboardFileList, DashboardList, DashboardText, DashboardView
+from api.schemas.analytics import DashboardFileList, DashboardList, DashboardText, DashboardView
 from store.interface.analyst_rows import DashboardRow
 
 _CREATED = [location("The URL of the dashboard."), REVISION_ETAG]

@@ -29,19 +29,22 @@ from api.privacy.masked_rows import mask_message, mask_wait
 from api.schemas.base import Body
 from api.schemas.lifecycle import (
     Ending,
+    FiredTimer,
+    MigrationView,
     ModelChoice,
     NewFork,
     NewLabels,
     NewMessages,
     NewSpeech,
     NewValues,
+    NewVersion,
     PastTurn,
     SessionChange,
     SessionWithMessages,
+    TimerList,
+    TimerView,
 )
-from api.schemas.migrations import MigrationView, NewVersion
 from api.schemas.sessions import SessionView
-from api.schemas.timers import FiredTimer, TimerList, TimerView
 from api.sessions.lifecycle.interventions import Interventions
 from api.sessions.migration import MigrationOutcome
 from api.sessions.turn_runner import Preconditions, TurnResult

@@ -12,8 +12,8 @@ from api.catalog.diff import diff
 from api.catalog.outline import outline
 from api.catalog.script_views import list_entry, problem_views, view
 from api.http.request import ApiRequest, Cursor, Limit, ScriptId, location
-from api.schemas.cases import CaseReport
 from api.schemas.scripts import (
+    CaseReport,
     NewScript,
     Outline,
     ScriptDiff,

@@ -17,10 +17,17 @@ from api.auth.principal import user_for
 from api.errors import ApiError, refusing_field
 from api.http.request import ApiRequest, Cursor, Limit, SessionId, TimeParameter, UserId, number_of
 from api.schemas.base import Id
-from api.schemas.lifecycle import KeyedSession, KeyedView, SnapshotEntry, SnapshotList, SnapshotView
+from api.schemas.lifecycle import (
+    KeyedSession,
+    KeyedView,
+    SnapshotEntry,
+    SnapshotList,
+    SnapshotView,
+    TimerList,
+    TimerView,
+)
 from api.schemas.session_lists import HandOverList, HandOverView, HitList, SessionEntry, SessionList, SessionStatsView
 from api.schemas.sessions import SessionView
-from api.schemas.timers import TimerList, TimerView
 from api.sessions.lifecycle.resolve_turn import load_turn
 from api.sessions.listing import (
     QUERY_CHARS_MAX,
@@ -31,8 +38,8 @@ from api.sessions.listing import (
     search_page,
     session_entry,
     session_page,
+    statistics_of,
 )
-from api.sessions.statistics import statistics_of
 from api.sessions.views import ETAG, etag, event_views, message_view, session_view, snapshot, started_fields
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Status

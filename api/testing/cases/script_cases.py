@@ -6,7 +6,7 @@ from pathlib import Path
 
 from api.catalog.script_views import problem_views
 from api.errors import ApiError
-from api.schemas.cases import CaseFailureView, CaseReport, CaseResultView, CoverageCount, MissedPart
+from api.schemas.scripts import CaseFailureView, CaseReport, CaseResultView, CoverageCount, MissedPart
 from api.testing.cases.case_model import FoundCase, Prepared
 from api.testing.cases.case_reader import read_case_text
 from api.testing.cases.case_run import CaseResult, run_case

@@ -20,7 +20,7 @@ from api.analytics.queries import AnalyticsQueries
 from api.catalog.catalog import Catalog
 from api.ids import TENANT
 from api.metrics import Metrics
-from api.schemas.dashboards import DashboardText, Schedule, Tile
+from api.schemas.analytics import DashboardText, Schedule, Tile
 from api.settings import Settings
 from store.analytics import analytics_repository
 from store.interface.analyst_rows import ScheduleRow

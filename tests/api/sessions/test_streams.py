@@ -11,8 +11,18 @@ import httpx
 import pytest
 
 from api.http.request import wants_stream
-from api.sessions.live_turns import FRAMES_MAX, KNOWN_SESSIONS, LiveTurn, LiveTurns, PendingTurn
-from api.sessions.stream_buffer import BUFFER_BYTES_MAX, BUFFER_S, BUFFER_TURN_BYTES_MAX, ENTRY_BYTES, ReplayBuffer
+from api.sessions.live_turns import (
+    BUFFER_BYTES_MAX,
+    BUFFER_S,
+    BUFFER_TURN_BYTES_MAX,
+    ENTRY_BYTES,
+    FRAMES_MAX,
+    KNOWN_SESSIONS,
+    LiveTurn,
+    LiveTurns,
+    PendingTurn,
+    ReplayBuffer,
+)
 from api.settings import Settings
 from runtime.state.ports import MessageDelta, MessageReset, ModelFailed, ModelReply, ModelRequest, OnReply
 from runtime.state.state import State

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from api.settings import Settings, ToolProvider
-from api.tools.tool_caller import ToolCaller
+from api.tools.session_tools import ToolCaller
 from cuebook import Tool
 from runtime.state.tool_ports import ToolCallFailed
 from scripts.model.tools import ToolDefinition

@@ -16,10 +16,9 @@ from api.errors import ApiError
 from api.schemas.webhooks import NewWebhook, WebhookPatch
 from api.settings import Settings, SettingsInvalid, load_settings
 from api.webhooks.dispatcher import Backoff, delay_s
-from api.webhooks.keyring import Keyring
 from api.webhooks.registry import WebhookRegistry
 from api.webhooks.sender import DeliveryOutcome
-from api.webhooks.signing import InvalidSignature, sign, verify_webhook
+from api.webhooks.signing import InvalidSignature, Keyring, sign, verify_webhook
 from api.webhooks.ssrf import AddressPolicy
 from store.open_store import open_store
 from tests.support.fixture_types import OpenApp
