@@ -69,14 +69,8 @@ class ApiKeys:
 
     async def load(self) -> None:
         """Load the keys from the database, once. Raises StoreError."""
-        async with self._changing:
-            if self.are_loaded:
-                return
-            known = await self._store.keys.known()
-            for row in known.live:
-                self._remember(row)
-            self.any_made = known.any_made
-            self.are_loaded = True
+        if not self.are_loaded:
+            await self.reload()
 
     async def reload(self) -> None:
         """Read the keys again, after another server changed some; end the streams of revoked ones."""

@@ -176,7 +176,7 @@ class Services:
         watch("open_requests", "Open requests", lambda: self.requests.count)
         watch("writer_lag_seconds", "Age in seconds of the group of writes in progress", lambda: store.writer_lag_s)
         watch("writer_queue", "Writes that wait for the writer thread", lambda: store.writes_waiting)
-        watch("cached_sessions", "Sessions in the cache", lambda: self.chat.cached_sessions)
+        watch("cached_sessions", "Sessions in the cache", lambda: len(self.chat.cache))
         watch("streams", "Clients with an open stream", lambda: self.live.readers)
         if store.shared is None:
             files = partial(size_bytes, self.settings.data, f"{FILE_NAME}*")

@@ -168,7 +168,7 @@ class Participants:
     async def add(self, row: ParticipantRow, places: int) -> None:
         """Give a participant access. Raises ApiError LINK_FULL, LINK_CODE_USED, PARTICIPANTS_FULL, StoreError."""
         try:
-            async with self._chat.creating(row.tenant, row.user_id):
+            async with self._chat.creations.begin((row.tenant, row.user_id)):
                 await self._rows.add(row, places, self._clock())
         except IdTaken as error:
             raise ApiError("LINK_CODE_USED", "this code was used already") from error

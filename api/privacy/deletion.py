@@ -68,7 +68,7 @@ class Deletion:
             raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
 
     async def _delete(self, tenant: str, session_id: str, expected_turn: int | None) -> bool:
-        async with self._chat.exclusive_id(tenant, session_id):
+        async with self._chat.locks.hold((tenant, session_id)):
             if expected_turn is not None:  # else a session whose state cannot be read can be deleted too
                 self._chat.require_turn(await self._chat.session(tenant, session_id), expected_turn)
             try:
@@ -122,10 +122,10 @@ class Deletion:
 
     async def _erase(self, tenant: str, user_id: str) -> ErasureReceipt:
         locked_ids: set[str] = set()
-        async with self._chat.block_creation(tenant, user_id), AsyncExitStack() as locks:
+        async with self._chat.creations.blocked((tenant, user_id)), AsyncExitStack() as locks:
             while more := set(await self._store.sessions.ids_of_user(tenant, user_id)) - locked_ids:
                 for session_id in sorted(more):
-                    await locks.enter_async_context(self._chat.exclusive_id(tenant, session_id))
+                    await locks.enter_async_context(self._chat.locks.hold((tenant, session_id)))
                 locked_ids |= more
             receipt_id, now = self._ids(), self._clock()
             try:

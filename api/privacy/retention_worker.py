@@ -111,7 +111,7 @@ class Retention:
             free: list[Due] = []
             for each in group:
                 try:
-                    await locks.enter_async_context(self._chat.exclusive_id(tenant, each.session_id, queue=False))
+                    await locks.enter_async_context(self._chat.locks.hold((tenant, each.session_id), queue=False))
                 except ApiError:
                     continue
                 free.append(each)

@@ -6,7 +6,7 @@ durable. A turn that fails before that leaves no trace.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Set
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -86,9 +86,9 @@ class Chat:
         self.streams = Streams(settings, live, runner.store, runner.clock, runner.metrics)
         self._settings = settings
         self._clock = runner.clock
-        self._locks = SessionLocks(settings.queue_max, settings.queue_s)
-        self._creations = CreationGuard(settings.queue_s)
-        self._cache = SessionCache(runner.store, catalog, runner.contexts, settings.session_cache_max)
+        self.locks = SessionLocks(settings.queue_max, settings.queue_s)
+        self.creations = CreationGuard(settings.queue_s)
+        self.cache = SessionCache(runner.store, catalog, runner.contexts, settings.session_cache_max)
         self._tasks: set[asyncio.Task[Any]] = set()
         self.timers_changed = asyncio.Event()
         self.on_evicted: Callable[[str, str], None] = lambda tenant, session_id: None
@@ -171,7 +171,7 @@ class Chat:
                     if error.code != "TURN_CONFLICT" or key is None:
                         raise
                     # another server may have committed the same request, whose answer was lost
-                    known = await self._recorded(await self._cache.load(tenant, session_id), key, pending)
+                    known = await self._recorded(await self.cache.load(tenant, session_id), key, pending)
                     if known is None:
                         raise
                     return known
@@ -181,7 +181,7 @@ class Chat:
         session = cached.session
         if key not in cached.keys and cached.knows_all_keys:
             return None
-        row = await self._store.turns.by_key(session.tenant, session.session_id, key)
+        row = await self._store.turns.by_key(*cached.key, key)
         if row is None:
             return None
         same_request(row, pending.fingerprint)
@@ -223,7 +223,7 @@ class Chat:
         pending: PendingTurn[TurnResult],
     ) -> Awaitable[Turn]:
         """Run a turn and stream its words to the readers. Raises the errors of `run_turn` and StoreError."""
-        live = self.live.begin((cached.session.tenant, cached.session.session_id), cached.state, pending)
+        live = self.live.begin(cached.key, cached.state, pending)
         return self._runner.turn(cached, cached.state, turn_input, started=started, live=live.on_delta)
 
     async def commit(
@@ -260,11 +260,11 @@ class Chat:
         has_same_past = turn.state.gaps == cached.state.gaps
         cached.apply_turn(row, turn)
         if row.turn == 0:
-            self._cache.add(cached)
+            self.cache.add(cached)
         elif has_same_past:
-            self._cache.put(cached)
+            self.cache.put(cached)
         else:
-            await self._cache.put_with_replay(cached)
+            await self.cache.put_with_replay(cached)
         if is_debugging():
             log_turn(session, row)
         self.live.committed(row)
@@ -304,7 +304,7 @@ class Chat:
                 row_mapping.hand_over_rows(session, cached.state, turn.state),
             )
         except TurnConflict as error:
-            self._cache.evict(session)
+            self.cache.remove(*cached.key)
             raise self._conflict(cached) from error
         except KeyTaken as error:
             raise key_exists(error) from error
@@ -322,7 +322,7 @@ class Chat:
         lasting = failed.kind in {"model", "memory"} and not failed.retryable
         cached.failure = Failure(code, str(failed), failed.place, lasting)
         await self._store.turns.save_failure(cached.failure_row(cached.failure, self._clock()))
-        self._cache.put(cached)
+        self.cache.put(cached)
         place = msgspec.to_builtins(position(cached.program, cached.state, failed.place))
         return ApiError(code, str(failed), context={**context_of(cached), "position": place}, lasting=lasting)
 
@@ -345,14 +345,14 @@ class Chat:
 
         Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY, SESSION_REDACTED, TURN_CONFLICT.
         """
-        async with self._locks.hold((tenant, session_id), queue=queue):
-            cached = await self._cache.load(tenant, session_id)
+        async with self.locks.hold((tenant, session_id), queue=queue):
+            cached = await self.cache.load(tenant, session_id)
             require_not_redacted(cached.session)
             self.require_turn(cached, expected_turn)
             try:
                 yield cached
             except StoreError:
-                self._cache.evict(cached.session)  # the database may hold more than the cached session
+                self.cache.remove(*cached.key)  # the database may hold more than the cached session
                 raise
 
     async def settle(self, cached: CachedSession, turn: Turn, started: datetime, migration: MigrationRow) -> TurnResult:
@@ -363,33 +363,14 @@ class Chat:
         cached.history_max = self._runner.contexts.messages_max(cached.program.script, turn.state)
         status = "" if turn.state.begun else "error"  # as turn 0 of a session that could not start
         answer = await self.commit(cached, turn, started, None, None, status, migration)
-        self._cache.evict(cached.session)  # the new script may need more of the history
+        self.cache.remove(*cached.key)  # the new script may need more of the history
         return answer
-
-    def update_cached_metadata(self, tenant: str, session_id: str, key: str | None, metadata: dict[str, Any]) -> None:
-        """Update the key and metadata of a cached session after they changed in the database."""
-        self._cache.relabel(tenant, session_id, key, metadata)
 
     # -- remove -----------------------------------------------------------------------------------------------------
 
-    def exclusive_id(self, tenant: str, session_id: str, *, queue: bool = True) -> AbstractAsyncContextManager[None]:
-        """Hold the lock of a session id, whether or not the session exists; without `queue` fail if it is busy.
-
-        Raises ApiError SESSION_BUSY.
-        """
-        return self._locks.hold((tenant, session_id), queue=queue)
-
-    def block_creation(self, tenant: str, user_id: str) -> AbstractAsyncContextManager[None]:
-        """Block the creation of sessions of a user. Raises ApiError SESSION_BUSY."""
-        return self._creations.blocked((tenant, user_id))
-
-    def creating(self, tenant: str, user_id: str) -> AbstractAsyncContextManager[None]:
-        """Hold the right to create a session of a user; waits for an erasure. Raises ApiError SESSION_BUSY."""
-        return self._creations.begin((tenant, user_id))
-
     def evict(self, tenant: str, session_id: str) -> None:
         """Drop a cached session that was deleted or redacted in the database, and end its streams."""
-        self._cache.remove(tenant, session_id)
+        self.cache.remove(tenant, session_id)
         self.live.remove((tenant, session_id))
         self.on_evicted(tenant, session_id)
 
@@ -397,36 +378,27 @@ class Chat:
 
     async def session(self, tenant: str, session_id: str) -> CachedSession:
         """Return the current state of a session. Raises ApiError SESSION_NOT_FOUND."""
-        return await self._cache.load(tenant, session_id)
+        return await self.cache.load(tenant, session_id)
 
     async def program_at(self, cached: CachedSession, turn: int) -> Program:
         """Return the script that a turn ran on, which is an earlier version if the session has migrated since."""
-        moves = await self._store.sessions.migrations(cached.session.tenant, cached.session.session_id)
+        moves = await self._store.sessions.migrations(*cached.key)
         digest = moves[-1].from_digest if moves else cached.session.digest
         for move in reversed(moves):
             if move.turn <= turn:
                 digest = move.digest
         return await self._catalog.program_in(cached.state.locale, cached.session.tenant, digest)
 
-    def is_in_turn(self, tenant: str, session_id: str) -> bool:
-        """Return whether a turn of a session runs now."""
-        return self.live.is_in_turn((tenant, session_id))
-
     async def owner(self, tenant: str, session_id: str) -> str:
         """Return the user of a session, also during its first turn. Raises ApiError SESSION_NOT_FOUND."""
         try:
-            cached = await self._cache.load(tenant, session_id)
+            cached = await self.cache.load(tenant, session_id)
         except ApiError:
             user_id = self.live.user_of((tenant, session_id))
             if user_id is None:
                 raise
             return user_id
         return cached.session.user_id
-
-    @property
-    def cached_sessions(self) -> int:
-        """Return the number of cached sessions."""
-        return len(self._cache)
 
 
 def _used_calls(cached: CachedSession, turn: Turn) -> tuple[str, ...] | None:

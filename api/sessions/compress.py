@@ -4,7 +4,7 @@ import msgspec
 
 from api.schemas.contexts import CompressionView, ContextView, LastResizeView, NewCompression, PromptMessage
 from api.sessions.history import first_message, messages_between, recent_messages
-from api.sessions.lifecycle.interventions import Interventions
+from api.sessions.lifecycle.interventions import Interventions, PlannedIntervention
 from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import Preconditions, TurnResult
 from runtime.context.messages import attachments_of
@@ -38,7 +38,7 @@ async def compress(
     async def choose(cached: CachedSession) -> Compress | None:
         return await _to_compress(store, cached, request.keep, request.instruct)
 
-    answer = await interventions.intervene(tenant, session_id, request, choose, condition)
+    answer = await interventions.intervene(tenant, session_id, PlannedIntervention(request, choose), condition)
     memory = answer.state.context or ContextMemory()
     by = next((event.data.get("by", "") for event in answer.row.events if event.kind == "resized"), "")
     return answer, CompressionView(
@@ -47,15 +47,11 @@ async def compress(
 
 
 async def _to_compress(store: Store, cached: CachedSession, keep: int, instruct: str) -> Compress | None:
-    session, gaps = cached.session, cached.state.gaps
+    gaps = cached.state.gaps
     summary_to = cached.state.context.summary_to if cached.state.context is not None else 0
-    newest = await store.turns.recent_messages(session.tenant, session.session_id, keep, without=gaps)
+    newest = await store.turns.recent_messages(*cached.key, keep, without=gaps)
     last = newest[0].seq - 1 if len(newest) == keep else 0
-    older = (
-        await messages_between(store, session.tenant, session.session_id, summary_to + 1, last, gaps)
-        if last > summary_to
-        else ()
-    )
+    older = await messages_between(store, *cached.key, summary_to + 1, last, gaps) if last > summary_to else ()
     return Compress(older, keep, instruct) if older else None
 
 
@@ -87,13 +83,13 @@ async def history_of(
     store: Store, cached: CachedSession, messages_max: int, tokens_max: int | None
 ) -> list[PromptMessage]:
     """Return the last messages of a conversation, from the start of an exchange, for an application's own prompt."""
-    session, gaps = cached.session, cached.state.gaps
+    gaps = cached.state.gaps
     opener = cached.state.context.opener if cached.state.context is not None else None
     if opener is None:
-        opener = await first_message(store, session.tenant, session.session_id, gaps)
+        opener = await first_message(store, *cached.key, gaps)
     messages: tuple[Message, ...] = ()
     for limit in (messages_max + MORE, MESSAGES_MAX):  # a few more are read, or many if an exchange is that long
-        candidates = await recent_messages(store, session.tenant, session.session_id, limit, gaps)
+        candidates = await recent_messages(store, *cached.key, limit, gaps)
         messages = recent(candidates, messages_max, tokens_max, opener)
         if len(candidates) < limit or messages[0].role == opener:
             break

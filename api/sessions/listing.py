@@ -147,8 +147,8 @@ _PAGE = 1_000
 
 async def statistics_of(store: Store, cached: CachedSession) -> SessionStatsView:
     """Return the statistics of a session. Raises ApiError SESSION_NOT_FOUND."""
-    tenant, session_id = cached.session.tenant, cached.session.session_id
-    counts = await store.sessions.statistics(tenant, session_id, without=cached.state.gaps)
+    session_id = cached.session.session_id
+    counts = await store.sessions.statistics(*cached.key, without=cached.state.gaps)
     if counts is None:  # deleted since it was loaded
         raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
     return SessionStatsView(
@@ -169,9 +169,7 @@ async def statistics_of(store: Store, cached: CachedSession) -> SessionStatsView
 async def _tokens(store: Store, cached: CachedSession) -> TranscriptTokens:
     estimate, counted, before = 0, 0, None
     while counted < COUNTED_MAX:
-        rows = await store.turns.recent_messages(
-            cached.session.tenant, cached.session.session_id, _PAGE, before_seq=before, without=cached.state.gaps
-        )
+        rows = await store.turns.recent_messages(*cached.key, _PAGE, before_seq=before, without=cached.state.gaps)
         texts = [row.content for row in rows]
         estimate += await asyncio.to_thread(lambda: sum(map(tokens_of, texts)))  # noqa: B023
         counted += len(rows)

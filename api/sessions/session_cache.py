@@ -3,8 +3,8 @@
 import asyncio
 import itertools
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
@@ -48,8 +48,11 @@ class SessionLocks:
         self._queue_s = queue_s
 
     @asynccontextmanager
-    async def hold(self, session: Hashable, *, queue: bool) -> AsyncIterator[None]:
-        """Hold the lock of a session. Raises ApiError SESSION_BUSY."""
+    async def hold(self, session: Hashable, *, queue: bool = True) -> AsyncIterator[None]:
+        """Hold the lock of a session, which need not exist; without `queue` fail if it is busy.
+
+        Raises ApiError SESSION_BUSY.
+        """
         place = self._places.setdefault(session, _LockEntry())
         if place.lock.locked() and (not queue or place.waiting >= self._queue_max):
             raise ApiError("SESSION_BUSY", "the session is answering another message")
@@ -152,6 +155,11 @@ class CachedSession:
         self.mark: str | None = None  # of the row, where several servers use the database; None: not known
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Return the tenant and the id of the session."""
+        return self.session.tenant, self.session.session_id
+
+    @property
     def execution_status(self) -> ExecutionStatus:
         """Return the execution status of the session."""
         return "error" if self.failure is not None else self.state.execution_status
@@ -209,7 +217,7 @@ def key_exists(error: KeyTaken) -> ApiError:
 
 
 class _Load:
-    """A load of a session from the database; not current once the session has changed since."""
+    """Loads of a session from the database; not current once the session has changed since."""
 
     is_current = True
 
@@ -222,7 +230,7 @@ class SessionCache:
         self._catalog = catalog
         self._contexts = contexts
         self._cache: LRUCache[tuple[str, str], CachedSession] = LRUCache(sessions_max)
-        self._loads: dict[tuple[str, str], set[_Load]] = {}  # bounded by the number of requests in progress
+        self._loads: WeakValueDictionary[tuple[str, str], _Load] = WeakValueDictionary()  # those in progress
 
     def __len__(self) -> int:
         return len(self._cache)
@@ -239,12 +247,12 @@ class SessionCache:
                 return cached
             if cached is not None:
                 self.remove(*key)
-            with self._loading(key) as load:
-                loaded = await self._store.sessions.load(tenant, session_id) if is_uuid(session_id) else None
-                if loaded is None:
-                    raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
-                cached = await self._cached(loaded)
-                cached.mark = None if stamp is None else stamp.mark
+            load = self._loads.setdefault(key, _Load())
+            loaded = await self._store.sessions.load(tenant, session_id) if is_uuid(session_id) else None
+            if loaded is None:
+                raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+            cached = await self._cached(loaded)
+            cached.mark = None if stamp is None else stamp.mark
             if load.is_current:  # else it was deleted, renamed or changed by a turn during the load
                 return self._remember(cached)
 
@@ -253,21 +261,9 @@ class SessionCache:
         shared = self._store.shared
         return None if shared is None or not is_uuid(key[1]) else await shared.stamp(*key)
 
-    @contextmanager
-    def _loading(self, key: tuple[str, str]) -> Iterator[_Load]:
-        """Register a load, so that a change of its session during the load is noticed."""
-        load = _Load()
-        loads = self._loads.setdefault(key, set())
-        loads.add(load)
-        try:
-            yield load
-        finally:
-            loads.discard(load)
-            if not loads:
-                self._loads.pop(key, None)
-
     def _note_change(self, key: tuple[str, str]) -> None:
-        for load in self._loads.get(key, ()):
+        load = self._loads.pop(key, None)
+        if load is not None:
             load.is_current = False
 
     async def _cached(self, loaded: LoadedSession) -> CachedSession:
@@ -288,7 +284,7 @@ class SessionCache:
 
     def add(self, cached: CachedSession) -> None:
         """Cache a session that was created."""
-        self.evict(cached.session)
+        self.remove(*cached.key)
         self._remember(cached)
 
     def put(self, cached: CachedSession) -> None:
@@ -297,8 +293,8 @@ class SessionCache:
         A session that was displaced during the turn is read from the database again: its key or metadata may have
         changed since then, and only cached sessions follow such a change.
         """
-        is_cached = self._cache.get((cached.session.tenant, cached.session.session_id)) is cached
-        self.evict(cached.session)
+        is_cached = self._cache.get(cached.key) is cached
+        self.remove(*cached.key)
         if is_cached:
             self._remember(cached)
 
@@ -307,16 +303,12 @@ class SessionCache:
 
         If they cannot be read, the session is dropped: the turn is committed already, and the next request loads it.
         """
-        session = cached.session
         try:
-            history = await recent_messages(
-                self._store, session.tenant, session.session_id, cached.history_max, cached.state.gaps
-            )
+            cached.history = await recent_messages(self._store, *cached.key, cached.history_max, cached.state.gaps)
         except StoreError:
-            self.evict(session)
-            return
-        cached.history = history
-        self.put(cached)
+            self.remove(*cached.key)
+        else:
+            self.put(cached)
 
     def relabel(self, tenant: str, session_id: str, key: str | None, metadata: dict[str, Any]) -> None:
         """Update the key and metadata of a cached session, also during a turn."""
@@ -326,17 +318,13 @@ class SessionCache:
             cached.session = msgspec.structs.replace(cached.session, key=key, metadata=metadata)
             cached.mark = None
 
-    def evict(self, session: SessionRow) -> None:
-        """Drop a session, so that it is read from the database again."""
-        self.remove(session.tenant, session.session_id)
-
     def remove(self, tenant: str, session_id: str) -> None:
-        """Drop a session that was deleted or changed in the database."""
+        """Drop a session, so that it is read from the database again."""
         self._note_change((tenant, session_id))
         self._cache.pop((tenant, session_id), None)
 
     def _remember(self, cached: CachedSession) -> CachedSession:
-        return self._cache.setdefault((cached.session.tenant, cached.session.session_id), cached)
+        return self._cache.setdefault(cached.key, cached)
 
 
 def _is_current(cached: CachedSession, stamp: SessionStamp | None) -> bool:

@@ -72,7 +72,7 @@ class SessionCreation:
         pending: PendingTurn[TurnResult],
     ) -> TurnResult:
         with self.chat.live.answering(pending, place):
-            async with self.chat.creating(tenant, new.user_id):
+            async with self.chat.creations.begin((tenant, new.user_id)):
                 return await self._create(tenant, new, key, pending)
 
     async def _create(
@@ -107,7 +107,7 @@ class SessionCreation:
             cached.attempts = RecordedCalls(await self._store.turns.unsettled_calls(tenant, session_id))
         try:
             await self._require_free(tenant, new.key)
-            async with self.chat.exclusive_id(tenant, session_id):
+            async with self.chat.locks.hold(cached.key):
                 return await self._begin(cached, key, pending)
         except ApiError as error:
             if error.code not in {"SESSION_KEY_EXISTS", "TURN_CONFLICT"}:

@@ -209,7 +209,6 @@ class Streams:
         """Return the events after a number; if there are none, wait for the next turn, unless the client leaves, which
         `receive` tells. Raises ApiError.
         """
-        key = (cached.session.tenant, cached.session.session_id)
         if wait_s and after >= cached.state.event_seq and cached.state.status != "completed":
             with self._subscribed(cached, clients) as channel:
                 ends = [
@@ -223,7 +222,7 @@ class Streams:
         events: list[EventView] = []
         last = after
         while len(events) <= limit:
-            rows = await self._store.turns.events(*key, after_seq=last, limit=TURNS_A_READ)
+            rows = await self._store.turns.events(*cached.key, after_seq=last, limit=TURNS_A_READ)
             if not rows:
                 break
             events += [event for row in rows for event in event_views(row) if event.seq > last]
@@ -240,7 +239,7 @@ class Streams:
     def _subscribed(self, cached: CachedSession | None, clients: tuple[str, ...]) -> AbstractContextManager[Channel]:
         if cached is None:
             return self._live.subscribed(clients=clients)
-        return self._live.subscribed((cached.session.tenant, cached.session.session_id), cached.state, clients)
+        return self._live.subscribed(cached.key, cached.state, clients)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

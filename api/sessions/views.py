@@ -310,8 +310,7 @@ def session_view(cached: CachedSession) -> SessionView:
 
 async def started_fields(store: Store, cached: CachedSession) -> dict[str, Any]:
     """Return the fields of a session with the messages of its last turn."""
-    session = cached.session
-    row = await store.turns.get(session.tenant, session.session_id, cached.state.turn)
+    row = await store.turns.get(*cached.key, cached.state.turn)
     messages = [message_view(message) for message in replies(row)] if row is not None else []
     return {**msgspec.structs.asdict(session_view(cached)), "messages": messages}
 

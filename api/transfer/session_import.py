@@ -207,8 +207,8 @@ class SessionImporter:
         session = whole.session
         by_id = await self._store.sessions.start(session.tenant, session.session_id) if replaces else None
         async with (
-            self._chat.creating(session.tenant, session.user_id),
-            self._chat.exclusive_id(session.tenant, session.session_id),
+            self._chat.creations.begin((session.tenant, session.user_id)),
+            self._chat.locks.hold((session.tenant, session.session_id)),
             self._memory_system.exclusive_for_erasure(
                 session.tenant, session.user_id if by_id is None else by_id.user_id
             ),

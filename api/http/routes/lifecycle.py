@@ -2,7 +2,7 @@
 fork, metadata, migrate.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -26,7 +26,6 @@ from api.http.request import (
 )
 from api.privacy.mask import hidden_of
 from api.privacy.masked_rows import mask_message, mask_wait
-from api.schemas.base import Body
 from api.schemas.lifecycle import (
     Ending,
     FiredTimer,
@@ -45,7 +44,8 @@ from api.schemas.lifecycle import (
     TimerView,
 )
 from api.schemas.sessions import SessionView
-from api.sessions.lifecycle.interventions import Interventions
+from api.sessions.lifecycle import interventions
+from api.sessions.lifecycle.interventions import Interventions, PlannedIntervention
 from api.sessions.migration import MigrationOutcome
 from api.sessions.turn_runner import Preconditions, TurnResult
 from api.sessions.views import (
@@ -104,67 +104,67 @@ def _change(
 @_change("pause", "Pause a session")
 async def pause_session(change: NamedDependency[Change]) -> Response[SessionChange]:
     """The session takes no message until it is resumed. A paused session does not change."""
-    return await _apply(change, Interventions.pause)
+    return await _apply(change, interventions.pause())
 
 
 @_change("resume", "Resume a session")
 async def resume_session(change: NamedDependency[Change]) -> Response[SessionChange]:
     """The session waits for the same input as before. A session that is not paused does not change."""
-    return await _apply(change, Interventions.resume)
+    return await _apply(change, interventions.resume())
 
 
 @_change("end", "End a session")
 async def end_session(change: NamedDependency[Change], data: JSONBody[Ending | None] = None) -> Response[SessionChange]:
     """Ends the conversation at its current position. A session that has ended does not change."""
-    return await _apply(change, Interventions.end, data or Ending())
+    return await _apply(change, interventions.end(data or Ending()))
 
 
 @_change("variables", "Set variables of a session", method=patch)
 async def set_variables(change: NamedDependency[Change], data: JSONBody[NewValues]) -> Response[SessionChange]:
     """Sets each variable in the scope of its declaration, else in the session's; null unsets. All or none."""
-    return await _apply(change, Interventions.set_variables, data)
+    return await _apply(change, _interventions(change).set_variables(data))
 
 
 @_change("model", "Use another language model")
 async def use_model(change: NamedDependency[Change], data: JSONBody[ModelChoice]) -> Response[SessionChange]:
     """From now on the session asks this model, whatever its script names; null restores those of the script."""
-    return await _apply(change, Interventions.use_model, data)
+    return await _apply(change, _interventions(change).use_model(data))
 
 
 @_change("rewind", "Rewind a session")
 async def rewind_session(change: NamedDependency[Change], data: JSONBody[PastTurn]) -> Response[SessionChange]:
     """Later messages leave the conversation; the database retains them and every turn."""
-    return await _apply(change, Interventions.rewind, data)
+    return await _apply(change, _interventions(change).rewind(data))
 
 
 @_change("clear", "Clear a conversation")
 async def clear_session(change: NamedDependency[Change]) -> Response[SessionChange]:
     """All messages leave the conversation; the database retains them. The position does not change."""
-    return await _apply(change, Interventions.clear)
+    return await _apply(change, interventions.clear())
 
 
 @_change("take-over", "Take a session over")
 async def take_over_session(change: NamedDependency[Change]) -> Response[SessionChange]:
     """The sender talks in place of the script, which waits: messages of the user are stored, and not answered."""
-    return await _apply(change, Interventions.take_over, change.request.principal.person)
+    return await _apply(change, interventions.take_over(change.request.principal.person))
 
 
 @_change("speak", "Speak in place of the script")
 async def speak(change: NamedDependency[Change], data: JSONBody[NewSpeech]) -> Response[SessionChange]:
     """Adds a message of the assistant by the person who has taken the session over. Concurrent requests wait."""
-    return await _apply(change, Interventions.speak, change.request.principal.person, data)
+    return await _apply(change, interventions.speak(change.request.principal.person, data))
 
 
 @_change("give-back", "Give a session back")
 async def give_back_session(change: NamedDependency[Change]) -> Response[SessionChange]:
     """The script continues: it puts its question again. This also dismisses a request for a person."""
-    return await _apply(change, Interventions.give_back)
+    return await _apply(change, interventions.give_back())
 
 
 @_change("messages/append", "Append messages", change_of=_waiting_change_of)
 async def append_messages(change: NamedDependency[Change], data: JSONBody[NewMessages]) -> Response[SessionChange]:
     """Adds messages from elsewhere; the script does not react to them. Concurrent requests wait."""
-    return await _apply(change, Interventions.append, data)
+    return await _apply(change, interventions.append(data))
 
 
 @post(
@@ -213,12 +213,13 @@ async def arm_timers(session_id: SessionId, request: ApiRequest, if_match: IfMat
     return TimerList(data=[TimerView.of(row) for row in rows], next_cursor=None)
 
 
-async def _apply(
-    change: Change, intervene: Callable[..., Awaitable[TurnResult]], *data: Body | str
-) -> Response[SessionChange]:
-    request = change.request
-    answer = await intervene(
-        request.services.interventions, request.tenant, change.session_id, *data, change.preconditions
+def _interventions(change: Change) -> Interventions:
+    return change.request.services.interventions
+
+
+async def _apply(change: Change, planned: PlannedIntervention) -> Response[SessionChange]:
+    answer = await _interventions(change).intervene(
+        change.request.tenant, change.session_id, planned, change.preconditions
     )
     return _changed(answer, events=change.events)
 

@@ -215,17 +215,15 @@ async def _session(request: ApiRequest, row: ParticipantRow) -> CachedSession:
 async def _current(request: ApiRequest, cached: CachedSession) -> VisibleTurn:
     """Return a session that has begun, with the answer of its last turn."""
     require_not_redacted(cached.session)
-    session = cached.session
-    turn = await request.services.store.turns.get(session.tenant, session.session_id, cached.state.turn)
+    turn = await request.services.store.turns.get(*cached.key, cached.state.turn)
     said = [message for message in turn.messages if message.role == "assistant"] if turn is not None else []
     return VisibleTurn.of(_visible(request, cached), messages=visible_messages(said))
 
 
 def _visible(request: ApiRequest, cached: CachedSession) -> VisibleSession:
-    session = cached.session
-    in_turn = request.services.chat.is_in_turn(session.tenant, session.session_id)
+    in_turn = request.services.chat.live.is_in_turn(cached.key)
     status = "running" if in_turn else cached.execution_status
-    return visible_session(cached.program, cached.state, session.session_id, status)
+    return visible_session(cached.program, cached.state, cached.session.session_id, status)
 
 
 def _token_view(request: ApiRequest, row: ParticipantRow, token: SignedToken) -> TokenView:

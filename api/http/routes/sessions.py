@@ -125,7 +125,7 @@ async def get_session(session_id: SessionId, request: ApiRequest) -> Response[Se
     chat = request.services.chat
     cached = await chat.session(request.tenant, session_id)
     view = session_view(cached)
-    if chat.is_in_turn(request.tenant, session_id):
+    if chat.live.is_in_turn(cached.key):
         view = msgspec.structs.replace(view, execution_status="running")
     return Response(view, headers=etag(cached.state.turn))
 

@@ -54,28 +54,22 @@ class _InterventionRequest(Struct, frozen=True):
     operator: str = ""
 
 
+class PlannedIntervention(Struct, frozen=True):
+    """An intervention that an application requests; `request` distinguishes requests with the same key."""
+
+    request: Struct
+    choose: Choose
+    waits: bool = False
+    """Whether it waits for a running turn whatever the request says: concurrent requests wait for each other."""
+
+
 class Interventions(Struct, frozen=True):
     """The interventions in sessions of all tenants. All methods raise ApiError."""
 
     chat: Chat
     runner: TurnRunner
 
-    async def pause(self, tenant: str, session_id: str, condition: Preconditions) -> TurnResult:
-        """Pause a session: it takes no message until it is resumed."""
-        choose = _unless(lambda state: state.status == "paused", Pause())
-        return await self.intervene(tenant, session_id, _InterventionRequest("pause"), choose, condition)
-
-    async def resume(self, tenant: str, session_id: str, condition: Preconditions) -> TurnResult:
-        """Resume a paused session."""
-        choose = _unless(lambda state: state.status == "active", Resume())
-        return await self.intervene(tenant, session_id, _InterventionRequest("resume"), choose, condition)
-
-    async def end(self, tenant: str, session_id: str, ending: Ending, condition: Preconditions) -> TurnResult:
-        """End the conversation at its current position."""
-        choose = _unless(lambda state: state.status == "completed", End(ending.reason))
-        return await self.intervene(tenant, session_id, _InterventionRequest("end", ending), choose, condition)
-
-    async def set_variables(self, tenant: str, session_id: str, new: NewValues, condition: Preconditions) -> TurnResult:
+    def set_variables(self, new: NewValues) -> PlannedIntervention:
         """Set and unset variables, all or none."""
         intervention = SetVariables(values_of(new.variables, "variables"), new.scope)
 
@@ -84,9 +78,9 @@ class Interventions(Struct, frozen=True):
                 require_user_zone(intervention.values, "variables")
             return intervention
 
-        return await self.intervene(tenant, session_id, _InterventionRequest("set_variables", new), choose, condition)
+        return PlannedIntervention(_InterventionRequest("set_variables", new), choose)
 
-    async def rewind(self, tenant: str, session_id: str, back: PastTurn, condition: Preconditions) -> TurnResult:
+    def rewind(self, back: PastTurn) -> PlannedIntervention:
         """Restore the state that an earlier turn left; later messages leave the conversation."""
         if back == PastTurn():
             raise ApiError("REQUEST_INVALID", "name a `turn` to rewind to, or `beforeUserMessage`")
@@ -95,10 +89,10 @@ class Interventions(Struct, frozen=True):
             turn = await resolve_turn(self.runner.store, cached, back)
             return None if turn is None or turn == cached.state.turn else await self._rewind(cached, turn)
 
-        return await self.intervene(tenant, session_id, _InterventionRequest("rewind", back), choose, condition)
+        return PlannedIntervention(_InterventionRequest("rewind", back), choose)
 
     async def _rewind(self, cached: CachedSession, turn: int) -> Rewind:
-        moves = await self.runner.store.sessions.migrations(cached.session.tenant, cached.session.session_id)
+        moves = await self.runner.store.sessions.migrations(*cached.key)
         if moves and moves[0].turn > turn:
             message = (
                 f"the session migrated to another version of its script in turn {moves[0].turn} and cannot rewind to "
@@ -111,67 +105,28 @@ class Interventions(Struct, frozen=True):
             raise ApiError("INTERVENTION_REFUSED", message, context=context_of(cached))
         return Rewind(state)
 
-    async def clear(self, tenant: str, session_id: str, condition: Preconditions) -> TurnResult:
-        """Remove all messages from the conversation; the position does not change."""
-        choose = _unless(_is_clear, Clear())
-        return await self.intervene(tenant, session_id, _InterventionRequest("clear"), choose, condition)
-
-    async def append(self, tenant: str, session_id: str, new: NewMessages, condition: Preconditions) -> TurnResult:
-        """Append messages from elsewhere, all or none; concurrent requests wait for each other."""
-        intervention = Append(tuple(_to_append(message, index) for index, message in enumerate(new.messages)))
-        choose = _unless(lambda _: False, intervention)
-        waiting = msgspec.structs.replace(condition, queue=True)
-        return await self.intervene(tenant, session_id, _InterventionRequest("append", new), choose, waiting)
-
-    async def take_over(self, tenant: str, session_id: str, person: str, condition: Preconditions) -> TurnResult:
-        """Let a person talk in place of the script."""
-        choose = _unless(lambda state: state.operator == person, TakeOver(person))
-        request = _InterventionRequest("take_over", operator=person)
-        return await self.intervene(tenant, session_id, request, choose, condition)
-
-    async def speak(
-        self, tenant: str, session_id: str, person: str, said: NewSpeech, condition: Preconditions
-    ) -> TurnResult:
-        """Say something as the person who has taken the session over; concurrent requests wait for each other."""
-        choose = _unless(lambda _: False, Speak(person, said.content))
-        request = _InterventionRequest("speak", said, person)
-        return await self.intervene(tenant, session_id, request, choose, msgspec.structs.replace(condition, queue=True))
-
-    async def give_back(self, tenant: str, session_id: str, condition: Preconditions) -> TurnResult:
-        """Let the script continue; or dismiss a request for a person."""
-        choose = _unless(lambda state: state.hand_over is None, GiveBack())
-        return await self.intervene(tenant, session_id, _InterventionRequest("give_back"), choose, condition)
-
-    async def use_model(
-        self, tenant: str, session_id: str, choice: ModelChoice, condition: Preconditions
-    ) -> TurnResult:
+    def use_model(self, choice: ModelChoice) -> PlannedIntervention:
         """Ask another language model from now on."""
         name = choice.model or ""
         if name:
             with refusing_field("model", ModelUnknown):
                 require_model(self.runner.model, self.runner.settings, name)
-        choose = _unless(lambda state: state.model == name, UseModel(name))
-        return await self.intervene(tenant, session_id, _InterventionRequest("use_model", choice), choose, condition)
+        return _unless(lambda state: state.model == name, UseModel(name), "use_model", choice)
 
     async def intervene(
-        self,
-        tenant: str,
-        session_id: str,
-        request: Struct,
-        choose: Choose,
-        condition: Preconditions,
+        self, tenant: str, session_id: str, planned: PlannedIntervention, condition: Preconditions
     ) -> TurnResult:
-        """Apply the intervention that `choose` returns for the current session. `request` distinguishes requests with
-        the same key.
-        """
+        """Apply the intervention that is chosen for the current session."""
 
         async def take(cached: CachedSession, pending: PendingTurn[TurnResult]) -> TurnResult:
-            intervention = await choose(cached)
-            return await (
-                self._nothing(cached) if intervention is None else self._take(cached, intervention, condition, pending)
-            )
+            intervention = await planned.choose(cached)
+            if intervention is None:
+                return await self._nothing(cached)
+            return await self._take(cached, intervention, condition, pending)
 
-        return await self.chat.submit_change(tenant, session_id, request, take, condition)
+        if planned.waits:
+            condition = msgspec.structs.replace(condition, queue=True)
+        return await self.chat.submit_change(tenant, session_id, planned.request, take, condition)
 
     async def _nothing(self, cached: CachedSession) -> TurnResult:
         """Return the unchanged session, without messages or events."""
@@ -200,13 +155,66 @@ class Interventions(Struct, frozen=True):
         return await self.chat.commit(cached, turn, started, condition.idempotency_key, pending.fingerprint)
 
 
-def _unless(is_done: Callable[[State], bool], intervention: Intervention) -> Choose:
-    """Choose an intervention unless the session is in the state that it leads to."""
+def pause() -> PlannedIntervention:
+    """Pause a session: it takes no message until it is resumed."""
+    return _unless(lambda state: state.status == "paused", Pause(), "pause")
+
+
+def resume() -> PlannedIntervention:
+    """Resume a paused session."""
+    return _unless(lambda state: state.status == "active", Resume(), "resume")
+
+
+def end(ending: Ending) -> PlannedIntervention:
+    """End the conversation at its current position."""
+    return _unless(lambda state: state.status == "completed", End(ending.reason), "end", ending)
+
+
+def clear() -> PlannedIntervention:
+    """Remove all messages from the conversation; the position does not change."""
+    return _unless(_is_clear, Clear(), "clear")
+
+
+def append(new: NewMessages) -> PlannedIntervention:
+    """Append messages from elsewhere, all or none."""
+    messages = tuple(_to_append(message, index) for index, message in enumerate(new.messages))
+    return _unless(_never, Append(messages), "append", new, waits=True)
+
+
+def take_over(person: str) -> PlannedIntervention:
+    """Let a person talk in place of the script."""
+    return _unless(lambda state: state.operator == person, TakeOver(person), "take_over", operator=person)
+
+
+def speak(person: str, said: NewSpeech) -> PlannedIntervention:
+    """Say something as the person who has taken the session over."""
+    return _unless(_never, Speak(person, said.content), "speak", said, operator=person, waits=True)
+
+
+def give_back() -> PlannedIntervention:
+    """Let the script continue; or dismiss a request for a person."""
+    return _unless(lambda state: state.hand_over is None, GiveBack(), "give_back")
+
+
+def _unless(
+    is_done: Callable[[State], bool],
+    intervention: Intervention,
+    what: str,
+    body: Body | None = None,
+    *,
+    operator: str = "",
+    waits: bool = False,
+) -> PlannedIntervention:
+    """Plan an intervention unless the session is in the state that it leads to."""
 
     async def choose(cached: CachedSession) -> Intervention | None:
         return None if is_done(cached.state) else intervention
 
-    return choose
+    return PlannedIntervention(_InterventionRequest(what, body, operator), choose, waits)
+
+
+def _never(_: State) -> bool:
+    return False
 
 
 def _is_clear(state: State) -> bool:

@@ -37,7 +37,7 @@ class Labels:
 
         Raises ApiError, SESSION_KEY_EXISTS if the session belongs to another user.
         """
-        async with self._keys.hold((tenant, new.key), queue=True):
+        async with self._keys.hold((tenant, new.key)):
             cached = await self.by_key(tenant, new.key)
             if cached is None:
                 try:
@@ -63,7 +63,7 @@ class Labels:
     async def _label(self, tenant: str, session_id: str, new: NewLabels, expected_turn: int | None) -> CachedSession:
         if FORKED_FROM in new.metadata:
             raise invalid_field("metadata", f"`{FORKED_FROM}` is the origin of a fork and cannot change")
-        async with self._changes.hold((tenant, session_id), queue=True):  # not the session's lock: turns continue
+        async with self._changes.hold((tenant, session_id)):  # not the session's lock: turns continue
             self._chat.require_turn(await self._chat.session(tenant, session_id), expected_turn)
             for _ in range(ATTEMPTS_MAX):
                 if await self._try_label(tenant, session_id, new):
@@ -87,7 +87,7 @@ class Labels:
         except KeyTaken as error:
             raise key_exists(error) from error
         if is_set:
-            self._chat.update_cached_metadata(tenant, session_id, key, metadata)
+            self._chat.cache.relabel(tenant, session_id, key, metadata)
         return is_set
 
 

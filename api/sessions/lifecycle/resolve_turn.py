@@ -21,8 +21,7 @@ async def resolve_turn(store: Store, cached: CachedSession, back: PastTurn) -> i
 
 
 async def _before_user_message(store: Store, cached: CachedSession, index: int) -> int:
-    session = cached.session
-    location = await store.turns.user_message(session.tenant, session.session_id, index, without=cached.state.gaps)
+    location = await store.turns.user_message(*cached.key, index, without=cached.state.gaps)
     if index == location.count:
         return cached.state.turn
     if location.turn is None or location.turn > cached.state.turn:
@@ -38,11 +37,8 @@ async def load_turn(store: Store, cached: CachedSession, number: int) -> tuple[T
 
     Raises ApiError TURN_NOT_FOUND, VARIABLE_STORE_INIT_ERROR, SESSION_REDACTED.
     """
-    session = cached.session
-    require_not_redacted(session)
-    row = (
-        await store.turns.get(session.tenant, session.session_id, number) if 0 <= number <= cached.state.turn else None
-    )
+    require_not_redacted(cached.session)
+    row = await store.turns.get(*cached.key, number) if 0 <= number <= cached.state.turn else None
     if row is None:
         raise _not_found(cached, number)
     with refusing("VARIABLE_STORE_INIT_ERROR", StateUnreadable, context=context_of(cached)):
