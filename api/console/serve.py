@@ -1,4 +1,6 @@
-"""Serves the built pages, the console and the chat page: with ETags, compressed, under a strict security policy."""
+"""Serves the built pages, of the console, the chat and the documentation: with ETags, compressed, under a strict
+security policy.
+"""
 
 import gzip
 import hashlib
@@ -56,6 +58,13 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Vary": "Accept-Encoding",
     "X-Content-Type-Options": "nosniff",
+}
+DOCUMENTATION_HEADERS: Final = {
+    # its pages have scripts of their own between their tags, and load nothing from other hosts
+    "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "Content-Disposition": "inline",
 }
 _COMPRESSED: Final = frozenset({".css", ".html", ".js", ".json", ".svg"})
 FILES_MAX: Final = 256

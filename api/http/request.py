@@ -1,15 +1,17 @@
 """What routes read from a request: its services and sender, and the parameters and headers that several share."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
-from litestar import Request
+from litestar import Request, post
 from litestar.datastructures import ResponseHeader
 from litestar.di import NamedDependency
 from litestar.exceptions import ValidationException
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
@@ -172,6 +174,11 @@ def _decoder(annotation: Any) -> msgspec.json.Decoder[Any]:
 def location(description: str) -> ResponseHeader:
     """Document the `Location` header of a route; the value only says that it is a text."""
     return ResponseHeader(name="Location", documentation_only=True, value="", description=description)
+
+
+def creating(path: str, summary: str, what: str) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+    """Declare a route that creates something and answers with its URL, that of `what`."""
+    return post(path, status_code=201, summary=summary, response_headers=[location(f"The URL of {what}.")])
 
 
 def condition(idempotency_key: IdempotencyKey = None, if_match: IfMatch = None, prefer: Prefer = None) -> Preconditions:

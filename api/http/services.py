@@ -17,7 +17,6 @@ from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import Authenticator
 from api.auth.middleware import AuthMiddleware, OpenRequests
 from api.catalog.catalog import Catalog
-from api.catalog.drafts import Drafts
 from api.integrity.backups import Backups
 from api.integrity.check_sessions import SessionVerifier
 from api.memory.embedding import embedding_of
@@ -101,7 +100,7 @@ class Services:
         self.chat = Chat(self.turn_runner, self.catalog, self.live, self.webhooks)
         self.creation = SessionCreation(self.chat, self.turn_runner, self.catalog)
         self._create_participants(policy)
-        self.drafts, self.reviews = Drafts(store.scripts, clock), Reviews(store, clock, ids)
+        self.reviews = Reviews(store, clock, ids)
         self.interventions = Interventions(self.chat, self.turn_runner)
         self.session_timers = SessionTimers(self.chat, self.turn_runner)
         self.scheduler = Scheduler(store, self.chat, self.session_timers, settings, self.metrics, clock)

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 import structlog
+from litestar import Response
 from litestar.types import Receive
 from msgspec import UNSET, Struct
 
@@ -146,13 +148,13 @@ class Streams:
         place: EventPosition,
         clients: tuple[str, ...],
         audience: "Audience | None" = None,
-    ) -> SseResponse | None:
-        """Stream a session from a position; None if it is completed and the client has all events.
+    ) -> Response[Any]:
+        """Stream a session from a position; 204 if it is completed and the client has all events.
 
         `cached` is None while the first turn runs. Raises ApiError STREAMS_FULL.
         """
         if cached is not None and cached.state.status == "completed" and place.seq >= cached.state.event_seq:
-            return None
+            return Response(None, status_code=204)
         next_message = cached.state.message_seq + 1 if cached is not None else 1
         with ExitStack() as subscription:
             state = cached.state if cached is not None else None

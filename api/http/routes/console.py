@@ -1,4 +1,6 @@
-"""Routes for pages: `/` and the screens of the console, the chat page of a link, and the files that these load."""
+"""Routes for pages: `/` and the screens of the console, the chat page of a link, the files that these load, and the
+built documentation at `/docs`.
+"""
 
 import asyncio
 from pathlib import Path
@@ -6,11 +8,13 @@ from typing import Any
 
 from litestar import Request, Response, get
 from litestar.params import FromPath
+from litestar.response import Redirect
 
 from api.console.serve import (
     ASSETS,
     CHAT,
     CHATS,
+    DOCUMENTATION_HEADERS,
     INDEX,
     SCREENS,
     WIDGET,
@@ -61,6 +65,30 @@ async def console_file(request: ApiRequest, name: FromPath[str]) -> Response[byt
     if file is None:
         raise ApiError("NOT_FOUND", "the console has no such file; reload the page")
     return _response(request, file, is_hashed=True)
+
+
+@get(["/docs", "/docs/{page:path}"], include_in_schema=False)
+async def documentation(request: ApiRequest, page: FromPath[str] = "") -> Response[Any]:
+    """Return a file of the site that `make docs` writes; the page of a folder is its `index.html`."""
+    site = request.services.settings.docs
+    file = await asyncio.to_thread(find_file, site, page)
+    if file is None:
+        file = await asyncio.to_thread(find_file, site, f"{page}/{INDEX}")
+        if file is not None and not _address(request).endswith(b"/"):
+            # links of a page are relative to its folder, whose address ends in a slash
+            return Redirect(f"{Path(page).name or 'docs'}/", status_code=307)
+    if file is None:
+        if await asyncio.to_thread(find_file, site, INDEX) is None:
+            raise ApiError("NOT_FOUND", "this server has no built documentation; `make docs` builds it")
+        raise ApiError("NOT_FOUND", "there is no such page in the documentation")
+    response = _response(request, file, is_hashed=False)
+    response.headers.update(DOCUMENTATION_HEADERS)
+    return response
+
+
+def _address(request: ApiRequest) -> bytes:
+    """Return the path of a request as it was sent; Litestar removes its last slash from `path`."""
+    return request.scope["raw_path"].partition(b"?")[0]
 
 
 def missing_page(request: Request[Any, Any, Any], static: Path) -> Response[bytes] | None:

@@ -1,31 +1,39 @@
-"""Routes for participants: tokens that applications request for them, and all that a participant's token permits."""
+"""Routes for participants: links without a key, tokens that applications request for them, and all that a
+participant's token permits.
+"""
 
-from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
-from litestar import Response, delete, get, post, put
+from litestar import Response, delete, get, put
 from litestar.params import JSONBody, QueryParameter
 
 from api.asgi.sse import EventPosition, read_place
 from api.auth.middleware import clients_of
 from api.auth.principal import participant_of
 from api.errors import ApiError
-from api.http.openapi_streams import StreamedEvents, StreamedTurn, stream_request_of
 from api.http.request import (
     Accept,
     ApiRequest,
     Cursor,
     LastEventId,
     Limit,
+    LinkId,
     ParticipantId,
     TurnPreconditions,
-    location,
+    creating,
     number_of,
     wants_stream,
 )
+from api.http.turn_routes import StreamedEvents, answer_turn, turn_route
 from api.participants.access import SignedToken
 from api.participants.views import PARTICIPANTS, visible_messages, visible_session, visible_turn
 from api.schemas.participants import (
+    EntryView,
+    LinkList,
+    LinkPage,
+    LinkView,
+    NewEntry,
+    NewLink,
     NewPush,
     NewToken,
     ParticipantList,
@@ -38,17 +46,65 @@ from api.schemas.participants import (
 from api.schemas.sessions import NewMessage
 from api.sessions.session_cache import CachedSession, require_not_redacted
 from api.sessions.views import ETAG, etag
+from scripts.model.script import Locale
 from store.interface.participant_rows import ParticipantRow
+
+
+@creating("/links", "Create a link", "the link")
+async def create_link(data: JSONBody[NewLink], request: ApiRequest) -> Response[LinkView]:
+    """With the id of the link, anybody can begin a session of the script in a browser, without a key."""
+    link = await request.services.links.create(request.tenant, data)
+    return Response(LinkView.of(link), headers={"Location": f"/api/links/{link.link_id}"})
+
+
+@get("/links", summary="List links")
+async def list_links(request: ApiRequest, limit: Limit = 50, cursor: Cursor = None) -> LinkList:
+    """Return a page of links, including revoked ones, the newest first."""
+    page = await request.services.store.participants.links(request.tenant, limit=limit, cursor=cursor)
+    return LinkList(data=[LinkView.of(row) for row in page.rows], next_cursor=page.next)
+
+
+@get("/links/{linkId:str}", summary="Read a link")
+async def get_link(link_id: LinkId, request: ApiRequest) -> LinkView:
+    """Return a link that is not revoked."""
+    return LinkView.of(await request.services.links.get(request.tenant, link_id))
+
+
+@delete("/links/{linkId:str}", summary="Revoke a link")
+async def revoke_link(link_id: LinkId, request: ApiRequest) -> None:
+    """Ends the access of all its participants at once. Their sessions stay, and the id is never used again."""
+    await request.services.links.revoke(request.tenant, link_id)
+
+
+@get("/links/{linkId:str}/page", summary="Look at a link as a participant")
+async def look_at_link(
+    link_id: LinkId,
+    request: ApiRequest,
+    locale: Annotated[Locale | None, QueryParameter(description="The language of the browser.")] = None,
+) -> LinkPage:
+    """Return what a page shows before a participant is admitted."""
+    return await request.services.links.look(link_id, locale, clients_of(request.scope))
+
+
+@creating("/links/{linkId:str}/sessions", "Come through a link", "the participant's session")
+async def enter_link(link_id: LinkId, data: JSONBody[NewEntry], request: ApiRequest) -> Response[EntryView]:
+    """Admits a participant, or with `resume` the one who comes back, and returns a token for
+    `POST /api/participants/session`.
+    """
+    services = request.services
+    entry = await services.links.enter(link_id, data, clients_of(request.scope))
+    token = services.participants.token(entry.participant)
+    push_key = request.services.reminders.public_key
+    view = EntryView.of(
+        entry.participant, token=token.text, expires_at=token.expires_at, push_key=push_key, resume=entry.resume
+    )
+    return Response(view, headers={"Cache-Control": "no-store", "Location": "/api/participants/session"})
+
 
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
-@post(
-    "/participants/tokens",
-    status_code=201,
-    summary="Create a participant's token",
-    response_headers=[location("The URL of the participant.")],
-)
+@creating("/participants/tokens", "Create a participant's token", "the participant")
 async def create_participant_token(data: JSONBody[NewToken], request: ApiRequest) -> Response[TokenView]:
     """For an application that gives its users a page: a short-lived token for one session, which a browser may hold."""
     participants = request.services.participants
@@ -83,12 +139,7 @@ async def revoke_participant(participant_id: ParticipantId, request: ApiRequest)
     await request.services.participants.revoke(request.tenant, participant_id)
 
 
-@post(
-    "/participants/renew",
-    status_code=201,
-    summary="Renew a participant's token",
-    response_headers=[location("The URL of the participant's session.")],
-)
+@creating("/participants/renew", "Renew a participant's token", "the participant's session")
 async def renew_token(request: ApiRequest) -> Response[TokenView]:
     """While the session has not ended and the access lasts. The old token is valid until it expires."""
     row = participant_of(request)
@@ -108,67 +159,41 @@ async def unsubscribe_participant(request: ApiRequest) -> None:
     await request.services.reminders.unsubscribe(participant_of(request))
 
 
-@post(
-    "/participants/session",
-    status_code=200,
-    summary="Begin a participant's session",
-    response_headers=[ETAG],
-    operation_class=StreamedTurn,
-)
+@turn_route("/participants/session", "Begin a participant's session")
 async def begin_participant_session(request: ApiRequest, accept: Accept = None) -> Response[VisibleTurn]:
     """Runs the script that the token names to its first question; a session that has begun is returned as it is."""
     services, row = request.services, participant_of(request)
     cached = await services.participants.session(row)
     if cached is not None and cached.state.begun:
         return Response(await _current(request, cached), headers=etag(cached.state.turn))
-    new = await services.participants.to_begin(row)
-    if wants_stream(accept):
-        begin = partial(services.participants.begin, row, new)
-        return await services.chat.streams.of_turn(begin, visible_turn, stream_request_of(request), None, PARTICIPANTS)
-    answer = await services.participants.begin(row, new)
-    return Response(visible_turn(answer), headers=etag(answer.state.turn))
+    new, begin = await services.participants.to_begin(row), services.participants.begin
+    return await answer_turn(request, accept, lambda _: begin(row, new), visible_turn, None, PARTICIPANTS)
 
 
-@get(
-    "/participants/session",
-    summary="Read a participant's session",
-    response_headers=[ETAG],
-)
+@get("/participants/session", summary="Read a participant's session", response_headers=[ETAG])
 async def get_participant_session(request: ApiRequest) -> Response[VisibleSession]:
     """Return the session of the token; 404 if it has not begun."""
     cached = await _session(request, participant_of(request))
     return Response(_visible(request, cached), headers=etag(cached.state.turn))
 
 
-@post(
-    "/participants/session/messages",
-    status_code=200,
-    summary="Send a participant's message",
-    response_headers=[ETAG],
-    operation_class=StreamedTurn,
-)
+@turn_route("/participants/session/messages", "Send a participant's message")
 async def send_participant_message(
     data: JSONBody[NewMessage], request: ApiRequest, preconditions: TurnPreconditions, accept: Accept = None
 ) -> Response[VisibleTurn]:
     """Process a message and return the answer."""
-    row, chat = participant_of(request), request.services.chat
-    cached = await _session(request, row)
-    if wants_stream(accept):
-        return await chat.streams.of_turn(
-            lambda: chat.submit_message(row.tenant, row.session_id, data, preconditions, join=True),
-            visible_turn,
-            stream_request_of(request),
-            cached,
-            PARTICIPANTS,
-        )
-    answer = await chat.submit_message(row.tenant, row.session_id, data, preconditions)
-    return Response(visible_turn(answer), headers=etag(answer.state.turn))
+    key, submit = (await _session(request, participant_of(request))).key, request.services.chat.submit_message
+    return await answer_turn(
+        request,
+        accept,
+        lambda join: submit(*key, data, preconditions, join=join),
+        visible_turn,
+        key,
+        PARTICIPANTS,
+    )
 
 
-@get(
-    "/participants/session/messages",
-    summary="List a participant's messages",
-)
+@get("/participants/session/messages", summary="List a participant's messages")
 async def list_participant_messages(
     request: ApiRequest, limit: Limit = 100, cursor: Cursor = None
 ) -> VisibleMessageList:
@@ -183,11 +208,7 @@ async def list_participant_messages(
     return VisibleMessageList(data=visible_messages(page), next_cursor=earlier)
 
 
-@get(
-    "/participants/session/events",
-    summary="Stream a participant's session",
-    operation_class=StreamedEvents,
-)
+@get("/participants/session/events", summary="Stream a participant's session", operation_class=StreamedEvents)
 async def stream_participant_session(
     request: ApiRequest, last_event_id: LastEventId = None, accept: Accept = None
 ) -> Response[VisibleSession]:
@@ -199,8 +220,7 @@ async def stream_participant_session(
     if not wants_stream(accept):
         return Response(_visible(request, cached))
     place = read_place(last_event_id, row.session_id) if last_event_id else EventPosition()
-    stream = streams.of_session((row.tenant, row.session_id), cached, place, clients_of(request.scope), PARTICIPANTS)
-    return stream if stream is not None else Response[Any](None, status_code=204)
+    return streams.of_session(cached.key, cached, place, clients_of(request.scope), PARTICIPANTS)
 
 
 async def _session(request: ApiRequest, row: ParticipantRow) -> CachedSession:

@@ -5,7 +5,7 @@ from typing import Annotated
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from api.http.request import ApiRequest, Cursor, Limit, ReviewId, location
+from api.http.request import ApiRequest, Cursor, Limit, ReviewId, creating
 from api.reviews.reviews import rating_view, review_view
 from api.schemas.reviews import (
     AgreementList,
@@ -29,12 +29,7 @@ async def list_reviews(request: ApiRequest, limit: Limit = 50, cursor: Cursor = 
     return ReviewList(data=[review_view(row) for row in page.rows], next_cursor=page.next)
 
 
-@post(
-    "/reviews",
-    status_code=201,
-    summary="Create a review",
-    response_headers=[location("The URL of the review.")],
-)
+@creating("/reviews", "Create a review", "the review")
 async def create_review(data: JSONBody[NewReview], request: ApiRequest) -> Response[ReviewView]:
     """Choose sessions, or turns of them, and the questions by which people rate them. What is rated stays the same."""
     row = await request.services.reviews.create(request.tenant, data)

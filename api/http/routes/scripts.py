@@ -1,9 +1,13 @@
-"""Routes for scripts and their versions: create, import, list, read, validate, compare, publish, archive."""
+"""Routes for scripts and their versions: create, import, list, read, validate, compare, publish, archive; and for
+drafts, the texts that authors work on.
+"""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Literal
 
-from litestar import Response, get, patch, post
+from litestar import Response, delete, get, patch, post, put
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, JSONBody, QueryParameter
 
@@ -11,9 +15,24 @@ from api.catalog.catalog import SavedScript, unusable
 from api.catalog.diff import diff
 from api.catalog.outline import outline
 from api.catalog.script_views import list_entry, problem_views, view
-from api.http.request import ApiRequest, Cursor, Limit, ScriptId, location
+from api.errors import ApiError, refusing
+from api.http.request import (
+    REVISION_ETAG,
+    ApiRequest,
+    Cursor,
+    DraftId,
+    IfRevision,
+    Limit,
+    ScriptId,
+    location,
+    revision_of,
+)
 from api.schemas.scripts import (
     CaseReport,
+    DraftEntry,
+    DraftList,
+    DraftText,
+    DraftView,
     NewScript,
     Outline,
     ScriptDiff,
@@ -28,10 +47,13 @@ from api.schemas.scripts import (
     WhichVersion,
 )
 from api.testing.cases.script_cases import run_cases
+from scripts.checks.check import is_id
 from scripts.graph.graph import build_graph
 from scripts.model.script import FormName
 from scripts.parse.read_script import Reading, Source, read_script
+from store.interface.errors import DraftConflict, RowRefused
 from store.interface.list_rows import ScriptChanges, ScriptFilter
+from store.interface.rows import DraftRow
 
 _LOCATION = location("The URL of the script.")
 _SAVE_RESPONSES = {
@@ -191,3 +213,64 @@ async def patch_script(script_id: ScriptId, data: JSONBody[ScriptPatch], request
     """Change name, tags, author or description of a script in all its versions; the text does not change."""
     changes = ScriptChanges(name=data.script_name, tags=data.tags, author=data.author, description=data.description)
     return list_entry(await request.services.catalog.describe(request.tenant, script_id, changes))
+
+
+@get("/drafts", summary="List drafts")
+async def list_drafts(request: ApiRequest, limit: Limit = 50, cursor: Cursor = None) -> DraftList:
+    """Return a page of drafts without their texts, the last saved first."""
+    page = await request.services.store.scripts.drafts(request.tenant, limit=limit, cursor=cursor)
+    return DraftList(data=[DraftEntry.of(row) for row in page.rows], next_cursor=page.next)
+
+
+@get("/drafts/{draftId:str}", summary="Read a draft", response_headers=[REVISION_ETAG])
+async def get_draft(draft_id: DraftId, request: ApiRequest) -> Response[DraftView]:
+    """Return the unpublished changes of a script."""
+    draft = await request.services.store.scripts.draft(request.tenant, draft_id)
+    if draft is None:
+        raise _no_draft(draft_id)
+    return Response(DraftView.of(draft, yaml_content=draft.text), headers={"ETag": f'"{draft.revision}"'})
+
+
+@put("/drafts/{draftId:str}", summary="Save a draft", response_headers=[REVISION_ETAG])
+async def save_draft(
+    draft_id: DraftId, data: JSONBody[DraftText], request: ApiRequest, if_match: IfRevision = None
+) -> Response[DraftEntry]:
+    """Save the unpublished changes of a script, which may have errors. Running sessions and versions do not change."""
+    if not is_id(draft_id):
+        raise ApiError("REQUEST_INVALID", f"{draft_id!r} cannot be the id of a script")
+    now = request.services.clock()
+    draft = DraftRow(
+        tenant=request.tenant,
+        script_id=draft_id,
+        revision=int(now.timestamp() * 1_000),
+        base_version=data.base_version,
+        text=data.yaml_content,
+        files=data.files,
+        created_at=now,
+        updated_at=now,
+    )
+    with _refusing_conflict(), refusing("DRAFTS_FULL", RowRefused):
+        saved = await request.services.store.scripts.save_draft(draft, revision_of(if_match))
+    return Response(DraftEntry.of(saved), headers={"ETag": f'"{saved.revision}"'})
+
+
+@delete("/drafts/{draftId:str}", summary="Delete a draft")
+async def delete_draft(draft_id: DraftId, request: ApiRequest, if_match: IfRevision = None) -> None:
+    """Delete the unpublished changes of a script; its versions stay."""
+    with _refusing_conflict():
+        found = await request.services.store.scripts.delete_draft(request.tenant, draft_id, revision_of(if_match))
+    if not found:
+        raise _no_draft(draft_id)
+
+
+@contextmanager
+def _refusing_conflict() -> Iterator[None]:
+    """Raise ApiError DRAFT_CONFLICT if the draft has another revision than the request names."""
+    try:
+        yield
+    except DraftConflict as conflict:
+        raise ApiError("DRAFT_CONFLICT", str(conflict), context={"revision": conflict.actual}) from conflict
+
+
+def _no_draft(draft_id: str) -> ApiError:
+    return ApiError("DRAFT_NOT_FOUND", f"there is no draft of {draft_id}")

@@ -4,14 +4,13 @@ import asyncio
 from typing import Annotated, Any, Literal
 
 import msgspec
-from litestar import Response, delete, get, post
+from litestar import Response, delete, get
 from litestar.params import HeaderParameter, JSONBody, QueryParameter
 
 from api.asgi.sse import EventPosition, read_place
 from api.auth.middleware import clients_of
 from api.auth.principal import masks, user_for
 from api.errors import ApiError
-from api.http.openapi_streams import StreamedEvents, StreamedTurn, stream_request_of
 from api.http.request import (
     Accept,
     ApiRequest,
@@ -30,11 +29,11 @@ from api.http.request import (
     turn_of,
     wants_stream,
 )
+from api.http.turn_routes import StreamedEvents, answer_turn, turn_route
 from api.privacy.mask import hidden_of
 from api.privacy.masked_rows import mask_call
 from api.schemas.calls import CallList
 from api.schemas.sessions import EventList, MessageList, NewMessage, NewSession, SessionStart, SessionView, TurnAnswer
-from api.sessions.chat import Chat
 from api.sessions.session_cache import require_not_redacted
 from api.sessions.streams import WAIT_S_MAX
 from api.sessions.turn_runner import TurnResult
@@ -59,7 +58,7 @@ NEWEST_MAX = 100
 """Messages in a list without parameters."""
 
 
-@post("/sessions", status_code=200, summary="Begin a session", response_headers=[ETAG], operation_class=StreamedTurn)
+@turn_route("/sessions", "Begin a session")
 async def create_session(
     data: JSONBody[NewSession],
     request: ApiRequest,
@@ -71,27 +70,17 @@ async def create_session(
     """Runs the script to its first question."""
 
     def to_view(answer: TurnResult) -> SessionStart:
-        fields = _turn_fields(chat, answer, events=events, debug=debug)
+        fields = _turn_fields(answer, events=events, debug=debug)
         return SessionStart(**fields, created_at=answer.session.created_at)
 
     user_for(request, data.user_id)
-    chat, creation = request.services.chat, request.services.creation
-    preconditions = condition(idempotency_key)
-    if wants_stream(accept):
-        return await chat.streams.of_turn(
-            lambda: creation.submit(request.tenant, data, preconditions, join=True), to_view, stream_request_of(request)
-        )
-    answer = await creation.submit(request.tenant, data, preconditions)
-    return Response(to_view(answer), headers=etag(answer.state.turn))
+    submit, preconditions = request.services.creation.submit, condition(idempotency_key)
+    return await answer_turn(
+        request, accept, lambda join: submit(request.tenant, data, preconditions, join=join), to_view
+    )
 
 
-@post(
-    "/sessions/{sessionId:str}/messages",
-    status_code=200,
-    response_headers=[ETAG],
-    summary="Send a message",
-    operation_class=StreamedTurn,
-)
+@turn_route("/sessions/{sessionId:str}/messages", "Send a message")
 async def send_message(
     session_id: SessionId,
     data: JSONBody[NewMessage],
@@ -104,19 +93,10 @@ async def send_message(
     """Process a message and return the answer."""
 
     def to_view(answer: TurnResult) -> TurnAnswer:
-        return TurnAnswer(**_turn_fields(chat, answer, events=events, debug=debug), session_status=answer.state.status)
+        return TurnAnswer(**_turn_fields(answer, events=events, debug=debug), session_status=answer.state.status)
 
-    chat = request.services.chat
-    if wants_stream(accept):
-        cached = await chat.session(request.tenant, session_id)
-        return await chat.streams.of_turn(
-            lambda: chat.submit_message(request.tenant, session_id, data, preconditions, join=True),
-            to_view,
-            stream_request_of(request),
-            cached,
-        )
-    answer = await chat.submit_message(request.tenant, session_id, data, preconditions)
-    return Response(to_view(answer), headers=etag(answer.state.turn))
+    key, submit = (request.tenant, session_id), request.services.chat.submit_message
+    return await answer_turn(request, accept, lambda join: submit(*key, data, preconditions, join=join), to_view, key)
 
 
 @get("/sessions/{sessionId:str}", summary="Read a session", response_headers=[ETAG])
@@ -232,19 +212,16 @@ async def list_events(
         cached = await chat.session(*key)
     except ApiError:
         if wants_stream(accept) and chat.live.knows(key):  # it may run its first turn
-            first = streams.of_session(key, None, place, clients)
-            if first is not None:
-                return first
+            return streams.of_session(key, None, place, clients)
         raise
     if wants_stream(accept):
-        stream = streams.of_session(key, cached, place, clients)
-        return stream if stream is not None else Response[Any](None, status_code=204)
+        return streams.of_session(key, cached, place, clients)
     wait_s = seconds_to_wait(prefer)
     page = await streams.page(cached, place.seq, limit, wait_s, clients, request.receive)
     return Response(page, headers={"Preference-Applied": f"wait={min(wait_s, WAIT_S_MAX)}"} if wait_s else {})
 
 
-def _turn_fields(chat: Chat, answer: TurnResult, *, events: bool, debug: bool) -> dict[str, Any]:
+def _turn_fields(answer: TurnResult, *, events: bool, debug: bool) -> dict[str, Any]:
     """Return the fields that both routes of a turn answer with."""
     messages = [chat_message_view(message) for message in replies(answer.row)]
     return {

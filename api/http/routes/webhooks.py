@@ -4,7 +4,7 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import FromQuery, JSONBody
 
 from api.errors import ApiError
-from api.http.request import ApiRequest, Cursor, DeliveryId, Limit, WebhookId, location
+from api.http.request import ApiRequest, Cursor, DeliveryId, Limit, WebhookId, creating
 from api.http.services import Services
 from api.schemas.webhooks import (
     DeliveryDetail,
@@ -22,12 +22,7 @@ from store.interface.rows import is_uuid
 from store.interface.webhook_rows import DeliveryRow, DeliveryStatus, DeliverySummary, WebhookRow
 
 
-@post(
-    "/webhooks",
-    status_code=201,
-    summary="Register a webhook",
-    response_headers=[location("The URL of the new webhook.")],
-)
+@creating("/webhooks", "Register a webhook", "the new webhook")
 async def create_webhook(data: JSONBody[NewWebhook], request: ApiRequest) -> Response[WebhookWithSecret]:
     """`events` are `turn`, `session.created`, `session.completed`, `message.proactive` and `emit:NAME`, with `*` for
     any characters. The answer contains the secret that signs deliveries; it is not shown again.

@@ -1,18 +1,26 @@
-"""OpenAPI descriptions of routes that can respond with a stream, and the request data that streams need."""
+"""Routes whose answer can be a stream: their OpenAPI descriptions, and the answer of a turn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from litestar import Request
+from litestar import Response, post
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Example, OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, Schema
 from msgspec import Struct
 
 from api.asgi.sse import EVENT_STREAM
 from api.auth.middleware import clients_of
 from api.http.error_responses import route_of
-from api.sessions.streams import StreamRequest
+from api.http.request import ApiRequest, wants_stream
+from api.schemas.base import View
+from api.sessions.live_turns import Key, PendingTurn
+from api.sessions.streams import Audience, StreamRequest
+from api.sessions.turn_runner import TurnResult
+from api.sessions.views import ETAG, etag
 
 
 class _Part(Struct, frozen=True):
@@ -68,6 +76,28 @@ def _describe(operation: Operation, title: str, *names: str) -> None:
         )
 
 
-def stream_request_of(request: Request[Any, Any, Any]) -> StreamRequest:
-    """Return the data of a request that its stream needs."""
-    return StreamRequest(request.scope["state"]["request_id"], route_of(request), clients_of(request.scope))
+def turn_route(path: str, summary: str) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+    """Declare a route that takes a turn and answers with JSON or a stream."""
+    return post(path, status_code=200, summary=summary, response_headers=[ETAG], operation_class=StreamedTurn)
+
+
+async def answer_turn(
+    request: ApiRequest,
+    accept: str | None,
+    submit: Callable[[bool], PendingTurn[TurnResult]],
+    to_view: Callable[[TurnResult], View],
+    session: Key | None = None,
+    audience: Audience | None = None,
+) -> Response[Any]:
+    """Take the turn that `submit` starts; answer with its view, or with a stream if the `Accept` header prefers one.
+
+    `submit` is called with whether it returns the same request if that is in progress. `session` is None if the turn
+    creates it. Raises ApiError.
+    """
+    chat = request.services.chat
+    if wants_stream(accept):
+        cached = None if session is None else await chat.session(*session)
+        stream = StreamRequest(request.scope["state"]["request_id"], route_of(request), clients_of(request.scope))
+        return await chat.streams.of_turn(partial(submit, True), to_view, stream, cached, audience)
+    answer = await submit(False)
+    return Response(to_view(answer), headers=etag(answer.state.turn))

@@ -1,16 +1,21 @@
-"""Operator routes: models, budgets, backups, compaction, retention, verification, and repair of memories."""
+"""Operator routes: liveness, readiness, metrics, models, budgets, backups, compaction, retention, verification, and
+repair of memories.
+"""
 
 from datetime import UTC, datetime, time
+from importlib.metadata import version
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from litestar import Response, delete, get, post
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
+from prometheus_client import CONTENT_TYPE_LATEST
 
-from api.http.request import ApiRequest, BackupId, location
+from api.http.request import ApiRequest, BackupId, creating
 from api.integrity.check_sessions import CheckOptions
 from api.integrity.fix_memories import fix_memories
-from api.models import model_names
+from api.models import model_names, state_of
 from api.schemas.operations import (
     BackupList,
     BackupView,
@@ -21,9 +26,11 @@ from api.schemas.operations import (
     CopyStep,
     FixResultView,
     FlawView,
+    Health,
     LanguageModelList,
     LanguageModelView,
     PolicyView,
+    Readiness,
     RetentionResultView,
     RetentionStep,
     RetentionView,
@@ -31,6 +38,45 @@ from api.schemas.operations import (
 )
 from store.interface.maintenance_rows import RunningCopy
 from store.interface.retention_rows import DueByPolicy, Policy
+
+
+@get("/health", summary="Check health")
+async def health() -> Health:
+    """Return that the process is alive."""
+    return Health(status="ok", version=version("cuebook"))
+
+
+@get(
+    "/ready",
+    summary="Check readiness",
+    responses={503: ResponseSpec(Readiness, generate_examples=False, description="Turns cannot be taken.")},
+)
+async def ready(request: ApiRequest) -> Response[Readiness]:
+    """Return whether turns can be taken; 503 while the database cannot be written, or the server is about to stop. A
+    model or an embedder that pauses after failures does not make the server unready, because many requests need
+    neither. The details are shown only to callers with a key, if keys are required.
+    """
+    services = request.services
+    store, memory_system = services.store, services.memory_system
+    trouble, is_stopping = store.ready(), services.live.is_stopping
+    checks = {
+        "server": "stopping" if is_stopping else "ok",
+        "database": trouble or "ok",
+        "writerLag": f"{store.writer_lag_s:.3f} s",
+        "model": state_of(services.model),
+        "embedder": memory_system.embedding.state,
+        "memory": f"{memory_system.worker.waiting} waiting",
+    }
+    details = checks if request.principal.roles else {}
+    is_ready = trouble is None and not is_stopping
+    return Response(Readiness(ready=is_ready, checks=details), status_code=200 if is_ready else 503)
+
+
+@get("/metrics", summary="Read the metrics", media_type="text/plain")
+async def metrics(request: ApiRequest) -> Response[bytes]:
+    """Return metrics of all tenants together, therefore only for `admin` of the tenant `default`."""
+    return Response(request.services.metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
 
 _UNITS: tuple[Literal["calls", "tokens", "cost"], ...] = ("calls", "tokens", "cost")
 
@@ -43,14 +89,14 @@ Quick: TypeAlias = Annotated[
 Replay: TypeAlias = Annotated[bool, QueryParameter(name="replay", description="Also replay every session as recorded.")]
 
 
-@get("/models", summary="List language models")
+@get("/api/models", summary="List language models")
 async def list_models(request: ApiRequest) -> LanguageModelList:
     """Return the models that scripts and sessions may name. One without an endpoint answers for all others."""
     names = model_names(request.services.model, request.services.settings)
     return LanguageModelList(data=[LanguageModelView(name=name, is_default=name == names[0]) for name in names])
 
 
-@get("/operations/budgets", summary="Read the use of language models today")
+@get("/api/operations/budgets", summary="Read the use of language models today")
 async def get_budgets(request: ApiRequest) -> BudgetList:
     """Return what the tenant has used of language models since midnight UTC, with the limits of the settings."""
     services = request.services
@@ -71,19 +117,14 @@ async def get_budgets(request: ApiRequest) -> BudgetList:
     )
 
 
-@get("/operations/backups", summary="List backups")
+@get("/api/operations/backups", summary="List backups")
 async def list_backups(request: ApiRequest) -> BackupList:
     """Return the backups in the server's folder, and the progress of the one that is being written."""
     backups = request.services.backups
     return BackupList(folder=str(backups.folder), data=await backups.all(), running=_step(backups.progress))
 
 
-@post(
-    "/operations/backups",
-    status_code=201,
-    summary="Back the database up",
-    response_headers=[location("The URL of the backups.")],
-)
+@creating("/api/operations/backups", "Back the database up", "the backups")
 async def create_backup(request: ApiRequest) -> Response[BackupView]:
     """Writes a copy of the database as it is now, with the secrets that belong to it, and deletes the oldest backups
     by `backup_keep`. Reads and turns continue meanwhile.
@@ -91,13 +132,13 @@ async def create_backup(request: ApiRequest) -> Response[BackupView]:
     return Response(await request.services.backups.create(), headers={"Location": "/api/operations/backups"})
 
 
-@delete("/operations/backups/{backupId:str}", summary="Delete a backup")
+@delete("/api/operations/backups/{backupId:str}", summary="Delete a backup")
 async def delete_backup(backup_id: BackupId, request: ApiRequest) -> None:
     """Delete the folder of a backup."""
     await request.services.backups.delete(backup_id)
 
 
-@get("/operations/compact", summary="Read the state of compaction")
+@get("/api/operations/compact", summary="Read the state of compaction")
 async def get_compaction(request: ApiRequest) -> CompactionView:
     """Return the size of the database, and the progress of a running compaction."""
     maintenance = request.services.store.maintenance
@@ -118,7 +159,7 @@ def _step(running: RunningCopy | None) -> CopyStep | None:
     return CopyStep(step=running.step, bytes_written=running.bytes_written, bytes_expected=running.bytes_expected)
 
 
-@post("/operations/compact", status_code=200, summary="Compact the database")
+@post("/api/operations/compact", status_code=200, summary="Compact the database")
 async def run_compaction(request: ApiRequest) -> CompactionResultView:
     """Rewrites the database file so that deleted data is physically gone. Reads continue meanwhile; turns wait until it
     is done, some seconds for a gigabyte.
@@ -128,7 +169,7 @@ async def run_compaction(request: ApiRequest) -> CompactionResultView:
     return CompactionResultView(bytes_before=done.bytes_before, bytes_after=done.bytes_after)
 
 
-@get("/operations/retention", summary="Read the state of retention")
+@get("/api/operations/retention", summary="Read the state of retention")
 async def get_retention(request: ApiRequest) -> RetentionView:
     """Return what each policy would redact or delete now, and the progress of the current run. Nothing is changed."""
     retention = request.services.retention
@@ -148,7 +189,7 @@ def _policy_view(policy: Policy, due: DueByPolicy | None) -> PolicyView:
     return PolicyView.of(policy, **counts)
 
 
-@post("/operations/retention", status_code=200, summary="Apply the retention policies")
+@post("/api/operations/retention", status_code=200, summary="Apply the retention policies")
 async def apply_retention(request: ApiRequest) -> RetentionResultView:
     """Turns continue meanwhile; a session with a running turn is left for the next run. The bytes leave the file when
     the database is compacted.
@@ -156,7 +197,7 @@ async def apply_retention(request: ApiRequest) -> RetentionResultView:
     return RetentionResultView.of(await request.services.retention.apply())
 
 
-@get("/operations/verify", summary="Verify the database")
+@get("/api/operations/verify", summary="Verify the database")
 async def verify(
     request: ApiRequest, after: After = None, quick: Quick = False, replay: Replay = False
 ) -> VerificationBatch:
@@ -169,7 +210,7 @@ async def verify(
     return VerificationBatch.of(batch, findings=findings, sessions_total=total)
 
 
-@post("/operations/verify/fix", status_code=200, summary="Fix memories")
+@post("/api/operations/verify/fix", status_code=200, summary="Fix memories")
 async def fix_derived(request: ApiRequest) -> FixResultView:
     """Rebuilds rows of memories that are derived from other rows, and violate a rule of `verify`: vectors, parents of
     units, counters, short-term memory. No text is changed or removed.
