@@ -70,7 +70,7 @@ async def wait_at_most(seconds: float, event: asyncio.Event) -> None:
             await event.wait()
 
 
-async def cancel_all(*tasks: asyncio.Task[None]) -> None:
+async def cancel_all(*tasks: asyncio.Task[Any]) -> None:
     """Cancel tasks and wait until they have ended."""
     for task in tasks:
         task.cancel()

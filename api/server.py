@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 import secrets
 import signal
 import socket
@@ -18,6 +17,7 @@ from granian.log import LogLevels
 from granian.server.embed import Server
 
 from api.app import create_app
+from api.atomic_files import create_private
 from api.auth.authenticator import tokens_of
 from api.auth.middleware import OpenRequests
 from api.auth.request_checks import Addresses
@@ -25,7 +25,6 @@ from api.http.application import Application
 from api.http.connections.files import raise_open_files
 from api.http.connections.sockets import Sockets
 from api.http.connections.watch import RESERVE, Bounds, Watch
-from api.http.time_limits import misfits
 from api.logs.configuration import configure_logging
 from api.models import close_model, make_model
 from api.other_servers import require_same_keys
@@ -70,8 +69,6 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
         raise FolderMissing(f"the scripts folder {settings.scripts} {missing}")
     configure_logging(settings.log_level)
     connections = raise_open_files(settings.connections_max, RESERVE)
-    for misfit in misfits(settings):
-        log.warning("settings do not fit", problem=misfit)
     model = make_model(settings)
     _restrict_access(settings.data)
     store = open_store(settings.data, settings.database_url)
@@ -196,7 +193,8 @@ def _address_files(data: Path, address: str, key: str) -> Iterator[None]:
     """Write the address and key by which commands find the server into the data folder."""
     address_file, key_file = data / ADDRESS_FILE, data / KEY_FILE
     address_file.write_text(address, "utf-8")
-    _write_private(key_file, key)
+    key_file.unlink(missing_ok=True)
+    create_private(key_file, key.encode())
     try:
         yield
     finally:
@@ -224,13 +222,6 @@ def _restrict_access(data: Path) -> None:
         log.warning("other accounts could read the data folder; they no longer can", files=restricted.closed)
     for path in restricted.open[:OPEN_NAMED_MAX]:
         log.warning("other accounts can read this path", path=str(path), fix=f"chmod go= '{path}'")
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file with mode 0600 from the start, so that other accounts never can read it."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def check_address(host: str, port: int) -> None:

@@ -1,9 +1,9 @@
 """A streaming response for clients that may be slow or disconnect, and that ends when its key is revoked."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 from litestar import Request, Response
 from litestar.datastructures import Cookie
@@ -12,6 +12,9 @@ from litestar.types import Receive, Scope, Send
 from msgspec import Struct
 
 from api.asgi.sse import EVENT_STREAM
+from api.background import cancel_all
+
+T = TypeVar("T")
 
 REVOCATION = "ending"
 """The key of the event in the state of the scope."""
@@ -118,3 +121,13 @@ async def left(receive: Receive) -> None:
     """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
+    """Await work and return its result; cancel it and return None if the client disconnects."""
+    working, leaving = asyncio.create_task(work), asyncio.create_task(left(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        await cancel_all(working, leaving)

@@ -103,22 +103,19 @@ def _key_text(settings: Settings) -> str:
         raise SettingsInvalid(f"auth_jwt_key_file: {settings.auth_jwt_key_file} is not a text file") from None
 
 
+_REASONS: Mapping[type[jwt.PyJWTError], str] = {
+    jwt.ExpiredSignatureError: "the token has expired",
+    jwt.ImmatureSignatureError: "the token is not valid yet",
+    jwt.InvalidAudienceError: "the token is for another audience",
+    jwt.InvalidIssuerError: "the token has another issuer",
+    jwt.InvalidAlgorithmError: "the token is not signed with the algorithm of this server",
+}
+
+
 def _reason(error: jwt.PyJWTError) -> str:
-    match error:
-        case jwt.ExpiredSignatureError():
-            return "the token has expired"
-        case jwt.ImmatureSignatureError():
-            return "the token is not valid yet"
-        case jwt.InvalidAudienceError():
-            return "the token is for another audience"
-        case jwt.InvalidIssuerError():
-            return "the token has another issuer"
-        case jwt.MissingRequiredClaimError():
-            return f"the token has no {error.claim!r}"
-        case jwt.InvalidAlgorithmError():
-            return "the token is not signed with the algorithm of this server"
-        case _:
-            return "the token cannot be verified"
+    if isinstance(error, jwt.MissingRequiredClaimError):
+        return f"the token has no {error.claim!r}"
+    return next((why for kind, why in _REASONS.items() if isinstance(error, kind)), "the token cannot be verified")
 
 
 def _required(claims: Mapping[str, Any], name: str) -> str | None:

@@ -23,42 +23,21 @@ from api.auth.policy import RoutePolicy, policy_of
 from api.errors import CODES, ErrorAnswer
 from api.schemas.base import Body
 
-_NOT_FOUND = {
-    "sessionId": "SESSION_NOT_FOUND",
-    "scriptId": "SCRIPT_NOT_FOUND",
-    "draftId": "DRAFT_NOT_FOUND",
-    "webhookId": "WEBHOOK_NOT_FOUND",
-    "deliveryId": "DELIVERY_NOT_FOUND",
-    "keyId": "KEY_NOT_FOUND",
-    "queryId": "QUERY_NOT_FOUND",
-    "backupId": "BACKUP_NOT_FOUND",
-    "dashboardId": "DASHBOARD_NOT_FOUND",
-    "reviewId": "REVIEW_NOT_FOUND",
-    "linkId": "LINK_NOT_FOUND",
-    "participantId": "PARTICIPANT_NOT_FOUND",
-    "unitId": "MEMORY_UNIT_NOT_FOUND",
-    "groupId": "MEMORY_GROUP_NOT_FOUND",
-    "jobId": "MEMORY_JOB_NOT_FOUND",
-}
-"""The error of a path parameter that names nothing."""
-
 
 class _RouteErrors(Struct, frozen=True):
     """The errors of routes by handler; a group in a list stands for its items."""
 
     groups: dict[str, list[str]]
+    not_found: dict[str, str]
+    """The errors of path parameters that name nothing."""
     routes: dict[str, list[str | list[str]]]
 
 
-def _read_errors(table: bytes) -> Mapping[str, tuple[str, ...]]:
-    routes = msgspec.yaml.decode(table, type=_RouteErrors).routes
-    return {
-        handler: tuple(code for item in items for code in ([item] if isinstance(item, str) else item))
-        for handler, items in routes.items()
-    }
-
-
-ERRORS = _read_errors(Path(__file__).with_name("route_errors.yaml").read_bytes())
+_TABLE = msgspec.yaml.decode(Path(__file__).with_name("route_errors.yaml").read_bytes(), type=_RouteErrors)
+ERRORS: Mapping[str, tuple[str, ...]] = {
+    handler: tuple(code for item in items for code in ([item] if isinstance(item, str) else item))
+    for handler, items in _TABLE.routes.items()
+}
 """The codes of the errors of a route by its handler, besides those that its path, parameters and policy can cause."""
 
 _LIMITS = frozenset(
@@ -114,7 +93,7 @@ def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, path_paramete
     takes = {name for name, field in parameters.items() if not isinstance(field.kwarg_definition, DependencyKwarg)}
     is_read = "GET" in handler.http_methods
     before = ["REQUEST_INVALID"] if takes - {"request"} or path_parameters or not is_read else []
-    before += [_NOT_FOUND[name] for name in path_parameters if name in _NOT_FOUND]
+    before += [_TABLE.not_found[name] for name in path_parameters if name in _TABLE.not_found]
     before += ["UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE"] if "data" in takes else []
     after = [] if rule.is_open else ["UNAUTHENTICATED", "FORBIDDEN"]
     after += ["RATE_LIMITED", "REQUESTS_FULL"] if rule.is_counted else []

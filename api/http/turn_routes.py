@@ -17,9 +17,8 @@ from api.auth.middleware import clients_of
 from api.http.error_responses import route_of
 from api.http.request import ApiRequest, wants_stream
 from api.schemas.base import View
-from api.sessions.live_turns import Key, PendingTurn
+from api.sessions.live_turns import Key, PendingTurn, TurnResult
 from api.sessions.streams import Audience, StreamRequest
-from api.sessions.turn_runner import TurnResult
 from api.sessions.views import ETAG, etag
 
 
@@ -84,7 +83,7 @@ def turn_route(path: str, summary: str) -> Callable[[Callable[..., Any]], HTTPRo
 async def answer_turn(
     request: ApiRequest,
     accept: str | None,
-    submit: Callable[[bool], PendingTurn[TurnResult]],
+    submit: Callable[[bool], PendingTurn],
     to_view: Callable[[TurnResult], View],
     session: Key | None = None,
     audience: Audience | None = None,

@@ -22,7 +22,7 @@ from api.sessions.chat import Chat
 from api.sessions.live_turns import PendingTurn
 from api.sessions.session_cache import CachedSession
 from api.sessions.session_creation import SessionCreation, timezone_of
-from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner
+from api.sessions.turn_runner import Preconditions, TurnRunner
 from store.interface.errors import IdTaken, RowRefused
 from store.interface.participant_rows import ParticipantRow
 
@@ -65,7 +65,7 @@ class Participants:
         self._clock = runner.clock
         self._tokens = tokens
         self._revocations: WeakValueDictionary[str, _Revocation] = WeakValueDictionary()
-        self._beginning: WeakValueDictionary[str, PendingTurn[TurnResult]] = WeakValueDictionary()
+        self._beginning: WeakValueDictionary[str, PendingTurn] = WeakValueDictionary()
         self._known: LRUCache[str, ParticipantRow] = LRUCache(KNOWN_MAX)
         self._changes = 0  # a row that was read before a change is not cached after it
         self._chat.on_evicted = self._forget_session
@@ -149,7 +149,7 @@ class Participants:
             timezone=row.timezone,
         )
 
-    def begin(self, row: ParticipantRow, new: NewSession) -> PendingTurn[TurnResult]:
+    def begin(self, row: ParticipantRow, new: NewSession) -> PendingTurn:
         """Begin the session of a participant, once for all requests; awaiting the result raises ApiError."""
         running = self._beginning.get(row.participant_id)
         if running is not None and not running.is_answered:

@@ -21,8 +21,8 @@ from api.schemas.participants import (
     VisibleWait,
 )
 from api.schemas.sessions import WaitView
+from api.sessions.live_turns import TurnResult
 from api.sessions.streams import Audience
-from api.sessions.turn_runner import TurnResult
 from api.sessions.views import wait_now, wait_view
 from runtime.engine.interventions import OPERATOR
 from runtime.state.program import Program

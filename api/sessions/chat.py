@@ -20,7 +20,7 @@ from api.errors import ApiError, translate
 from api.logs.turn_fields import log_turn, note_turn
 from api.schemas.sessions import NewMessage
 from api.sessions import row_mapping
-from api.sessions.live_turns import LiveTurns, PendingTurn, Place
+from api.sessions.live_turns import LiveTurns, PendingTurn, Place, TurnResult
 from api.sessions.session_cache import (
     CachedSession,
     CreationGuard,
@@ -33,7 +33,6 @@ from api.sessions.session_cache import (
 from api.sessions.streams import Streams
 from api.sessions.turn_runner import (
     Preconditions,
-    TurnResult,
     TurnRunner,
     code_of,
     fingerprint_of,
@@ -54,7 +53,7 @@ from store.interface.webhook_rows import DeliveryRow
 
 T = TypeVar("T")
 _OF_MEMORY = frozenset({"remembered", "recalled"})  # kinds of events
-Take: TypeAlias = Callable[[CachedSession, PendingTurn[TurnResult]], Awaitable[TurnResult]]
+Take: TypeAlias = Callable[[CachedSession, PendingTurn], Awaitable[TurnResult]]
 """Takes a turn of a session while the session is locked."""
 
 
@@ -113,8 +112,8 @@ class Chat:
         place: Place | None,
         body: Struct,
         join: bool,
-        work: Callable[[PendingTurn[TurnResult]], Coroutine[Any, Any, TurnResult]],
-    ) -> PendingTurn[TurnResult]:
+        work: Callable[[PendingTurn], Coroutine[Any, Any, TurnResult]],
+    ) -> PendingTurn:
         """Start a request in its own task, which continues if the client disconnects.
 
         `place` is that of its idempotency key. With `join`, the same request is returned if it is in progress.
@@ -129,7 +128,7 @@ class Chat:
 
     def submit_message(
         self, tenant: str, session_id: str, message: NewMessage, condition: Preconditions, *, join: bool = False
-    ) -> PendingTurn[TurnResult]:
+    ) -> PendingTurn:
         """Process a message of the user; awaiting the result raises ApiError.
 
         `join` the same request if it is in progress.
@@ -139,7 +138,7 @@ class Chat:
 
     def submit_change(
         self, tenant: str, session_id: str, request: Struct, take: Take, condition: Preconditions, *, join: bool = False
-    ) -> PendingTurn[TurnResult]:
+    ) -> PendingTurn:
         """Change a session in a turn that `take` carries out; awaiting the result raises ApiError.
 
         `request` distinguishes requests with the same key.
@@ -156,7 +155,7 @@ class Chat:
         condition: Preconditions,
         take: Take,
         place: Place | None,
-        pending: PendingTurn[TurnResult],
+        pending: PendingTurn,
     ) -> TurnResult:
         key = condition.idempotency_key
         queue = self._settings.busy == "queue" if condition.queue is None else condition.queue
@@ -176,7 +175,7 @@ class Chat:
                         raise
                     return known
 
-    async def _recorded(self, cached: CachedSession, key: str, pending: PendingTurn[TurnResult]) -> TurnResult | None:
+    async def _recorded(self, cached: CachedSession, key: str, pending: PendingTurn) -> TurnResult | None:
         """Return the recorded answer to a request with this key, if any. Raises ApiError IDEMPOTENCY_MISMATCH."""
         session = cached.session
         if key not in cached.keys and cached.knows_all_keys:
@@ -188,7 +187,7 @@ class Chat:
         return TurnResult(session, await self.program_at(cached, row.turn), decode(bytes(row.state)), row)
 
     async def take_message(
-        self, message: NewMessage, key: str | None, cached: CachedSession, pending: PendingTurn[TurnResult]
+        self, message: NewMessage, key: str | None, cached: CachedSession, pending: PendingTurn
     ) -> TurnResult:
         """Take a turn with a message of the user. Raises ApiError."""
         if cached.state.status == "completed":
@@ -202,7 +201,7 @@ class Chat:
         turn_input: Input | Intervention,
         key: str | None,
         cached: CachedSession,
-        pending: PendingTurn[TurnResult],
+        pending: PendingTurn,
         refused: str = "REQUEST_INVALID",
     ) -> TurnResult:
         """Run a turn and commit it. Raises ApiError, with the code `refused` if the session cannot take this input."""
@@ -220,7 +219,7 @@ class Chat:
         cached: CachedSession,
         turn_input: Input | Intervention,
         started: datetime,
-        pending: PendingTurn[TurnResult],
+        pending: PendingTurn,
     ) -> Awaitable[Turn]:
         """Run a turn and stream its words to the readers. Raises the errors of `run_turn` and StoreError."""
         live = self.live.begin(cached.key, cached.state, pending)

@@ -5,8 +5,9 @@ import msgspec
 from api.schemas.contexts import CompressionView, ContextView, LastResizeView, NewCompression, PromptMessage
 from api.sessions.history import first_message, messages_between, recent_messages
 from api.sessions.lifecycle.interventions import Interventions, PlannedIntervention
+from api.sessions.live_turns import TurnResult
 from api.sessions.session_cache import CachedSession
-from api.sessions.turn_runner import Preconditions, TurnResult
+from api.sessions.turn_runner import Preconditions
 from runtime.context.messages import attachments_of
 from runtime.context.ports import View
 from runtime.context.selection import MESSAGES_MAX, Contexts, SelectedStrategy, shown

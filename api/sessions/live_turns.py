@@ -10,9 +10,10 @@ import sys
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from cachetools import TTLCache
+from msgspec import Struct
 
 from api.asgi.sse import EventPosition, encoded, frame_id, reset_frame
 from api.errors import ApiError
@@ -20,8 +21,10 @@ from api.ids import new_id
 from api.schemas.sessions import DeltaView, ResetView
 from api.settings import Settings
 from runtime.state.ports import MessageDelta, MessageReset
+from runtime.state.program import Program
 from runtime.state.state import State
-from store.interface.rows import TurnRow
+from runtime.turn.calls import ModelCall
+from store.interface.rows import SessionRow, TurnRow
 
 BUFFER_S = 60.0
 BUFFER_BYTES_MAX = 32_000_000  # of all turns; the least recently used are dropped first
@@ -75,8 +78,6 @@ Key: TypeAlias = tuple[str, str]
 
 Place: TypeAlias = tuple[str, ...]
 """The tenant, the session if there is one, and the idempotency key of a request."""
-
-T = TypeVar("T")
 
 
 class Signal:
@@ -236,10 +237,20 @@ class Channel:
         self.signal.notify()
 
 
-class PendingTurn(Generic[T]):
+class TurnResult(Struct, frozen=True):
+    """A session after a turn, with the row of that turn."""
+
+    session: SessionRow
+    program: Program
+    state: State
+    row: TurnRow
+    model_calls: tuple[ModelCall, ...] = ()
+
+
+class PendingTurn:
     """A request for a turn in progress: its live turn once it runs, and finally its answer."""
 
-    def __init__(self, fingerprint: str | None, start: "Callable[[PendingTurn[T]], asyncio.Task[T]]") -> None:
+    def __init__(self, fingerprint: str | None, start: "Callable[[PendingTurn], asyncio.Task[TurnResult]]") -> None:
         self.fingerprint = fingerprint
         self.turn: LiveTurn | None = None
         self.channel: Channel | None = None
@@ -247,7 +258,7 @@ class PendingTurn(Generic[T]):
         self._task = start(self)
         self._task.add_done_callback(self._done)
 
-    def _done(self, task: asyncio.Task[T]) -> None:
+    def _done(self, task: asyncio.Task[TurnResult]) -> None:
         if not task.cancelled():
             task.exception()  # retrieved, because asyncio reports an exception that nothing retrieves
         self.signal.notify()
@@ -262,7 +273,7 @@ class PendingTurn(Generic[T]):
         """Return whether there is an answer or an error."""
         return self._task.done()
 
-    def __await__(self) -> Generator[Any, None, T]:
+    def __await__(self) -> Generator[Any, None, TurnResult]:
         """Wait for the answer; a cancelled caller does not cancel the turn. Raises ApiError."""
         return asyncio.shield(self._task).__await__()
 
@@ -280,13 +291,13 @@ class LiveTurns:
         """Clients with an open stream."""
         self._readers_of: Counter[str] = Counter()  # by API key or client address
         self._requests = 0
-        self._by_key: dict[Place, PendingTurn[Any]] = {}
+        self._by_key: dict[Place, PendingTurn] = {}
         self._finished = Signal()
         self._buffer = ReplayBuffer()
 
     # -- turns ------------------------------------------------------------------------------------------------------
 
-    def begin(self, key: Key, state: State, pending: PendingTurn[T]) -> LiveTurn:
+    def begin(self, key: Key, state: State, pending: PendingTurn) -> LiveTurn:
         """Register a turn that begins to run."""
         channel = self._channel(key, state)
         chars_max = 2 * self._settings.output_chars_max  # retracted words count too
@@ -320,12 +331,12 @@ class LiveTurns:
             channel.is_completed = True
             channel.signal.notify()
 
-    def in_progress(self, place: Place) -> PendingTurn[Any] | None:
+    def in_progress(self, place: Place) -> PendingTurn | None:
         """Return the request in progress with this idempotency key, if any."""
         return self._by_key.get(place)
 
     @contextlib.contextmanager
-    def answering(self, pending: PendingTurn[T], place: Place | None = None) -> Iterator[None]:
+    def answering(self, pending: PendingTurn, place: Place | None = None) -> Iterator[None]:
         """Count a request while it is answered, alone with its idempotency key, and close its live turn at the end.
 
         Raises ApiError IDEMPOTENCY_IN_FLIGHT.

@@ -48,16 +48,14 @@ class MigrationOutcome(Struct, frozen=True):
     row: TurnRow | None = None  # None: nothing changed
 
 
-class SessionMigrator:
+class SessionMigrator(Struct, frozen=True):
     """Migrates the sessions of all tenants."""
 
-    def __init__(self, chat: Chat, runner: TurnRunner, catalog: Catalog) -> None:
-        self._chat = chat
-        self._runner = runner
-        self._store = runner.store
-        self._catalog = catalog
-        self._clock = runner.clock
-        self._tried: LRUCache[str, Program] = LRUCache(TRIED_MAX)
+    chat: Chat
+    runner: TurnRunner
+    catalog: Catalog
+    tried: LRUCache[str, Program] = msgspec.field(default_factory=lambda: LRUCache(TRIED_MAX))
+    """Programs of texts that are not stored, by digest."""
 
     async def migrate(
         self, tenant: str, session_id: str, request: NewVersion, expected_turn: int | None
@@ -69,20 +67,20 @@ class SessionMigrator:
         """
         if request.yaml_content is not None and not request.dry_run:
             raise invalid_field("yamlContent", "it is for a dry run; import the script, then name it")
-        return await self._chat.run_shielded(self._migrate(tenant, session_id, request, expected_turn))
+        return await self.chat.run_shielded(self._migrate(tenant, session_id, request, expected_turn))
 
     async def _migrate(
         self, tenant: str, session_id: str, request: NewVersion, expected_turn: int | None
     ) -> MigrationOutcome:
-        async with self._chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
+        async with self.chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
             target = await self._target(tenant, cached, request)
             if target.digest == cached.session.digest and target.version in {None, cached.session.script_version}:
                 why = ("the session runs this version already",)
                 current = Plan("current", why, cached.state, place=place_of(cached.state))
                 return _outcome(cached, current, target, cached.program, cached.state)
             state = await self._with_globals(cached)
-            zone = self._runner.settings.timezone
-            planned = await asyncio.to_thread(plan, cached.program, target.program, state, self._clock(), zone)
+            zone = self.runner.settings.timezone
+            planned = await asyncio.to_thread(plan, cached.program, target.program, state, self.runner.clock(), zone)
             if planned.verdict not in MOVING:
                 return _outcome(cached, planned, target, cached.program, cached.state)
             if request.dry_run:
@@ -93,22 +91,22 @@ class SessionMigrator:
 
     async def undo(self, tenant: str, session_id: str, expected_turn: int | None) -> MigrationOutcome:
         """Undo the last migration of a session if no turn followed it. Raises ApiError."""
-        return await self._chat.run_shielded(self._undo(tenant, session_id, expected_turn))
+        return await self.chat.run_shielded(self._undo(tenant, session_id, expected_turn))
 
     async def _undo(self, tenant: str, session_id: str, expected_turn: int | None) -> MigrationOutcome:
-        async with self._chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
-            moves = await self._store.sessions.migrations(tenant, session_id)
+        async with self.chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
+            moves = await self.runner.store.sessions.migrations(tenant, session_id)
             last = moves[0] if moves else None
             if last is None or last.kind == "undo":
                 raise ApiError("MIGRATION_BLOCKED", "the session has no migration to undo")
             if last.turn != cached.state.turn:
                 message = f"the migration in turn {last.turn} cannot be undone: later turns followed it"
                 raise ApiError("MIGRATION_BLOCKED", message)
-            row = await self._store.turns.get(tenant, session_id, last.turn - 1)
+            row = await self.runner.store.turns.get(tenant, session_id, last.turn - 1)
             if row is None:
                 raise ApiError("MIGRATION_BLOCKED", "the turn before the migration is not in the database")
             planned = undo(cached.state, _decode(row))
-            program = await self._catalog.program_in(planned.state.locale, tenant, last.from_digest)
+            program = await self.catalog.program_in(planned.state.locale, tenant, last.from_digest)
             target = MigrationTarget(
                 program, last.from_digest, last.from_script_uuid, last.from_script_id, last.from_version
             )
@@ -124,31 +122,31 @@ class SessionMigrator:
         if request.yaml_content is not None:
             source = Source(request.yaml_content, file="", side_files=request.files)
             return MigrationTarget((await self._trial(source)).in_locale(locale), source.digest)
-        script = await self._catalog.version(tenant, request.script_id or cached.session.script_uuid, request.version)
-        await self._catalog.valid_program(tenant, script.digest)
-        program = await self._catalog.program_in(locale, tenant, script.digest)
+        script = await self.catalog.version(tenant, request.script_id or cached.session.script_uuid, request.version)
+        await self.catalog.valid_program(tenant, script.digest)
+        program = await self.catalog.program_in(locale, tenant, script.digest)
         return MigrationTarget(program, script.digest, script.script_uuid, script.script_id, script.version)
 
     async def _trial(self, source: Source) -> Program:
         """Return the program of a text that is not stored, parsed once for all sessions of a dry run."""
-        program = self._tried.get(source.digest)
+        program = self.tried.get(source.digest)
         if program is None:
             reading = await asyncio.to_thread(read_script, source, "compat")
             if reading.script is None:
                 raise unusable(reading.errors)
-            program = self._tried[source.digest] = Program(reading.script)
+            program = self.tried[source.digest] = Program(reading.script)
         return program
 
     async def _with_globals(self, cached: CachedSession) -> State:
         """Return the state with the current global variables of the user."""
-        cells = await self._runner.global_cells(cached)
+        cells = await self.runner.global_cells(cached)
         return cached.state if cells is None else msgspec.structs.replace(cached.state, global_cells=cells)
 
     async def _settle(
         self, cached: CachedSession, session: SessionRow, program: Program, planned: Plan, kind: str
     ) -> tuple[TurnRow, State]:
         """Run the migration and commit its turn and its row together."""
-        started = self._clock()
+        started = self.runner.clock()
         moved = CachedSession(session, program, cached.state, cached.history, cached.history_max)
         moved.keys, moved.knows_all_keys, moved.attempts = cached.keys, cached.knows_all_keys, cached.attempts
         turn = await self._run(moved, planned, started)
@@ -167,15 +165,15 @@ class SessionMigrator:
             script_id=session.script_id,
             script_version=session.script_version,
             digest=session.digest,
-            migrated_at=self._clock(),
+            migrated_at=self.runner.clock(),
         )
-        answer = await self._chat.settle(moved, turn, started, row)
+        answer = await self.chat.settle(moved, turn, started, row)
         return answer.row, answer.state
 
     async def _run(self, cached: CachedSession, planned: Plan, started: datetime) -> Turn:
         moved = Moved(planned.account, planned.restart)
         try:
-            return await self._runner.turn(cached, planned.state, moved, started=started)
+            return await self.runner.turn(cached, planned.state, moved, started=started)
         except TurnFailed as failed:
             code = code_of(failed.kind)
             message = f"the topic cannot be restarted in the new version: {failed}"

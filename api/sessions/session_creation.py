@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
+
 from api.catalog.catalog import Catalog
 from api.errors import ApiError, invalid_field, refusing_field
 from api.model_calls import RecordedCalls
 from api.schemas.sessions import NewMessage, NewSession
 from api.sessions import row_mapping
 from api.sessions.chat import Chat
-from api.sessions.live_turns import PendingTurn, Place
+from api.sessions.live_turns import PendingTurn, Place, TurnResult
 from api.sessions.session_cache import CachedSession, key_exists, require_not_redacted
-from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner, context_settings_of, same_request, values_of
+from api.sessions.turn_runner import Preconditions, TurnRunner, context_settings_of, same_request, values_of
 from runtime.engine.engine import TurnFailed
 from runtime.state.inputs import Start
 from runtime.state.program import ZONE_VARIABLE, Program
@@ -39,16 +41,12 @@ def require_user_zone(variables: Mapping[str, Value], field: str) -> None:
         raise invalid_field(f"{field}.{ZONE_VARIABLE}", f"there is no time zone {zone!r}")
 
 
-class SessionCreation:
+class SessionCreation(Struct, frozen=True):
     """Creates the sessions of all tenants, whose turns `chat` then takes."""
 
-    def __init__(self, chat: Chat, runner: TurnRunner, catalog: Catalog) -> None:
-        self.chat = chat
-        self._runner = runner
-        self._store = runner.store
-        self._catalog = catalog
-        self._settings = runner.settings
-        self._clock = runner.clock
+    chat: Chat
+    runner: TurnRunner
+    catalog: Catalog
 
     def submit(
         self,
@@ -57,7 +55,7 @@ class SessionCreation:
         condition: Preconditions,
         *,
         join: bool = False,
-    ) -> PendingTurn[TurnResult]:
+    ) -> PendingTurn:
         """Create a session; awaiting the result raises ApiError. `join` the same request if it is in progress."""
         key = condition.idempotency_key
         place = None if key is None else (tenant, key)
@@ -69,23 +67,21 @@ class SessionCreation:
         new: NewSession,
         key: str | None,
         place: Place | None,
-        pending: PendingTurn[TurnResult],
+        pending: PendingTurn,
     ) -> TurnResult:
         with self.chat.live.answering(pending, place):
             async with self.chat.creations.begin((tenant, new.user_id)):
                 return await self._create(tenant, new, key, pending)
 
-    async def _create(
-        self, tenant: str, new: NewSession, key: str | None, pending: PendingTurn[TurnResult]
-    ) -> TurnResult:
+    async def _create(self, tenant: str, new: NewSession, key: str | None, pending: PendingTurn) -> TurnResult:
         known = await self._known_start(tenant, key, pending)
         if known is not None:
             return known
-        script = await self._catalog.version_to_begin(tenant, new.script_id, new.script_version)
-        program = await self._catalog.valid_program(tenant, script.digest)
-        locale = new.locale or self._settings.locale or program.locale
-        program = await self._catalog.program_in(locale, tenant, script.digest)
-        session_id = await self._runner.new_session_id(tenant, key)
+        script = await self.catalog.version_to_begin(tenant, new.script_id, new.script_version)
+        program = await self.catalog.valid_program(tenant, script.digest)
+        locale = new.locale or self.runner.settings.locale or program.locale
+        program = await self.catalog.program_in(locale, tenant, script.digest)
+        session_id = await self.runner.new_session_id(tenant, key)
         session = SessionRow(
             tenant=tenant,
             session_id=session_id,
@@ -98,13 +94,13 @@ class SessionCreation:
             locale=locale,
             seed=new.seed if new.seed is not None else row_mapping.seed_of(session_id),
             metadata=values_of(new.metadata, "metadata"),
-            created_at=self._clock(),
+            created_at=self.runner.clock(),
             idempotency_key=key,
         )
         state = self._first_state(session, program, locale, new)
-        cached = CachedSession(session, program, state, (), self._runner.contexts.messages_max(program.script, state))
+        cached = CachedSession(session, program, state, (), self.runner.contexts.messages_max(program.script, state))
         if key is not None:
-            cached.attempts = RecordedCalls(await self._store.turns.unsettled_calls(tenant, session_id))
+            cached.attempts = RecordedCalls(await self.runner.store.turns.unsettled_calls(tenant, session_id))
         try:
             await self._require_free(tenant, new.key)
             async with self.chat.locks.hold(cached.key):
@@ -118,9 +114,9 @@ class SessionCreation:
                 raise
             return known
 
-    async def _known_start(self, tenant: str, key: str | None, pending: PendingTurn[TurnResult]) -> TurnResult | None:
+    async def _known_start(self, tenant: str, key: str | None, pending: PendingTurn) -> TurnResult | None:
         """Return the first turn of the session that a request with this idempotency key created. Raises ApiError."""
-        known = None if key is None else await self._store.sessions.by_creation_key(tenant, key)
+        known = None if key is None else await self.runner.store.sessions.by_creation_key(tenant, key)
         if known is None:
             return None
         require_not_redacted(known)
@@ -132,7 +128,7 @@ class SessionCreation:
         """
         if key is None:
             return
-        other = await self._store.sessions.by_key(tenant, key)
+        other = await self.runner.store.sessions.by_key(tenant, key)
         if other is not None:
             raise key_exists(KeyTaken("key", key, other.session_id))
 
@@ -155,13 +151,15 @@ class SessionCreation:
         trial = Scopes(program, State(seed=0, locale=locale))
         for name, value in variables.items():
             with refusing_field("initialVariables", WriteRefused):
-                trial.write("global" if name in program.global_names else "session", name, value, "api", self._clock())
+                trial.write(
+                    "global" if name in program.global_names else "session", name, value, "api", self.runner.clock()
+                )
         return variables
 
-    async def _begin(self, cached: CachedSession, key: str | None, pending: PendingTurn[TurnResult]) -> TurnResult:
+    async def _begin(self, cached: CachedSession, key: str | None, pending: PendingTurn) -> TurnResult:
         """Run the first turn. A session whose first turn fails is stored and can be started again."""
         cached.knows_all_keys = True
-        started = self._clock()
+        started = self.runner.clock()
         try:
             turn = await self.chat.run(cached, Start(), started, pending)
         except TurnFailed as failed:
@@ -171,14 +169,16 @@ class SessionCreation:
             raise await self.chat.fail(cached, failed) from failed
         return await self.chat.commit(cached, turn, started, key, pending.fingerprint)
 
-    async def _recorded_start(self, session: SessionRow, pending: PendingTurn[TurnResult]) -> TurnResult:
+    async def _recorded_start(self, session: SessionRow, pending: PendingTurn) -> TurnResult:
         """Return the recorded answer to a creation; retry one that failed."""
-        row = same_request(await self._store.turns.get(session.tenant, session.session_id, 0), pending.fingerprint)
+        row = same_request(
+            await self.runner.store.turns.get(session.tenant, session.session_id, 0), pending.fingerprint
+        )
         async with self.chat.exclusive(session.tenant, session.session_id) as cached:
             if not cached.state.begun:
                 return await self.chat.take_message(NewMessage(content=""), None, cached, pending)
         while row.execution_status == "error":  # a later turn started it successfully
-            following = await self._store.turns.get(session.tenant, session.session_id, row.turn + 1)
+            following = await self.runner.store.turns.get(session.tenant, session.session_id, row.turn + 1)
             if following is None:
                 break
             row = following

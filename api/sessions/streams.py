@@ -12,15 +12,13 @@ from msgspec import UNSET, Struct
 
 from api import errors
 from api.asgi.sse import KEEP_ALIVE, EventPosition, encoded, frame_id, reset_frame
-from api.asgi.sse_response import SendPace, SseResponse, left
-from api.background import cancel_all
+from api.asgi.sse_response import SendPace, SseResponse, while_connected
 from api.errors import ApiError
 from api.metrics import Metrics
 from api.schemas.base import View
 from api.schemas.sessions import EventList, EventView, ProactiveView, TurnPlace
-from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn
+from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn, TurnResult
 from api.sessions.session_cache import CachedSession
-from api.sessions.turn_runner import TurnResult
 from api.sessions.views import event_views, message_view, proactive_messages
 from api.settings import Settings
 from api.timestamps import utc_text
@@ -71,7 +69,7 @@ class Streams:
 
     async def of_turn(
         self,
-        begin: Callable[[], PendingTurn[TurnResult]],
+        begin: Callable[[], PendingTurn],
         to_view: Callable[[TurnResult], Struct],
         request: StreamRequest,
         cached: CachedSession | None = None,
@@ -93,7 +91,7 @@ class Streams:
         """Return a response that ends the subscription once it is sent."""
         return SseResponse(chunks, subscription.pop_all().close, self._live.closing, self._pace)
 
-    async def _first_words(self, pending: PendingTurn[TurnResult]) -> None:
+    async def _first_words(self, pending: PendingTurn) -> None:
         """Wait for the first words or the answer, at most `keep_alive_s`, so that no proxy closes the connection."""
         deadline = self._now() + self._settings.keep_alive_s
         while not pending.is_answered and not pending.frames:
@@ -103,7 +101,7 @@ class Streams:
 
     async def _turn(
         self,
-        pending: PendingTurn[TurnResult],
+        pending: PendingTurn,
         to_view: Callable[[TurnResult], Struct],
         request: StreamRequest,
         audience: Audience,
@@ -121,7 +119,7 @@ class Streams:
 
     async def _ending(
         self,
-        pending: PendingTurn[TurnResult],
+        pending: PendingTurn,
         to_view: Callable[[TurnResult], Struct],
         request: StreamRequest,
         audience: Audience,
@@ -213,14 +211,7 @@ class Streams:
         """
         if wait_s and after >= cached.state.event_seq and cached.state.status != "completed":
             with self._subscribed(cached, clients) as channel:
-                ends = [
-                    asyncio.create_task(self._next_turn(channel, after, wait_s)),
-                    asyncio.create_task(left(receive)),
-                ]
-                try:
-                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    await cancel_all(*ends)
+                await while_connected(receive, self._next_turn(channel, after, wait_s))
         events: list[EventView] = []
         last = after
         while len(events) <= limit:

@@ -25,14 +25,12 @@ from runtime.context.selection import Contexts
 from runtime.engine.engine import FailureKind, Turn, TurnFailed, run_turn
 from runtime.state.inputs import Chosen, Filled, Input, Intervention, Moved, Reply
 from runtime.state.ports import Clock, Ids, Model, OnDelta
-from runtime.state.program import Program
 from runtime.state.state import Cell, Spent, State
 from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES
-from runtime.turn.calls import ModelCall
 from scripts.expressions.values import ValueRefused, bounded
 from scripts.model.context_strategies import ContextSettings, SettingsInvalid, checked, read_settings, strategies
-from store.interface.rows import SessionRow, TurnRow
+from store.interface.rows import TurnRow
 from store.store import Store
 
 
@@ -84,16 +82,6 @@ def same_request(row: TurnRow | None, fingerprint: str | None) -> TurnRow:
 def fingerprint_of(body: Struct) -> str:
     """Return a digest that is equal for equivalent requests, whatever their field order."""
     return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()
-
-
-class TurnResult(Struct, frozen=True):
-    """A session after a turn, with the row of that turn."""
-
-    session: SessionRow
-    program: Program
-    state: State
-    row: TurnRow
-    model_calls: tuple[ModelCall, ...] = ()
 
 
 ToolsOfTurn: TypeAlias = Callable[[CallLog], Tools]

@@ -5,8 +5,9 @@ from functools import partial
 from msgspec import Struct
 
 from api.sessions.chat import Chat
+from api.sessions.live_turns import TurnResult
 from api.sessions.row_mapping import timer_rows
-from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner
+from api.sessions.turn_runner import Preconditions, TurnRunner
 from runtime.state.inputs import TimerDue
 from store.interface.timer_rows import TimerRow
 

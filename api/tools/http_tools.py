@@ -15,7 +15,7 @@ import msgspec
 from cachetools import LRUCache
 
 from api.settings import Settings, ToolSecret, read_target
-from api.webhooks.ssrf import AddressPolicy, HostUnknown, SafeNetworkBackend, TargetForbidden
+from api.webhooks.ssrf import CONNECT_S, AddressPolicy, HostUnknown, SafeConnections, TargetForbidden
 from runtime.state.circuit import Circuit
 from runtime.state.tool_ports import ToolCallFailed
 from scripts.expressions.expressions import Rendered
@@ -23,8 +23,6 @@ from scripts.expressions.sandbox import MISSING, ExpressionFailed
 from scripts.expressions.values import Value
 from scripts.model.tools import Given, HttpRequest, ToolDefinition
 
-CONNECT_S = 5.0
-KEEP_ALIVE_S = 30.0
 CONNECTIONS_MAX = 64
 ATTEMPTS_MAX = 2  # of a tool that changes nothing
 HOSTS_MAX = 1_000  # whose failures are counted
@@ -51,7 +49,7 @@ class _Names:
 
 
 class HttpTools:
-    """The connections to services. No redirects and proxies are used, because both bypass the address check."""
+    """Calls services."""
 
     def __init__(self, settings: Settings) -> None:
         targets = [read_target(each) for each in settings.tool_private_targets]
@@ -59,12 +57,11 @@ class HttpTools:
         self._bytes_max = settings.tool_result_bytes_max
         self._secrets = settings.tool_secrets
         self._circuits: LRUCache[str, Circuit] = LRUCache(HOSTS_MAX)
-        self._pool: httpcore.AsyncConnectionPool | None = None  # created on first use: most servers have no tools
+        self._connections = SafeConnections(self._policy, CONNECTIONS_MAX)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._pool is not None:
-            await self._pool.aclose()
+        await self._connections.close()
 
     async def call(self, tool: ToolDefinition, http: HttpRequest, arguments: Mapping[str, Value], key: str) -> object:
         """Return the answer: JSON as a value, anything else as a text. Raises ToolCallFailed."""
@@ -121,15 +118,9 @@ class HttpTools:
     # -- the answer ---------------------------------------------------------------------------------------------------
 
     async def _send(self, request: _PreparedRequest) -> object:
-        url = request.url
-        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
         try:
-            async with self._connections().stream(
-                request.method,
-                target,
-                headers=dict(request.headers.items()),
-                content=request.body,
-                extensions={"timeout": {"connect": CONNECT_S}},
+            async with self._connections.request(
+                request.method, request.url, request.headers, request.body, {"connect": CONNECT_S}
             ) as answer:
                 content = await self._content(answer)
                 return _result(answer, content)
@@ -150,16 +141,6 @@ class HttpTools:
                 raise ToolCallFailed("result", message)
             pieces.append(piece)
         return b"".join(pieces)
-
-    def _connections(self) -> httpcore.AsyncConnectionPool:
-        if self._pool is None:
-            self._pool = httpcore.AsyncConnectionPool(
-                max_connections=CONNECTIONS_MAX,
-                max_keepalive_connections=CONNECTIONS_MAX,
-                keepalive_expiry=KEEP_ALIVE_S,
-                network_backend=SafeNetworkBackend(self._policy),
-            )
-        return self._pool
 
 
 def _rendered(source: Given, names: Mapping[str, object]) -> Rendered:

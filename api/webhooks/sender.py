@@ -13,10 +13,8 @@ import httpx
 from msgspec import Struct
 
 from api.settings import Settings
-from api.webhooks.ssrf import AddressPolicy, HostUnknown, SafeNetworkBackend, TargetForbidden
+from api.webhooks.ssrf import CONNECT_S, AddressPolicy, HostUnknown, SafeConnections, TargetForbidden
 
-CONNECT_S = 5.0
-KEEP_ALIVE_S = 30.0
 ANSWER_BYTES_MAX = 4_096  # bytes of a response that are read, so that its connection can be reused
 
 Trouble: TypeAlias = Literal["status", "timeout", "connection", "tls", "dns", "refused", "protocol", "internal"]
@@ -36,20 +34,16 @@ class DeliveryOutcome(Struct, frozen=True):
 
 
 class Sender:
-    """The connections to receivers. No redirects and proxies are used, because both bypass the address check."""
+    """Posts to receivers."""
 
     def __init__(self, settings: Settings, rules: AddressPolicy) -> None:
-        self._rules = rules
-        self._was_open = False
         self._name = f"Cuebook/{version('cuebook')}"
         self._timeout_s = settings.webhook_timeout_s
-        self._connections_max = settings.webhook_concurrency
-        self._pool: httpcore.AsyncConnectionPool | None = None  # created on first use: most servers have no webhooks
+        self._connections = SafeConnections(rules, settings.webhook_concurrency)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._pool is not None:
-            await self._pool.aclose()
+        await self._connections.close()
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryOutcome:
         """Post a body, in at most `webhook_timeout_s`."""
@@ -68,43 +62,21 @@ class Sender:
             return DeliveryOutcome(None, "protocol")
 
     async def _send(self, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryOutcome:
-        parts = httpx.URL(url)
+        target = httpx.URL(url)
         wait = {"connect": min(CONNECT_S, self._timeout_s)} | dict.fromkeys(("read", "write", "pool"), self._timeout_s)
-        base_headers: dict[bytes | str, bytes | str] = {
-            "host": parts.netloc,
+        base_headers = {
+            "host": target.netloc.decode("ascii"),
             "user-agent": self._name,
             "content-type": "application/json",
             "content-length": str(len(body)),
         }
-        async with (await self._connections()).stream(
-            "POST",
-            httpcore.URL(scheme=parts.raw_scheme, host=parts.raw_host, port=parts.port, target=parts.raw_path),
-            headers=base_headers | dict(headers.items()),
-            content=body,
-            extensions={"timeout": wait},
-        ) as answer:
+        async with self._connections.request("POST", target, base_headers | dict(headers), body, wait) as answer:
             read = 0
             async for piece in answer.aiter_stream():
                 read += len(piece)
                 if read > ANSWER_BYTES_MAX:
                     break
             return _outcome(answer)
-
-    async def _connections(self) -> httpcore.AsyncConnectionPool:
-        is_open = self._rules.is_open()
-        was_open, self._was_open = self._was_open, is_open
-        if self._pool is not None and was_open and not is_open:
-            # connections to this machine that were permitted until keys existed
-            pool, self._pool = self._pool, None
-            await pool.aclose()
-        if self._pool is None:
-            self._pool = httpcore.AsyncConnectionPool(
-                max_connections=self._connections_max,
-                max_keepalive_connections=self._connections_max,
-                keepalive_expiry=KEEP_ALIVE_S,
-                network_backend=SafeNetworkBackend(self._rules),
-            )
-        return self._pool
 
 
 def _is_of_tls(error: BaseException | None) -> bool:

@@ -1,4 +1,4 @@
-"""SSRF protection: webhooks cannot reach this machine and its network, unless the operator lists the target.
+"""SSRF protection: webhooks and tools cannot reach this machine and its network, unless the operator lists the target.
 
 A name is resolved when a connection is made, its address is checked, and the connection goes to the checked address:
 a name that resolves to another address a moment later has no effect.
@@ -7,13 +7,17 @@ a name that resolves to another address a moment later has no effect.
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 import httpcore
 import httpx
 
 from api.schemas.webhooks import URL_CHARS_MAX
 from api.settings import Address, AllowedTarget, Settings, read_target
+
+CONNECT_S = 5.0  # for a connection
+KEEP_ALIVE_S = 30.0
 
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address behind a translator (RFC 6052)
 _TRANSLATED_LOCALLY = ipaddress.ip_network("64:ff9b:1::/48")  # RFC 8215; the position of the IPv4 address varies
@@ -147,6 +151,54 @@ class SafeNetworkBackend(httpcore.AsyncNetworkBackend):
     async def sleep(self, seconds: float) -> None:
         """Waits."""
         await self._inner.sleep(seconds)
+
+
+class SafeConnections:
+    """Connections to permitted addresses. No redirects and proxies are used, because both bypass the address check."""
+
+    def __init__(self, rules: AddressPolicy, connections_max: int) -> None:
+        self._rules = rules
+        self._max = connections_max
+        self._was_open = False
+        self._pool: httpcore.AsyncConnectionPool | None = None  # created on first use: most servers need none
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._pool is not None:
+            await self._pool.aclose()
+
+    @asynccontextmanager
+    async def request(
+        self,
+        method: str,
+        url: httpx.URL,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeouts: Mapping[str, float],
+    ) -> AsyncIterator[httpcore.Response]:
+        """Send a request and yield the answer, whose content is not read yet. Raises httpcore's errors."""
+        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        pool, extensions = await self._connections(), {"timeout": timeouts}
+        async with pool.stream(
+            method, target, headers=dict(headers.items()), content=body, extensions=extensions
+        ) as answer:
+            yield answer
+
+    async def _connections(self) -> httpcore.AsyncConnectionPool:
+        is_open = self._rules.is_open()
+        was_open, self._was_open = self._was_open, is_open
+        if self._pool is not None and was_open and not is_open:
+            # connections to this machine that were permitted until keys existed
+            pool, self._pool = self._pool, None
+            await pool.aclose()
+        if self._pool is None:
+            self._pool = httpcore.AsyncConnectionPool(
+                max_connections=self._max,
+                max_keepalive_connections=self._max,
+                keepalive_expiry=KEEP_ALIVE_S,
+                network_backend=SafeNetworkBackend(self._rules),
+            )
+        return self._pool
 
 
 async def _resolve(host: str, port: int) -> list[Address]:

@@ -19,7 +19,8 @@ from api.errors import ApiError
 from api.http.services import Services
 from api.schemas.scripts import NewScript
 from api.schemas.sessions import NewMessage, NewSession
-from api.sessions.turn_runner import Preconditions, TurnResult
+from api.sessions.live_turns import TurnResult
+from api.sessions.turn_runner import Preconditions
 from api.settings import Settings
 from runtime.models.offline_model import OfflineModel
 from store.interface.errors import StoreError

@@ -1,6 +1,5 @@
 """Routes for analysts: SQL, reports, snapshots."""
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from litestar.types import Receive
 
 from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
-from api.asgi.sse_response import left
+from api.asgi.sse_response import while_connected
 from api.auth.principal import masks
 from api.errors import ApiError, invalid_field, refusing
 from api.http.error_responses import ANY_PARAMETERS
@@ -46,17 +45,11 @@ T = TypeVar("T")
 
 
 async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Await work and return its result; cancel it if the client disconnects."""
-    working, leaving = asyncio.create_task(work), asyncio.create_task(left(receive))
-    try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-    finally:
-        for task in (working, leaving):
-            task.cancel()
-        await asyncio.wait({working, leaving})
-    raise ApiError("QUERY_STOPPED", "the client disconnected")
+    """Await work and return its result; cancel it if the client disconnects. Raises ApiError QUERY_STOPPED."""
+    result = await while_connected(receive, work)
+    if result is None:
+        raise ApiError("QUERY_STOPPED", "the client disconnected")
+    return result
 
 
 _SNAPSHOT = "application/vnd.duckdb"

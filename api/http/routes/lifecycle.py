@@ -46,8 +46,9 @@ from api.schemas.lifecycle import (
 from api.schemas.sessions import SessionView
 from api.sessions.lifecycle import interventions
 from api.sessions.lifecycle.interventions import Interventions, PlannedIntervention
+from api.sessions.live_turns import TurnResult
 from api.sessions.migration import MigrationOutcome
-from api.sessions.turn_runner import Preconditions, TurnResult
+from api.sessions.turn_runner import Preconditions
 from api.sessions.views import (
     ETAG,
     etag,

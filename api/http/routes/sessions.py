@@ -34,9 +34,9 @@ from api.privacy.mask import hidden_of
 from api.privacy.masked_rows import mask_call
 from api.schemas.calls import CallList
 from api.schemas.sessions import EventList, MessageList, NewMessage, NewSession, SessionStart, SessionView, TurnAnswer
+from api.sessions.live_turns import TurnResult
 from api.sessions.session_cache import require_not_redacted
 from api.sessions.streams import WAIT_S_MAX
-from api.sessions.turn_runner import TurnResult
 from api.sessions.views import (
     ETAG,
     call_view,

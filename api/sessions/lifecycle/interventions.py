@@ -15,10 +15,10 @@ from api.schemas.base import Body
 from api.schemas.lifecycle import Ending, ExternalMessage, ModelChoice, NewMessages, NewSpeech, NewValues, PastTurn
 from api.sessions.chat import Chat, context_of
 from api.sessions.lifecycle.resolve_turn import load_turn, resolve_turn
-from api.sessions.live_turns import PendingTurn
+from api.sessions.live_turns import PendingTurn, TurnResult
 from api.sessions.session_cache import CachedSession
 from api.sessions.session_creation import require_user_zone
-from api.sessions.turn_runner import Preconditions, TurnResult, TurnRunner, code_of, values_of
+from api.sessions.turn_runner import Preconditions, TurnRunner, code_of, values_of
 from runtime.context.messages import PARTS
 from runtime.engine.engine import TurnFailed
 from runtime.state.inputs import (
@@ -118,7 +118,7 @@ class Interventions(Struct, frozen=True):
     ) -> TurnResult:
         """Apply the intervention that is chosen for the current session."""
 
-        async def take(cached: CachedSession, pending: PendingTurn[TurnResult]) -> TurnResult:
+        async def take(cached: CachedSession, pending: PendingTurn) -> TurnResult:
             intervention = await planned.choose(cached)
             if intervention is None:
                 return await self._nothing(cached)
@@ -139,7 +139,7 @@ class Interventions(Struct, frozen=True):
         cached: CachedSession,
         intervention: Intervention,
         condition: Preconditions,
-        pending: PendingTurn[TurnResult],
+        pending: PendingTurn,
     ) -> TurnResult:
         context, started = context_of(cached), self.runner.clock()
         try:
