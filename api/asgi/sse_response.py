@@ -45,7 +45,7 @@ class SseResponse(Response[Any]):
     ) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(b"", headers=headers, media_type=EVENT_STREAM)
-        self._parts = (chunks, over, closing, pace)
+        self.chunks, self.over, self.closing, self.pace = chunks, over, closing, pace
 
     def to_asgi_response(
         self,
@@ -58,28 +58,16 @@ class SseResponse(Response[Any]):
     ) -> ASGIResponse:
         """Return the ASGI response."""
         revoked = ending_of(request.scope)
-        return _Sending(*self._parts, revoked, headers={**(headers or {}), **self.headers}, cookies=cookies)
+        return _Sending(self, revoked, headers={**(headers or {}), **self.headers}, cookies=cookies)
 
 
 class _Sending(ASGIResponse):
     _should_set_content_length = False
 
-    def __init__(
-        self,
-        chunks: AsyncGenerator[bytes, None],
-        over: Callable[[], None],
-        closing: asyncio.Event,
-        pace: SendPace,
-        revoked: asyncio.Event | None,
-        *,
-        headers: dict[str, str],
-        cookies: Iterable[Cookie] | None,
-    ) -> None:
-        super().__init__(headers=headers, cookies=cookies, media_type=EVENT_STREAM, status_code=200)
-        self._chunks = chunks
-        self._over = over
-        self._closings = [closing] if revoked is None else [closing, revoked]
-        self._pace = pace
+    def __init__(self, stream: SseResponse, revoked: asyncio.Event | None, **parts: Any) -> None:
+        super().__init__(media_type=EVENT_STREAM, status_code=200, **parts)
+        self._stream = stream
+        self._closings = [stream.closing] if revoked is None else [stream.closing, revoked]
         self._is_writing = False
 
     async def send_body(self, send: Send, receive: Receive) -> None:
@@ -87,20 +75,22 @@ class _Sending(ASGIResponse):
         sending = asyncio.create_task(self._send_all(send))
         ends = [asyncio.create_task(left(receive)), *(asyncio.create_task(each.wait()) for each in self._closings)]
         try:
-            await asyncio.wait({sending, *ends}, timeout=self._pace.stream_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {sending, *ends}, timeout=self._stream.pace.stream_s, return_when=asyncio.FIRST_COMPLETED
+            )
             can_end = not ends[0].done() and not self._is_writing
         finally:
             for task in (sending, *ends):
                 task.cancel()
             await asyncio.wait({sending, *ends})
-            self._over()
+            self._stream.over()
         if can_end:
             await self._send(send, b"", more=False)
         if not sending.cancelled():
             sending.result()
 
     async def _send_all(self, send: Send) -> None:
-        async with aclosing(self._chunks) as chunks:
+        async with aclosing(self._stream.chunks) as chunks:
             async for chunk in chunks:
                 if not await self._send(send, chunk, more=True):
                     return
@@ -109,7 +99,7 @@ class _Sending(ASGIResponse):
         """Send a chunk and return whether the client accepted it in time; a slow client reconnects with its last id."""
         self._is_writing = True
         try:
-            async with asyncio.timeout(self._pace.write_s):
+            async with asyncio.timeout(self._stream.pace.write_s):
                 await send({"type": "http.response.body", "body": chunk, "more_body": more})
         except TimeoutError:
             return False

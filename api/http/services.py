@@ -86,7 +86,7 @@ class Services:
         self.authenticator = authenticator
         policy = AddressPolicy.of(settings, lambda: is_loopback(settings.host) and not authenticator.is_required)
         self.webhooks = WebhookRegistry(store, settings, policy, clock, ids)
-        self.dispatcher = Dispatcher(store, self.webhooks, Sender(settings, policy), settings, self.metrics, clock, ids)
+        self.dispatcher = Dispatcher(self.webhooks, Sender(settings, policy), self.metrics)
         spending, embedding = Spending(store, settings.budgets), embedding_of(settings)
         calls = MemoryCalls(model, store.memory, spending, self.metrics, clock, ids)
         summarizer = summarizers(calls, clock)
@@ -103,7 +103,7 @@ class Services:
         self.reviews = Reviews(store, clock, ids)
         self.interventions = Interventions(self.chat, self.turn_runner)
         self.session_timers = SessionTimers(self.chat, self.turn_runner)
-        self.scheduler = Scheduler(store, self.chat, self.session_timers, settings, self.metrics, clock)
+        self.scheduler = Scheduler(self.session_timers)
         self.forks = Forks(self.chat, self.turn_runner)
         self.labels = Labels(self.creation, self.turn_runner)
         self.migrator = SessionMigrator(self.chat, self.turn_runner, self.catalog)

@@ -25,7 +25,9 @@ class View(Struct, frozen=True, rename="camel", kw_only=True):
     """A response body."""
 
     @classmethod
-    def of(cls, row: Struct, **others: Any) -> Self:
-        """Return the view with the fields that a row has under the same names, and with `others`."""
-        names = (name for name in cls.__struct_fields__ if name not in others and hasattr(row, name))
-        return cls(**{name: getattr(row, name) for name in names}, **others)
+    def of(cls, *rows: Struct, **others: Any) -> Self:
+        """Return the view with `others` and the fields that rows have under the same names; the first row counts."""
+        for row in rows:
+            names = (name for name in cls.__struct_fields__ if name not in others and hasattr(row, name))
+            others |= {name: getattr(row, name) for name in names}
+        return cls(**others)

@@ -82,7 +82,7 @@ class Chat:
         self.live = live
         self._webhooks = webhooks
         # not a dependency of its own: with two dependencies Litestar starts a task group per request, 6 % of a turn
-        self.streams = Streams(settings, live, runner.store, runner.clock, runner.metrics)
+        self.streams = Streams(runner, live)
         self._settings = settings
         self._clock = runner.clock
         self.locks = SessionLocks(settings.queue_max, settings.queue_s)

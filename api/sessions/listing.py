@@ -151,13 +151,11 @@ async def statistics_of(store: Store, cached: CachedSession) -> SessionStatsView
     counts = await store.sessions.statistics(*cached.key, without=cached.state.gaps)
     if counts is None:  # deleted since it was loaded
         raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
-    return SessionStatsView(
+    return SessionStatsView.of(
+        counts,
         session_id=session_id,
-        turns=counts.turns,
         messages=sum(stats.messages for stats in counts.said),
         by_role=[RoleCountsView.of(stats, mean_characters=stats.characters / stats.messages) for stats in counts.said],
-        started_at=counts.started_at,
-        finished_at=counts.finished_at,
         duration_seconds=(counts.finished_at - counts.started_at).total_seconds(),
         mean_answer_seconds=counts.answered_in_s,
         mean_turn_seconds=counts.turn_took_s,

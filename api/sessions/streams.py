@@ -14,18 +14,15 @@ from api import errors
 from api.asgi.sse import KEEP_ALIVE, EventPosition, encoded, frame_id, reset_frame
 from api.asgi.sse_response import SendPace, SseResponse, while_connected
 from api.errors import ApiError
-from api.metrics import Metrics
 from api.schemas.base import View
 from api.schemas.sessions import EventList, EventView, ProactiveView, TurnPlace
 from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn, TurnResult
 from api.sessions.session_cache import CachedSession
+from api.sessions.turn_runner import TurnRunner
 from api.sessions.views import event_views, message_view, proactive_messages
-from api.settings import Settings
 from api.timestamps import utc_text
-from runtime.state.ports import Clock
 from store.interface.errors import StoreError
 from store.interface.rows import MessageRow, TurnEventsRow, TurnRow
-from store.store import Store
 
 log = structlog.get_logger()
 
@@ -57,13 +54,12 @@ class Audience(Struct, frozen=True, kw_only=True):
 class Streams:
     """Creates the event streams and event pages of clients."""
 
-    def __init__(self, settings: Settings, live: LiveTurns, store: Store, clock: Clock, metrics: Metrics) -> None:
-        self._settings = settings
+    def __init__(self, runner: TurnRunner, live: LiveTurns) -> None:
+        self._runner = runner
+        self._store = runner.store
+        self._settings = runner.settings
         self._live = live
-        self._store = store
-        self._clock = clock
-        self._metrics = metrics
-        self._pace = SendPace(settings.stream_write_s, settings.stream_s)
+        self._pace = SendPace(runner.settings.stream_write_s, runner.settings.stream_s)
 
     # -- a turn -----------------------------------------------------------------------------------------------------
 
@@ -130,8 +126,8 @@ class Streams:
         except Exception as error:  # noqa: BLE001  (the response has begun, so the error is its last frame)
             failure = errors.translate(error)
             errors.log_failure(failure, error, request.request_id, request.route)
-            self._metrics.errors.labels(failure.code).inc()
-            body = errors.answer(audience.failure(failure), request.request_id, utc_text(self._clock()))
+            self._runner.metrics.errors.labels(failure.code).inc()
+            body = errors.answer(audience.failure(failure), request.request_id, utc_text(self._runner.clock()))
             return encoded("error", body, pending.turn.base_id if pending.turn is not None else "")
         session_id, events = answer.session.session_id, answer.row.events
         last = frame_id(session_id, events[-1].seq) if events else ""

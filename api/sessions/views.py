@@ -242,12 +242,9 @@ def debug_info(calls: tuple[ModelCall, ...]) -> DebugInfo:
 def _debug_call(call: ModelCall) -> DebugCall:
     reply, usage = call.reply or ModelReply(), call.ended.usage if call.ended is not None else None
     return DebugCall.of(
+        reply,
         call.request,
         prompt=_prompt_view(usage.prompt if usage is not None else None),
-        text=reply.text,
-        values=reply.values,
-        exit=reply.exit,
-        raw=reply.raw,
         call_id=call.intent.call_id if call.intent is not None else None,
         model=call.intent.model if call.intent is not None else "",
         error=call.ended.error if call.ended is not None else "",
@@ -291,12 +288,10 @@ def etag(turn: int) -> dict[str, str]:
 
 def session_view(cached: CachedSession) -> SessionView:
     """Return the current state of a session."""
-    current = current_snapshot(cached)
     return SessionView.of(
         cached.session,
-        **msgspec.structs.asdict(current),
+        current_snapshot(cached),
         script_id=cached.session.script_uuid,
-        script_version=cached.session.script_version,
         model=cached.state.model or None,
         status=cached.state.status,
         ai_message=cached.current_question,

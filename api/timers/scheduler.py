@@ -15,16 +15,11 @@ import structlog
 
 from api.background import cancel_all, start_background, wait_at_most
 from api.errors import ApiError
-from api.metrics import Metrics
-from api.sessions.chat import Chat
 from api.sessions.turn_runner import Preconditions
-from api.settings import Settings
 from api.timers.session_timers import SessionTimers
 from runtime.state.inputs import TimerDue
-from runtime.state.ports import Clock
 from store.interface.errors import StoreError
 from store.interface.timer_rows import TimerRow
-from store.store import Store
 
 READ_MAX = 512  # sessions in one reading of the table; they wait in memory for their turn
 IDLE_S = 15.0  # interval of reading the table without a signal: for timers of a server that died, or another clock
@@ -47,15 +42,16 @@ log = structlog.get_logger()
 class Scheduler:
     """Fires at most `timer_concurrency` timers at the same time, those of one session one after the other."""
 
-    def __init__(
-        self, store: Store, chat: Chat, timers: SessionTimers, settings: Settings, metrics: Metrics, clock: Clock
-    ) -> None:
-        self._store = store
+    def __init__(self, timers: SessionTimers) -> None:
+        runner = timers.runner
         self._timers = timers
-        self._settings = settings
-        self._metrics = metrics
-        self._clock = clock
-        self._changed = chat.timers_changed
+        self._store, self._settings, self._metrics, self._clock = (
+            runner.store,
+            runner.settings,
+            runner.metrics,
+            runner.clock,
+        )
+        self._changed = timers.chat.timers_changed
         self._due: deque[TimerRow] = deque()  # read, but not begun
         self._starting = asyncio.Lock()
         self._pause_s = PAUSE_MIN_S

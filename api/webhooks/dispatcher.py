@@ -20,14 +20,11 @@ import structlog
 from api.background import cancel_all, retain, start_background, wait_at_most
 from api.metrics import Metrics
 from api.schemas.webhooks import PING, Ping, PingData
-from api.settings import Settings
 from api.webhooks.registry import Health, WebhookRegistry
 from api.webhooks.sender import DeliveryOutcome, Sender
 from api.webhooks.signing import sign
-from runtime.state.ports import Clock, Ids
 from store.interface.errors import StoreError
 from store.interface.webhook_rows import SERIES_MAX, AttemptRow, DeliveryBounds, DeliveryRow, WebhookRow
-from store.store import Store
 
 DELAY_MAX_S = 21_600.0
 DELAY_GROWTH = 4.0
@@ -97,25 +94,13 @@ class _Sent(NamedTuple):
 class Dispatcher:
     """Delivers concurrently: at most `webhook_concurrency`, half of them to one webhook, one at a time per session."""
 
-    def __init__(
-        self,
-        store: Store,
-        webhooks: WebhookRegistry,
-        sender: Sender,
-        settings: Settings,
-        metrics: Metrics,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._store = store
-        self._metrics = metrics
+    def __init__(self, webhooks: WebhookRegistry, sender: Sender, metrics: Metrics) -> None:
         self._webhooks = webhooks
         self._sender = sender
-        self._settings = settings
-        self._clock = clock
-        self._ids = ids
+        self._metrics = metrics
+        self._store, self._settings, self._clock = webhooks.store, webhooks.settings, webhooks.clock
         self._chance = Random()  # noqa: S311  (spreads retries, not a secret)
-        self._places = settings.webhook_concurrency
+        self._places = self._settings.webhook_concurrency
         self._places_each = max(1, self._places // 2)
         self._running: set[tuple[str, str]] = set()  # webhook and session, until the outcomes are recorded
         self._has_backlog = False  # whether the last read may have left due deliveries
@@ -132,7 +117,7 @@ class Dispatcher:
 
     async def ping(self, webhook: WebhookRow) -> DeliveryOutcome:
         """Send a test delivery at once, without recording it."""
-        now, trial = self._clock(), self._ids()
+        now, trial = self._clock(), self._webhooks.ids()
         ping = Ping(id=trial, type=PING, timestamp=now, data=PingData(webhook_id=webhook.webhook_id))
         return await self._post(webhook, trial, msgspec.json.encode(ping))
 

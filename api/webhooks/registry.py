@@ -50,11 +50,8 @@ class WebhookRegistry:
     def __init__(self, store: Store, settings: Settings, rules: AddressPolicy, clock: Clock, ids: Ids) -> None:
         self.keyring = Keyring(settings.keys_in)
         self.news = asyncio.Event()
-        self._store = store
+        self.store, self.settings, self.clock, self.ids = store, settings, clock, ids
         self._rules = rules
-        self._max = settings.webhooks_max
-        self._clock = clock
-        self._ids = ids
         self._changing = asyncio.Lock()
         self.tenants: Set[str] | None = None
         self.by_tenant: dict[str, dict[str, tuple[WebhookRow, re.Pattern[str]]]] = {}
@@ -68,7 +65,7 @@ class WebhookRegistry:
     async def reload(self) -> None:
         """Read the webhooks again, after another server changed them."""
         async with self._changing:
-            rows = await self._store.delivery.webhooks_of_all()
+            rows = await self.store.delivery.webhooks_of_all()
             self.by_tenant.clear()  # after the read: a turn that is committed during it has its deliveries
             for webhook in rows:
                 self._cache_webhook(webhook)
@@ -99,7 +96,7 @@ class WebhookRegistry:
             for webhook_id in wanting:
                 yield DeliveryRow(
                     tenant=row.tenant,
-                    delivery_id=self._ids(),
+                    delivery_id=self.ids(),
                     webhook_id=webhook_id,
                     session_id=row.session_id,
                     user_id=row.user_id,
@@ -147,28 +144,28 @@ class WebhookRegistry:
     async def create(self, tenant: str, new: NewWebhook) -> WebhookRow:
         """Register a webhook, which receives events from now on. Raises ApiError."""
         self._check(new.url, new.events)
-        now = self._clock()
+        now = self.clock()
         async with self._changing:
-            if len(self.by_tenant.get(tenant, {})) >= self._max:
-                raise ApiError("WEBHOOKS_FULL", f"there are {self._max} webhooks already")
+            if len(self.by_tenant.get(tenant, {})) >= self.settings.webhooks_max:
+                raise ApiError("WEBHOOKS_FULL", f"there are {self.settings.webhooks_max} webhooks already")
             webhook = WebhookRow(
                 tenant=tenant,
-                webhook_id=self._ids(),
+                webhook_id=self.ids(),
                 url=new.url,
                 events=new.events,
                 description=new.description,
                 status="active",
-                secret_id=self._ids(),
+                secret_id=self.ids(),
                 created_at=now,
                 updated_at=now,
             )
-            await self._store.delivery.add_webhook(webhook)
+            await self.store.delivery.add_webhook(webhook)
             return self._cache_webhook(webhook)
 
     async def change(self, tenant: str, webhook_id: str, changed: WebhookPatch) -> WebhookRow:
         """Change the URL, events or status of a webhook. Raises ApiError."""
         fields = {name: value for name, value in msgspec.structs.asdict(changed).items() if value is not UNSET}
-        now = self._clock()
+        now = self.clock()
 
         def apply(webhook: WebhookRow) -> WebhookRow:
             reason: dict[str, Any] = {}
@@ -183,7 +180,7 @@ class WebhookRegistry:
 
     async def rotate(self, tenant: str, webhook_id: str) -> WebhookRow:
         """Give a webhook a new secret; the previous one still signs for a day. Raises ApiError."""
-        now, secret_id = self._clock(), self._ids()
+        now, secret_id = self.clock(), self.ids()
 
         def renew(webhook: WebhookRow) -> WebhookRow:
             return msgspec.structs.replace(
@@ -201,7 +198,7 @@ class WebhookRegistry:
         """Delete a webhook and its deliveries. Raises ApiError."""
         async with self._changing:
             self.find(tenant, webhook_id)
-            await self._store.delivery.remove_webhook(tenant, webhook_id)
+            await self.store.delivery.remove_webhook(tenant, webhook_id)
             self._drop(tenant, webhook_id)
 
     async def note_health(self, tenant: str, webhook_id: str, health: Health) -> None:
@@ -211,7 +208,7 @@ class WebhookRegistry:
         known = self._known(tenant, webhook_id)
         if known is None or (health == "well" and known.failing_since is None):  # the usual case
             return
-        now = self._clock()
+        now = self.clock()
         async with self._changing:
             known = self._known(tenant, webhook_id)
             if known is None or _after(known, health, now) == known:
@@ -227,8 +224,8 @@ class WebhookRegistry:
         self, webhook: WebhookRow, *, delivery_id: str | None = None, status: DeliveryStatus | None = None
     ) -> int:
         """Send deliveries again, one or all with a status; return their number."""
-        count = await self._store.delivery.replay(
-            webhook.tenant, webhook.webhook_id, self._clock(), delivery_id=delivery_id, status=status
+        count = await self.store.delivery.replay(
+            webhook.tenant, webhook.webhook_id, self.clock(), delivery_id=delivery_id, status=status
         )
         self.news.set()
         return count
@@ -242,7 +239,7 @@ class WebhookRegistry:
 
     async def _change(self, tenant: str, webhook_id: str, change: Callable[[WebhookRow], WebhookRow]) -> WebhookRow:
         """Change the row of a webhook, whatever other servers have changed in it. Raises ApiError WEBHOOK_NOT_FOUND."""
-        webhook = await self._store.delivery.change_webhook(tenant, webhook_id, change)
+        webhook = await self.store.delivery.change_webhook(tenant, webhook_id, change)
         if webhook is None:
             self._drop(tenant, webhook_id)
             raise _not_found(webhook_id)
@@ -301,10 +298,9 @@ def _data(before: CachedSession, turn: Turn, row: TurnRow) -> NoticeData:
     session = before.session
     return NoticeData.of(
         row,
-        key=session.key,
+        session,
         script_id=session.script_uuid,
         script=session.script_id,
-        script_version=session.script_version,
         position=position(before.program, turn.state),
         intervention=next((event.data["what"] for event in row.events if event.kind == "intervention"), None),
         messages=[message_view(message) for message in row.messages],

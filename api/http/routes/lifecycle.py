@@ -227,10 +227,10 @@ async def _apply(change: Change, planned: PlannedIntervention) -> Response[Sessi
 
 def _changed(answer: TurnResult, *, events: bool) -> Response[SessionChange]:
     state, row = answer.state, answer.row
-    body = SessionChange(
-        **msgspec.structs.asdict(snapshot(answer.program, state, state.execution_status, None)),
-        session_id=answer.session.session_id,
-        status=state.status,
+    body = SessionChange.of(
+        snapshot(answer.program, state, state.execution_status, None),
+        answer.session,
+        state,
         messages=[message_view(message) for message in row.messages],
         events=event_views(row) if events else msgspec.UNSET,
     )
@@ -270,13 +270,11 @@ async def _answer(request: ApiRequest, outcome: MigrationOutcome) -> Response[Mi
         wait = mask_wait(hidden, wait) if wait is not None else None
     view = MigrationView.of(
         outcome,
-        session_id=outcome.session.session_id,
+        outcome.session,
+        outcome.state,
         why=why,
         moved=outcome.row is not None,
         from_version=outcome.session.script_version,
-        status=outcome.state.status,
-        execution_status=outcome.state.execution_status,
-        turn=outcome.state.turn,
         position=position(outcome.program, outcome.state, None if waits else (*_topic(outcome.new_place), "")),
         wait=wait,
         messages=[message_view(message) for message in said],

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import quote
 
-import msgspec
 from litestar import Response, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import OpenAPIHeader, OpenAPIResponse, OpenAPIType, Operation, Schema
@@ -283,10 +282,10 @@ async def get_snapshot(session_id: SessionId, turn: FromPath[int], request: ApiR
     cached = await chat.session(request.tenant, session_id)
     row, state = await load_turn(request.services.store, cached, turn)
     execution_status = state.execution_status if state.begun else "error"
-    return SnapshotView(
-        **msgspec.structs.asdict(snapshot(await chat.program_at(cached, turn), state, execution_status, None)),
-        session_id=session_id,
-        status=state.status,
+    return SnapshotView.of(
+        snapshot(await chat.program_at(cached, turn), state, execution_status, None),
+        cached.session,
+        state,
         at=row.finished_at,
         messages=[message_view(message, cached.state.gaps) for message in row.messages],
         events=event_views(row),

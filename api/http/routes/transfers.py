@@ -115,16 +115,8 @@ async def import_session(
 
 
 def _view(result: ImportResult, *, dry_run: bool) -> ImportView:
-    session = result.session
-    return ImportView.of(
-        result,
-        session_id=session.session_id,
-        user_id=session.user_id,
-        key=session.key,
-        script_id=session.script_id,
-        dry_run=dry_run,
-        skipped=[SkippedView.of(each) for each in result.skipped],
-    )
+    skipped = [SkippedView.of(each) for each in result.skipped]
+    return ImportView.of(result, result.session, dry_run=dry_run, skipped=skipped)
 
 
 @get("/sessions/{sessionId:str}/case", summary="Write a session as a test case")
