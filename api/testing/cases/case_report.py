@@ -154,27 +154,24 @@ def document(report: Report) -> dict[str, Any]:
     if report.walks:
         found["walks"] = [_walks(walks) for walks in report.walks]
     if report.coverage is not None:
-        found["coverage"] = coverage_document(report)
+        found["coverage"] = [_coverage(script, coverage) for script, coverage in report.coverage]
     return found
 
 
-def coverage_document(report: Report) -> list[dict[str, Any]]:
-    """Return the coverage of each script, with the parts that were not reached."""
-    return [
-        {
-            "script": str(script.path),
-            **{
-                KINDS[kind]: {"covered": count.covered, "total": count.total, "percent": count.percent}
-                for kind in KINDS
-                for count in [coverage.count(kind)]
-            },
-            "missing": [
-                {"kind": item.kind, "name": item.name, "arm": item.arm, "file": file_of(script, at), "line": at.line}
-                for item, at in coverage.missed
-            ],
-        }
-        for script, coverage in report.coverage or ()
-    ]
+def _coverage(script: Prepared, coverage: Coverage) -> dict[str, Any]:
+    """Return the coverage of a script, with the parts that were not reached."""
+    counts = {name: coverage.count(kind) for kind, name in KINDS.items()}
+    return {
+        "script": str(script.path),
+        **{
+            name: {"covered": count.covered, "total": count.total, "percent": count.percent}
+            for name, count in counts.items()
+        },
+        "missing": [
+            {"kind": item.kind, "name": item.name, "arm": item.arm, "file": file_of(script, at), "line": at.line}
+            for item, at in coverage.missed
+        ],
+    }
 
 
 def _result(result: CaseResult) -> dict[str, Any]:
