@@ -160,12 +160,11 @@ class FoundCase(Struct, frozen=True):
 
 
 class CaseReading(Struct, frozen=True):
-    """The result of reading a case file; `files` are all files that it depends on, readable or not."""
+    """The result of reading a case file."""
 
     file: str
     cases: tuple[FoundCase, ...]
     problems: tuple[Problem, ...]
-    files: frozenset[Path] = frozenset()
     text: str = ""
 
 
