@@ -13,10 +13,9 @@ from rich.markup import escape
 
 from api.catalog.catalog import Catalog
 from api.cli.models import model_of
-from api.cli.options import EXISTING_FILE, EXISTING_PATH, LoadSettings, in_json, with_settings_loader
+from api.cli.options import EXISTING_PATH, LoadSettings, in_json, with_settings_loader
 from api.cli.output import console, end, errors, fail, failing, print_json
 from api.cli.progress import ProgressBar, progress_bar
-from api.cli.prompt_trial import PromptTrial, TrialResult, print_trial, run_trial
 from api.cli.script_arguments import runnable
 from api.errors import ApiError
 from api.ids import TENANT
@@ -69,14 +68,7 @@ class _ReplayedSession(Struct, frozen=True):
 @click.option("--all", "every", is_flag=True, help="Replay every session; with --script, every one of that script.")
 @click.option("--script", type=EXISTING_PATH, help="Replay on this version of the script.")
 @click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to replay [0].")
-@click.option("--turn", type=click.IntRange(0), help="With --prompt: the turn of the call.")
-@click.option("--prompt", type=EXISTING_FILE, help="Run a call of --turn again with this edited template (ask.jinja).")
-@click.option("--call", type=click.IntRange(1), help="With --prompt: number of the call [the one with that template].")
-@click.option(
-    "--model",
-    help="With --script: model for calls without a recording [none: the replay stops there]. "
-    "With --prompt: the model to call [that of the settings].",
-)
+@click.option("--model", help="With --script: model for calls without a recording [none: the replay stops there].")
 @in_json
 @with_settings_loader("data")
 def replay_sessions(
@@ -85,9 +77,6 @@ def replay_sessions(
     every: bool,
     script: Path | None,
     first: int,
-    turn: int | None,
-    prompt: Path | None,
-    call: int | None,
     model: str | None,
     as_json: bool,
 ) -> None:
@@ -97,19 +86,8 @@ def replay_sessions(
     message, time, model replies and user variables; nothing is written and no model is called. With --script, the
     recorded messages run on another version of the script.
 
-    With --turn and --prompt, one recorded call runs again on a model, with an edited prompt template, and both replies
-    are shown side by side. The session does not change.
-
     A running server locks the database; stop it first, or replay a copy. Exits with 1 if a session differs.
     """
-    if (turn is None) != (prompt is None) or (call is not None and prompt is None):
-        fail("--turn N and --prompt FILE require each other; --call requires both")
-    if turn is not None and prompt is not None:
-        if len(sessions) != 1 or every or script is not None or first:
-            fail("--prompt runs a call of one session again: name its id, without --all, --script and --from")
-        trial = PromptTrial(turn, call, prompt)
-        print_trial(_run(_try_prompt(load(model=model), sessions[0], trial)), as_json=as_json)
-        return
     if bool(sessions) == every:
         fail("name sessions by their ids, or all of them with --all")
     if model is not None and script is None:
@@ -148,11 +126,6 @@ async def _source(settings: Settings) -> AsyncIterator[ReplaySource]:
         yield ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
     finally:
         await store.close()
-
-
-async def _try_prompt(settings: Settings, session_id: str, trial: PromptTrial) -> TrialResult:
-    async with _source(settings) as source:
-        return await run_trial(await find_session(source, TENANT, session_id), trial, settings)
 
 
 async def _replay_all(settings: Settings, options: _ReplayOptions) -> list[_ReplayedSession]:

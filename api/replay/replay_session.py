@@ -1,8 +1,7 @@
 """Replays a recorded session turn by turn, on its own script or as far as possible on a new version."""
 
-import contextlib
 import itertools
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -12,7 +11,6 @@ from api.replay.differences import TurnDifference, differences
 from api.replay.recorded_session import (
     RecordedSession,
     RecordedStep,
-    SessionUnknown,
     with_others,
 )
 from api.sessions import row_mapping
@@ -25,7 +23,6 @@ from runtime.models.recorded_models import RecordingModel, ScriptedModel
 from runtime.models.recorded_turn import (
     NotRecalled,
     NotRecorded,
-    RecordedCall,
     RecordedMemory,
     RecordedModel,
     ReplyRedacted,
@@ -34,7 +31,7 @@ from runtime.models.recorded_turn import (
 from runtime.state.events import Message
 from runtime.state.inputs import Clear, Input, InputRefused, Intervention, Moved, Rewind
 from runtime.state.limits import Bounds
-from runtime.state.ports import Model, ModelRequest
+from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import State
 from runtime.tools.examples import EXAMPLES, RecordedTools, ToolNotRecorded
@@ -110,45 +107,6 @@ async def record_again(session: RecordedSession, steps: Sequence[RecordedStep]) 
         except (_TurnNotReplayable, ReplyRedacted) as error:
             raise NotRepeatable(f"turn {step.row.turn} cannot be repeated: {error}") from error
     return recording.replies if any(step.calls for step in steps) else {}  # without a model there is nothing to write
-
-
-async def requests_of(session: RecordedSession, turns: Collection[int]) -> dict[tuple[int, str], ModelRequest]:
-    """Return the requests to models in some turns, by turn and digest, as far as a replay of each turn makes them.
-
-    Raises SessionUnknown, StateUnreadable, ApiError.
-    """
-    found: dict[tuple[int, str], ModelRequest] = {}
-    async for step in session.steps(min(turns)):
-        number = step.row.turn
-        if number > max(turns):
-            break
-        if number not in turns or step.is_failure:
-            continue
-        program, model = await session.program(number), RecordedModel(step.calls, step.budget)
-        again = await _replayer(session, program, step.before)
-        with contextlib.suppress(_TurnNotReplayable, ReplyRedacted):
-            await _replay_turn(session, again, program, step, model)
-        found |= {(number, digest): request for digest, request in model.requests.items()}
-    return found
-
-
-class CallAgain(Struct, frozen=True):
-    """A recorded call and its request, which a replay of the turn made again."""
-
-    call: RecordedCall
-    request: ModelRequest
-
-
-async def calls_of_turn(session: RecordedSession, turn: int) -> tuple[CallAgain, ...]:
-    """Return the calls of a turn whose requests its replay makes again, in their order.
-
-    Raises SessionUnknown, StateUnreadable, ApiError.
-    """
-    requests = await requests_of(session, {turn})
-    async for step in session.steps(turn):
-        found = ((call, requests.get((turn, call.digest))) for call in step.calls)
-        return tuple(CallAgain(call, request) for call, request in found if request is not None)
-    raise SessionUnknown(f"session {session.head.session_id} has no turn {turn}")
 
 
 async def replay_on_new_version(
