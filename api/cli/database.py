@@ -9,7 +9,7 @@ from rich.progress import DownloadColumn, MofNCompleteColumn
 
 from api.cli.backend import Backend, backend, run
 from api.cli.operation import PATH, Operation, copy_progress, megabytes
-from api.cli.options import ANY_PATH, LoadSettings, in_json, with_settings, with_settings_loader
+from api.cli.options import ANY_PATH, in_json, with_settings
 from api.cli.output import end, errors, fail, failing, print_json, print_rows
 from api.cli.progress import OnProgress, counted_progress
 from api.settings import Settings
@@ -102,8 +102,8 @@ _RETENTION = Operation("retention", RETENTION_TIMEOUT_S, "sessions", MofNComplet
     "--fix", is_flag=True, help="First rebuild rows of memories that are derived from others and are damaged."
 )
 @in_json
-@with_settings_loader("data")
-def verify(load: LoadSettings, file: Path | None, quick: bool, replay: bool, fix: bool, as_json: bool) -> None:
+@with_settings("data")
+def verify(settings: Settings, file: Path | None, quick: bool, replay: bool, fix: bool, as_json: bool) -> None:
     """Verify that the database is complete and consistent.
 
     Use it after a crash, a restored backup or a disk error. It compares the log of each session with its stored states,
@@ -116,7 +116,7 @@ def verify(load: LoadSettings, file: Path | None, quick: bool, replay: bool, fix
     if file is not None:
         found = _verify_file(file)
     else:
-        found = run(_verify_database(load(), quick=quick, replay=replay, fix=fix))
+        found = run(_verify_database(settings, quick=quick, replay=replay, fix=fix))
     damages = sum(each["isDamage"] for each in found["findings"])
     if as_json:
         print_json(found | {"damages": damages})

@@ -12,13 +12,9 @@ import msgspec
 from api.cli.output import fail, failing, print_json
 
 if TYPE_CHECKING:
-    from api.settings import Settings
     from scripts.expressions.values import Value
 
 Command: TypeAlias = Callable[..., Any]
-LoadSettings: TypeAlias = "Callable[..., Settings]"
-"""Loads the settings, with further flags by name; ends the command if they are invalid."""
-
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EXISTING_PATH = click.Path(exists=True, path_type=Path)
@@ -59,33 +55,22 @@ def shown_by(show: Callable[[Any], None]) -> Callable[[Command], Command]:
 def with_settings(*names: str) -> Callable[[Command], Command]:
     """Add ``--config`` and an option for each named setting; call the command with the settings as first argument.
 
-    A command that is a coroutine runs in an event loop. The settings are loaded first, and end the command if they are
-    invalid.
+    A command that is a coroutine runs in an event loop. Invalid settings end the command.
     """
 
     def decorate(function: Command) -> Command:
         @wraps(function)
-        def command(load: LoadSettings, **arguments: Any) -> Any:
-            result = function(load(), **arguments)
+        def command(config: Path | None, **arguments: Any) -> Any:
+            from api.settings import SettingsInvalid, load_settings  # not needed for `--help`
+
+            with failing(SettingsInvalid):
+                settings = load_settings(config, {name: arguments.pop(name) for name in names})
+            result = function(settings, **arguments)
             if not inspect.iscoroutine(result):
                 return result
             from api.cli.backend import run
 
             return run(result)
-
-        return with_settings_loader(*names)(command)
-
-    return decorate
-
-
-def with_settings_loader(*names: str) -> Callable[[Command], Command]:
-    """Add the options of `with_settings`; call the command with a LoadSettings, for one that may need no settings."""
-
-    def decorate(function: Command) -> Command:
-        @wraps(function)
-        def command(config: Path | None, **arguments: Any) -> Any:
-            flags = {name: arguments.pop(name) for name in names}
-            return function(lambda **further: _load(config, flags | further), **arguments)
 
         for name in reversed(names):
             command = click.option(f"--{name}", type=_TYPES.get(name, str), help=_HELP[name])(command)
@@ -121,10 +106,3 @@ _HELP = {
     "embedder": "`wordllama` [default], `sentence-transformers:NAME`, `openai:NAME`, or `none`.",
     "model": "`offline` [default], `scripted:FILE`, `openai:NAME`, or a name of `[models.NAME]`.",
 }
-
-
-def _load(config: Path | None, flags: dict[str, Any]) -> "Settings":
-    from api.settings import SettingsInvalid, load_settings  # not needed for `--help`
-
-    with failing(SettingsInvalid):
-        return load_settings(config, flags)

@@ -10,13 +10,13 @@ import msgspec
 from rich.markup import escape
 
 from api.cli.models import check_recording, model_of, write_recording
-from api.cli.options import EXISTING_FILE, OUTPUT_FILE, SEED, LoadSettings, with_settings_loader
+from api.cli.options import EXISTING_FILE, OUTPUT_FILE, SEED, with_settings
 from api.cli.output import end, errors, fail, failing, print_json
-from api.cli.script_arguments import script_of, variables_of
+from api.cli.script_arguments import check_locale, script_of, variables_of
 from api.cli.terminal import PASSING, ScriptedInput, Terminal
 from api.ids import new_id
 from api.models import close_model
-from api.settings import SCRIPTED
+from api.settings import SCRIPTED, Settings
 from api.testing.cases.expectations import position_of
 from api.testing.player import Player
 from api.timestamps import utc_now
@@ -60,9 +60,9 @@ _NOT_STORED = "Nothing was stored; use `--inputs FILE` to play the same replies 
     "--record", type=OUTPUT_FILE, help="Write the replies of the model and of tools to a file for scripted:FILE."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole conversation as one JSON document.")
-@with_settings_loader("model")
+@with_settings("model")
 def play(
-    load: LoadSettings,
+    settings: Settings,
     script: Path,
     inputs: Path | None,
     variables: Sequence[str],
@@ -77,10 +77,10 @@ def play(
     Use it to try a script while you write it. No server is needed. With --inputs the replies come from a file. Exits
     with 1 if the script fails while it runs, with 2 if it cannot start.
     """
-    settings = load(locale=locale)
+    check_locale(locale)
     reading = read_path(script)
     program = Program(script_of(reading))
-    language = settings.locale or program.locale
+    language = locale or settings.locale or program.locale
     program = program.in_locale(language)
     state = State(seed, language, "player", start_variables=variables_of(variables, program.script))
     chosen = model_of(settings)

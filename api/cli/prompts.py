@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.cli.options import EXISTING_FILE, EXISTING_FOLDER, LoadSettings, in_json, with_settings, with_settings_loader
+from api.cli.options import EXISTING_FILE, EXISTING_FOLDER, in_json, with_settings
 from api.cli.output import end, errors, fail, failing, make_folder, print_json, print_table, write_text
 from api.cli.script_arguments import check_locale, script_of, variables_of
 from api.settings import EXAMPLES, Settings
@@ -174,13 +174,13 @@ def copy(settings: Settings, scheme: str, purposes: Sequence[Name], locale: str 
 @prompts.command(epilog="Example: cuebook prompts check my-prompts")
 @click.argument("folder", required=False, type=EXISTING_FOLDER)
 @in_json
-@with_settings_loader("scripts", "prompts")
-def check(load: LoadSettings, folder: Path | None, as_json: bool) -> None:
+@with_settings("scripts", "prompts")
+def check(settings: Settings, folder: Path | None, as_json: bool) -> None:
     """Check the templates in a folder [that of the settings]; report each problem with file and line.
 
     Exits with 1 if a template cannot be used; warnings alone do not change the exit code.
     """
-    checked = folder or load().prompts_folder
+    checked = folder or settings.prompts_folder
     faults = faults_in(checked) if checked.is_dir() else []
     if as_json:
         print_json(faults)

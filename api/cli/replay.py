@@ -1,19 +1,19 @@
 """``cuebook replay``: run recorded sessions again, on their own or on a new version of their script."""
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 from rich.markup import escape
 
 from api.catalog.catalog import Catalog
+from api.cli.backend import open_for_reading, run
 from api.cli.models import model_of
-from api.cli.options import EXISTING_PATH, LoadSettings, in_json, with_settings_loader
+from api.cli.options import EXISTING_PATH, in_json, with_settings
 from api.cli.output import console, end, errors, fail, failing, print_json
 from api.cli.progress import ProgressBar, progress_bar
 from api.cli.script_arguments import runnable
@@ -28,14 +28,10 @@ from api.timestamps import utc_now
 from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import StateUnreadable, decode
-from store.interface.errors import DatabaseLocked, StoreError
 from store.interface.pages import all_pages
-from store.open_store import open_store
 
 PAGE = 200
 TEXT_MAX = 300  # characters of a value in a line
-
-T = TypeVar("T")
 
 
 class _ReplayOptions(Struct, frozen=True):
@@ -70,9 +66,9 @@ class _ReplayedSession(Struct, frozen=True):
 @click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to replay [0].")
 @click.option("--model", help="With --script: model for calls without a recording [none: the replay stops there].")
 @in_json
-@with_settings_loader("data")
+@with_settings("data")
 def replay_sessions(
-    load: LoadSettings,
+    settings: Settings,
     sessions: Sequence[str],
     every: bool,
     script: Path | None,
@@ -92,11 +88,11 @@ def replay_sessions(
         fail("name sessions by their ids, or all of them with --all")
     if model is not None and script is None:
         fail("--model requires --script: without it a replay uses the recorded replies only")
-    settings = load(model=model)
-    further = model_of(settings) if model is not None else None
+    further = model_of(replace(settings, model=model)) if model is not None else None
     program = Program(runnable(script)[0]) if script is not None else None
     options = _ReplayOptions(tuple(sessions), program, first, further)
-    replayed = _run(_replay_all(settings, options))
+    with failing(SessionUnknown, StateUnreadable, ApiError):
+        replayed = run(_replay_all(settings, options))
     if as_json:
         print_json({"sessions": [_document(each) for each in replayed], "parted": sum(map(_has_parted, replayed))})
     else:
@@ -105,32 +101,15 @@ def replay_sessions(
     end(1 if any(map(_has_parted, replayed)) else 0)
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    with failing(StoreError, SessionUnknown, StateUnreadable, ApiError):
-        try:
-            return asyncio.run(work)
-        except DatabaseLocked as error:
-            fail(f"{error} To replay while it runs, replay a copy of the folder.")
-
-
 # -- replaying --------------------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _source(settings: Settings) -> AsyncIterator[ReplaySource]:
-    """Open the database for reading."""
-    if settings.database is None and not settings.data.exists():
-        fail(f"there is no database in {settings.data}; name its folder with --data")
-    store = open_store(settings.data, settings.database_url, read_only=True)
-    try:
-        yield ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
-    finally:
-        await store.close()
 
 
 async def _replay_all(settings: Settings, options: _ReplayOptions) -> list[_ReplayedSession]:
     try:
-        async with _source(settings) as source:
+        async with open_for_reading(settings) as store:
+            if store is None:
+                fail(f"the database in {settings.data} is in use; stop that process, or replay a copy of the folder")
+            source = ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
             sessions = await _sessions(source, options)
             with progress_bar("turns", total=sum(each.head.turn + 1 for each in sessions)) as bar:
                 return [await _replay(each, options, bar) for each in sessions]

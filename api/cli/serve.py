@@ -3,10 +3,11 @@
 import sys
 
 import click
+import msgspec
 import structlog
 from rich.markup import escape
 
-from api.cli.options import LoadSettings, with_settings_loader
+from api.cli.options import with_settings
 from api.cli.output import errors, failing
 from api.models import ModelUnknown
 from api.server import AddressRefused, FolderMissing
@@ -22,8 +23,8 @@ log = structlog.get_logger()
 @click.command(epilog="Example: cuebook serve --scripts my-scripts --port 8080")
 @click.option("--reload", is_flag=True, help="Publish a script again when it or one of its include files changes.")
 @click.option("--hold-late-timers", is_flag=True, help="Hold timers that are already due: after restoring a backup.")
-@with_settings_loader("host", "port", "data", "database", "scripts", "model")
-def serve(load: LoadSettings, reload: bool, hold_late_timers: bool) -> None:
+@with_settings("host", "port", "data", "database", "scripts", "model")
+def serve(settings: Settings, reload: bool, hold_late_timers: bool) -> None:
     """Serve sessions over HTTP, after publishing the scripts of a folder.
 
     A script with errors is reported and skipped; the others are published. With --reload a changed script becomes a
@@ -50,7 +51,8 @@ def serve(load: LoadSettings, reload: bool, hold_late_timers: bool) -> None:
             f"\n  access   {access}"
         )
 
-    settings = load(hold_late_timers=hold_late_timers or None)
+    if hold_late_timers:
+        settings = msgspec.structs.replace(settings, hold_late_timers=True)
     with failing(AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, StoreError):
         run_server(settings, announce, reload=reload)
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
 from api.cli.models import check_recording, model_of, write_recording
-from api.cli.options import EXISTING_PATH, SEED, LoadSettings, in_json, with_settings_loader
+from api.cli.options import EXISTING_PATH, SEED, in_json, with_settings
 from api.cli.output import console, end, errors, fail, print_json, print_table
 from api.cli.progress import progress_bar, tracked
 from api.models import close_model
@@ -43,9 +43,9 @@ WALK_S_MAX = 600.0
 @click.option("--seed", type=SEED, default=0, help="Seed of the random conversations [0].")
 @click.option("--record", is_flag=True, help="Call the model and write its replies to the files that cases name.")
 @in_json
-@with_settings_loader("model")
+@with_settings("model")
 def test(
-    load: LoadSettings, paths: Sequence[Path], coverage: bool, walks: int | None, seed: int, record: bool, as_json: bool
+    settings: Settings, paths: Sequence[Path], coverage: bool, walks: int | None, seed: int, record: bool, as_json: bool
 ) -> None:
     """Run test cases (*.case.yaml) and the examples of detectors.
 
@@ -61,7 +61,7 @@ def test(
     selected = _select(paths or [Path()], walking=walks is not None, covering=coverage, recording=record)
     if not (selected.cases or selected.problems or selected.examples) and not (walks and selected.scripts):
         fail(_how_to_begin(paths or [Path()]))
-    model = _model_to_record(selected, load()) if record else None
+    model = _model_to_record(selected, settings) if record else None
     report = asyncio.run(_run(selected, model, coverage, walks or 0, seed))
     if as_json:
         print_json(document(report))

@@ -24,7 +24,7 @@ from api.cli.analytics.options import (
 )
 from api.cli.analytics.tables import print_result
 from api.cli.backend import backend, run
-from api.cli.options import LoadSettings, with_settings_loader
+from api.cli.options import with_settings
 from api.cli.output import console, errors, fail, failing, print_json, print_table
 from api.schemas.analytics import ROWS_DEFAULT, ROWS_MAX, TIMEOUT_DEFAULT_S, TIMEOUT_MAX_S, Form
 from api.settings import Settings
@@ -57,9 +57,9 @@ _WIRE: Mapping[str, Form] = {
 @click.option("--title", default="", help="Title of a chart.")
 @click.option("--describe", "describes", is_flag=True, help="List the tables, or the columns of one table.")
 @with_result
-@with_settings_loader("data")
+@with_settings("data")
 def query(
-    load: LoadSettings,
+    settings: Settings,
     result: ResultOptions,
     sql: str | None,
     rows: int,
@@ -87,7 +87,7 @@ def query(
         limits=QueryLimits(rows_max=rows, timeout_s=timeout),
         title=title,
     )
-    ask(load, request, result)
+    ask(settings, request, result)
 
 
 def _describe_tables(name: str | None, form: str) -> None:
@@ -120,9 +120,9 @@ def _table_named(name: str | None, tables: tuple[DescribedTable, ...]) -> Descri
 @click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--describe", "describes", is_flag=True, help="Explain the report, its columns and its parameters.")
 @with_result
-@with_settings_loader("data")
+@with_settings("data")
 def report(
-    load: LoadSettings, result: ResultOptions, name: str | None, parameters: tuple[str, ...], describes: bool
+    settings: Settings, result: ResultOptions, name: str | None, parameters: tuple[str, ...], describes: bool
 ) -> None:
     """Run a built-in report; without a name, list all reports.
 
@@ -148,7 +148,7 @@ def report(
         title=chosen.title,
         chart=chart_of(name),
     )
-    ask(load, request, result)
+    ask(settings, request, result)
 
 
 def _arguments(parameters: tuple[str, ...]) -> dict[str, str]:
@@ -199,10 +199,10 @@ class AnalyticsRequest(Struct, frozen=True, kw_only=True):
     chart: Chart | None = None
 
 
-def ask(load: LoadSettings, request: AnalyticsRequest, result: ResultOptions) -> None:
+def ask(settings: Settings, request: AnalyticsRequest, result: ResultOptions) -> None:
     """Ask the server, the database in this process, or a snapshot, and print or write the result."""
     document = (
-        run(_ask_api(load(), request, result)) if result.snapshot is None else _ask(result.snapshot, request, result)
+        run(_ask_api(settings, request, result)) if result.snapshot is None else _ask(result.snapshot, request, result)
     )
     print_answer(document, result.form, result.output, request.chart)
 
