@@ -97,7 +97,7 @@ def play(
         settings.contexts,
         tools=answering,
     )
-    talk = ScriptedInput(_lines(inputs), quiet=as_json) if inputs is not None else Terminal(language, quiet=as_json)
+    talk = ScriptedInput(_lines(inputs), quiet=as_json) if inputs is not None else Terminal(quiet=as_json)
     with asyncio.Runner() as runner:
         _converse(player, talk, runner)
         runner.run(close_model(chosen))
