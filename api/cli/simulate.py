@@ -1,7 +1,6 @@
 """``cuebook simulate``: generate simulated sessions in a database of their own."""
 
 import asyncio
-import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,19 +14,13 @@ from api.cli.output import end, errors, fail, print_json
 from api.cli.progress import progress_bar
 from api.ids import TENANT
 from api.settings import EXAMPLES, Settings
-from api.testing.simulation.published_scripts import SimulationFailed, read_scripts
-from api.testing.simulation.simulate import SimulationCounts, simulate
-from api.testing.simulation.simulated_session import TurnSettings
-from api.testing.simulation.visits import DAYS_MAX, SESSIONS_MAX, LoadProfile
+from api.testing.simulation.simulate import SimulationCounts, TurnSettings, simulate
+from api.testing.simulation.traffic import DAYS_MAX, SESSIONS_MAX, LoadProfile, SimulationFailed, read_scripts
 from api.timestamps import utc_now
 from scripts.parse.read_script import Reading
 from store.interface.errors import DatabaseLocked, StoreError
 from store.interface.private_files import FILE_NAME, restrict_umask
 from store.open_store import open_store
-
-JOBS_MAX = 64
-FEW = 2_000
-"""Number of sessions that one process finishes before further processes have started."""
 
 
 @click.command(
@@ -44,7 +37,6 @@ FEW = 2_000
 @click.option("--until", help="End of the last day: a date or time in UTC [the beginning of today].")
 @click.option("--seed", type=SEED, default=1, help="Seed of all random choices [1].")
 @click.option("--append", is_flag=True, help="Add to an existing database.")
-@click.option("--jobs", type=click.IntRange(1, JOBS_MAX), help="Number of processes [the number of processors].")
 @in_json
 @with_settings("data")
 def simulate_traffic(
@@ -56,7 +48,6 @@ def simulate_traffic(
     until: str | None,
     seed: int,
     append: bool,
-    jobs: int | None,
     as_json: bool,
 ) -> None:
     """Generate simulated sessions, to try reports and to test loads without real users.
@@ -73,11 +64,10 @@ def simulate_traffic(
         seed=seed,
         ends_at=_moment(until),
     )
-    jobs = jobs or (1 if sessions <= FEW else min(os.cpu_count() or 1, JOBS_MAX))
     began, counts = time.monotonic(), SimulationCounts()
     try:
         readings = read_scripts(scripts or [EXAMPLES])
-        asyncio.run(_simulate(settings, profile, readings, jobs, counts, append=append))
+        asyncio.run(_simulate(settings, profile, readings, counts, append=append))
     except KeyboardInterrupt:
         _print_counts("stopped; the database has", counts, began)
         end(130)
@@ -117,7 +107,6 @@ async def _simulate(
     settings: Settings,
     profile: LoadProfile,
     readings: Sequence[Reading],
-    jobs: int,
     counts: SimulationCounts,
     *,
     append: bool,
@@ -140,7 +129,7 @@ async def _simulate(
                 rate = counts.turns / max(time.monotonic() - began, 0.001)
                 bar.update(completed=counts.sessions, rate=f"{rate:,.0f} turns/s")
 
-            await simulate(store, profile, readings, turn_settings, jobs, counts, on_progress)
+            await simulate(store, profile, readings, turn_settings, counts, on_progress)
     finally:
         await store.close()
 

@@ -124,7 +124,7 @@ def _form_lines(wait: Wait) -> Iterator[str]:
         choices = [field.labels.get(choice, choice) for choice in field.choices]
         hints = [*choices, *(f"{column.name} of each row" for column in field.columns), field.placeholder]
         hint = ", ".join(each for each in hints if each)
-        now = f" [{text_of(field.value)}]" if is_given(field.value) else ""
+        now = f" [{text_of(field.value)}]" if is_given(field.value) and field.value != [] else ""
         yield f"  {label}{'*' * field.required}{': ' * bool(hint)}{hint}{now}"
     if fields:
         yield f'  Fill in `{fields[0].label}: …, …`, or {{"form": {{"{fields[0].name}": …, …}}}}; * is required.'

@@ -1,51 +1,185 @@
-"""A simulation from its scripts to its last turn, stored in a database as a server would store it.
-
-The timeline has the turns of all sessions in the order of time, from one process or several. Each process runs a share
-of the users. No random number depends on the number of processes, so the turns are the same.
+"""A simulation from its scripts to its last turn: the engine runs each turn at its simulated time, and the turns of all
+sessions are stored in the order of time, as a server would store them.
 """
 
 import asyncio
 import heapq
-import itertools
-import multiprocessing
-import os
+import math
 import random
-import signal
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import ExitStack, aclosing, contextmanager, suppress
-from datetime import datetime
-from multiprocessing.connection import Connection
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from api.ids import TENANT
-from api.sessions.row_mapping import seed_of
-from api.sessions.session_cache import CachedSession
-from api.testing.simulation.published_scripts import (
-    Programs,
+from api.sessions.row_mapping import cells_of, seed_of, session_before_first_turn, turn_row
+from api.sessions.session_cache import CachedSession, Failure
+from api.sessions.turn_runner import code_of
+from api.testing.player import LOCAL
+from api.testing.simulation.replies import draw_reply
+from api.testing.simulation.traffic import (
+    LoadProfile,
     SimulationFailed,
     Versions,
-    load_programs,
+    Visit,
+    draw_id,
     publish,
+    schedule,
+    session_id_of,
     version_at,
 )
-from api.testing.simulation.simulated_session import SimulatedSession, SimulatedTurn, SimulatedUser, TurnSettings
-from api.testing.simulation.visits import LoadProfile, Visit, schedule, session_id_of
+from runtime.context.selection import Contexts
+from runtime.engine.engine import Turn, TurnFailed, run_turn
+from runtime.memory.local_memory import LocalMemory
+from runtime.models.offline_model import OfflineModel
+from runtime.state.inputs import Input, Start, TimerDue
+from runtime.state.limits import Limits
 from runtime.state.state import State
+from runtime.timers.timers import pending_timers
 from scripts.parse.read_script import Reading
 from store.interface.errors import TurnConflict
-from store.interface.rows import SessionRow
+from store.interface.rows import NO_TURN, FailureRow, SessionRow, TurnRow, UserVariableRow
 from store.store import Store
 
+LEAVE = 0.03  # probability that a user leaves instead of replying
+PAUSE_S = 12.0  # median time to reply
+BREAK = 0.012  # probability that a user replies only after hours
+BREAK_S = 5 * 3_600.0  # median of such a break
+TURN_MS = (2.0, 9.0)  # shortest and longest duration of a turn
+FAILURES_MAX = 2  # failed attempts at a turn before the user leaves
 SAME_SCRIPT = 0.5  # probability that a returning user starts the script of the last session again
-BATCH = 128  # turns sent or stored together; a process that is ahead waits until its pipe is read
-STOP_S = 5.0
+BATCH = 128  # turns stored together
 
-Batches: TypeAlias = AsyncGenerator[list[SimulatedTurn], None]
+
+# -- one session ------------------------------------------------------------------------------------------------------
+
+
+class TurnSettings(Struct, frozen=True):
+    """The settings of a server that apply to turns."""
+
+    limits: Limits = Limits()
+    contexts: Contexts = Contexts()
+
+
+class SimulatedTurn(Struct, frozen=True):
+    """The rows that one moment adds to the database: a turn, a failed attempt at one, or both."""
+
+    turn: TurnRow | None
+    expected_turn: int
+    session: SessionRow | None
+    failure: FailureRow | None
+
+
+class SimulatedUser(Struct):
+    """A user across sessions: the global variables and the memory that a server would have."""
+
+    number: int
+    sessions: int = 0
+    script: Versions | None = None  # of the last session
+    variables: dict[str, UserVariableRow] = {}
+    memory: LocalMemory = LOCAL
+
+    def update_variables(self, turn: TurnRow) -> None:
+        """Apply a turn's writes of global variables; null unsets one."""
+        for write in turn.variables:
+            if write.scope == "global":
+                self.variables[write.name] = UserVariableRow(
+                    turn.tenant, turn.user_id, write.name, write.new, write.type, write.source, turn.finished_at
+                )
+                if write.new is None:
+                    del self.variables[write.name]
+
+
+class SimulatedSession(Struct):
+    """A session in progress. `due` is the time of its next turn, None after the last."""
+
+    settings: TurnSettings
+    user: SimulatedUser
+    cached: CachedSession
+    rng: random.Random
+    uses_memory: bool
+    due: datetime | None
+    input: Input = Start()
+    failures: int = 0  # of the next turn
+
+    async def take_turn(self, started: datetime) -> SimulatedTurn:
+        """Run the turn that is due, then draw the user's next reply and its time.
+
+        A session whose first turn fails is stored with an empty turn, as a server does.
+        """
+        cached, expected, failure, row = self.cached, self.cached.state.turn, None, None
+        finished = started + timedelta(milliseconds=self.rng.uniform(*TURN_MS))
+        try:
+            turn: Turn | None = await self._run(started, finished)
+            self.failures = 0
+        except TurnFailed as failed:
+            failure = cached.failure_row(Failure(code_of(failed.kind), str(failed), failed.place), finished)
+            turn = session_before_first_turn(cached.state) if expected == NO_TURN else None
+            self.failures += 1
+        if turn is not None:
+            status = "error" if failure is not None else ""
+            row = turn_row(
+                cached.session, cached.program, turn, started_at=started, finished_at=finished, execution_status=status
+            )
+            self._apply(turn, row)
+        self._draw_next(finished)
+        session = cached.session if expected == NO_TURN else None
+        return SimulatedTurn(row, expected, session, failure)
+
+    async def _run(self, started: datetime, finished: datetime) -> Turn:
+        """Run one turn. Raises TurnFailed."""
+        cached, user = self.cached, self.user
+        return await run_turn(
+            cached.program,
+            cached.state,
+            self.input,
+            model=OfflineModel(),
+            clock=lambda: finished,
+            ids=lambda: draw_id(self.rng),
+            limits=self.settings.limits,
+            global_cells=cells_of(list(user.variables.values())) if cached.program.global_names else None,
+            history=cached.history,
+            now=started,
+            contexts=self.settings.contexts,
+            memory=user.memory.in_session(cached.session.session_id),
+        )
+
+    def _apply(self, turn: Turn, row: TurnRow) -> None:
+        self.cached.apply_turn(row, turn)
+        self.user.update_variables(row)
+        if self.uses_memory:
+            memory = self.user.memory.in_session(row.session_id)
+            self.user.memory = memory.after(turn.events, row.finished_at, self.cached.program.script.memory)
+
+    def _draw_next(self, finished: datetime) -> None:
+        """Draw the next reply and its time, unless the session is over or the user leaves; repeat a failed turn."""
+        cached, wait, rng = self.cached, self.cached.state.wait, self.rng
+        is_over = self.failures > FAILURES_MAX if self.failures else wait is None
+        self.due = None if is_over or rng.random() < LEAVE else finished + draw_pause(rng)
+        if self.failures:
+            return
+        timers = pending_timers(cached.program, cached.state, "UTC") if cached.program.has_time else ()
+        sleeps = wait is not None and wait.kind == "time"
+        if timers and (sleeps or self.due is None or timers[0].due <= self.due):
+            self.due, self.input = max(timers[0].due, finished), TimerDue()
+        elif self.due is not None and wait is not None:
+            self.input = draw_reply(cached.program, cached.state, wait, finished.date(), rng)
+
+
+def draw_pause(rng: random.Random) -> timedelta:
+    """Draw the time that a user takes to reply: log-normal, and now and then hours longer."""
+    seconds = rng.lognormvariate(math.log(PAUSE_S), 0.9)
+    if rng.random() < BREAK:
+        seconds += rng.lognormvariate(math.log(BREAK_S), 1.3)
+    return timedelta(seconds=seconds)
 
 
 # -- timeline ---------------------------------------------------------------------------------------------------------
+
+
+Batches: TypeAlias = AsyncGenerator[list[SimulatedTurn], None]
 
 
 class Simulation(Struct, frozen=True):
@@ -56,17 +190,18 @@ class Simulation(Struct, frozen=True):
     settings: TurnSettings
 
 
-async def timeline(simulation: Simulation, share: int = 0, shares: int = 1) -> Batches:
-    """Run the sessions of every `shares`-th user from number `share` on, up to the end of the last day."""
-    programs, users = load_programs(simulation.scripts), dict[int, SimulatedUser]()
-    visits = [visit for visit in schedule(simulation.profile) if visit.user % shares == share]
-    due: list[tuple[datetime, int, Visit | SimulatedSession]] = [(visit.at, visit.number, visit) for visit in visits]
+async def timeline(simulation: Simulation) -> Batches:
+    """Run the sessions of all users up to the end of the last day."""
+    users: dict[int, SimulatedUser] = {}
+    due: list[tuple[datetime, int, Visit | SimulatedSession]] = [
+        (visit.at, visit.number, visit) for visit in schedule(simulation.profile)
+    ]
     batch: list[SimulatedTurn] = []
     while due:  # a heap from the beginning, since visits are in the order of time
         at, number, entry = heapq.heappop(due)
         if isinstance(entry, Visit):
             user = users.setdefault(entry.user, SimulatedUser(entry.user))
-            entry = _start(simulation, programs, user, entry)
+            entry = _start(simulation, user, entry)
         batch.append(await entry.take_turn(at))
         if entry.due is not None and entry.due < simulation.profile.ends_at:
             heapq.heappush(due, (entry.due, number, entry))
@@ -75,56 +210,7 @@ async def timeline(simulation: Simulation, share: int = 0, shares: int = 1) -> B
             batch = []
 
 
-async def timeline_in_processes(simulation: Simulation, processes: int) -> Batches:
-    """Yield the turns in the order of time, in batches. Raises SimulationFailed."""
-    with ExitStack() as stack:
-        workers = [stack.enter_context(_worker(simulation, share, processes)) for share in range(processes)]
-        turns = heapq.merge(*workers, key=lambda turn: (turn.at, turn.number))
-        while batch := await asyncio.to_thread(lambda: list(itertools.islice(turns, BATCH))):
-            yield batch
-
-
-@contextmanager
-def _worker(simulation: Simulation, share: int, shares: int) -> Iterator[Iterator[SimulatedTurn]]:
-    """Run a process for a share; give its turns, and stop it at the end."""
-    context = multiprocessing.get_context("spawn")
-    pipe, other_end = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(other_end, simulation, share, shares), daemon=True)
-    process.start()
-    other_end.close()  # now only the process has it open: the pipe ends when the process ends
-    try:
-        yield _received(pipe)
-    finally:
-        process.terminate()
-        process.join(STOP_S)
-        pipe.close()
-
-
-def _received(pipe: Connection) -> Iterator[SimulatedTurn]:
-    """Yield the turns that a process sends, up to its message None. Raises SimulationFailed."""
-    try:
-        while (batch := pipe.recv()) is not None:
-            yield from batch
-    except EOFError:
-        raise SimulationFailed("a process of the simulation has ended; it may have run out of memory") from None
-
-
-def _work(pipe: Connection, simulation: Simulation, share: int, shares: int) -> None:
-    """Run one share and send its turns."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C stops the first process, which stops this one
-    with suppress(BrokenPipeError):  # the first process has stopped
-        asyncio.run(_send(pipe, simulation, share, shares))
-    pipe.close()
-    os._exit(0)  # without the interpreter's shutdown, in which DuckDB prints warnings about leaks
-
-
-async def _send(pipe: Connection, simulation: Simulation, share: int, shares: int) -> None:
-    async for batch in timeline(simulation, share, shares):
-        pipe.send(batch)
-    pipe.send(None)
-
-
-def _start(simulation: Simulation, programs: Programs, user: SimulatedUser, visit: Visit) -> SimulatedSession:
+def _start(simulation: Simulation, user: SimulatedUser, visit: Visit) -> SimulatedSession:
     """Create the next session of a user. Its random numbers are its own, so that no other session changes them."""
     seed, contexts = simulation.profile.seed, simulation.settings.contexts
     user.sessions += 1
@@ -132,7 +218,7 @@ def _start(simulation: Simulation, programs: Programs, user: SimulatedUser, visi
     if user.script is None or rng.random() >= SAME_SCRIPT:
         user.script = rng.choice(simulation.scripts)
     version = version_at(user.script, visit.at)
-    program = rng.choice(programs[version.row.digest])
+    program = rng.choice(version.programs)
     session_id = session_id_of(seed, user.number, user.sessions)
     session = SessionRow(
         tenant=TENANT,
@@ -151,7 +237,7 @@ def _start(simulation: Simulation, programs: Programs, user: SimulatedUser, visi
     )
     state = State(session.seed, program.locale, session.user_id)
     cached = CachedSession(session, program, state, (), contexts.messages_max(program.script, state))
-    return SimulatedSession(simulation.settings, user, cached, rng, visit.number, version.uses_memory, visit.at)
+    return SimulatedSession(simulation.settings, user, cached, rng, version.uses_memory, visit.at)
 
 
 # -- storing it -------------------------------------------------------------------------------------------------------
@@ -174,7 +260,6 @@ async def simulate(
     profile: LoadProfile,
     readings: Sequence[Reading],
     settings: TurnSettings,
-    jobs: int,
     counts: SimulationCounts,
     on_progress: OnProgress = lambda _: None,
 ) -> None:
@@ -186,9 +271,8 @@ async def simulate(
     if await store.sessions.head(TENANT, session_id_of(profile.seed, 0, 1)) is not None:
         raise seed_is_used
     simulation = Simulation(profile, await publish(store, profile, readings), settings)
-    batches = timeline(simulation) if jobs == 1 else timeline_in_processes(simulation, jobs)
     try:
-        await _store_all(store, batches, counts, on_progress)
+        await _store_all(store, timeline(simulation), counts, on_progress)
     except TurnConflict as error:
         raise seed_is_used from error
 

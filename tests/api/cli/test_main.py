@@ -53,5 +53,5 @@ def test_help_imports_no_heavy_package(tmp_path: Path) -> None:
 @pytest.mark.gate
 @pytest.mark.database_file
 def test_listing_sessions_imports_no_heavy_package(cuebook: RunCommand, tmp_path: Path) -> None:
-    cuebook("simulate", "--sessions", "1", "--days", "1", "--seed", "1", "--data", "cuebook-data", "--jobs", "1")
+    cuebook("simulate", "--sessions", "1", "--days", "1", "--seed", "1", "--data", "cuebook-data")
     assert imported("sessions", "list", folder=tmp_path) == []

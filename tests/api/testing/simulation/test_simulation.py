@@ -15,10 +15,8 @@ from api.ids import TENANT
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from api.settings import EXAMPLES
-from api.testing.simulation.published_scripts import SimulationFailed, read_scripts
-from api.testing.simulation.simulate import Simulation, SimulationCounts, simulate, timeline_in_processes
-from api.testing.simulation.simulated_session import TurnSettings
-from api.testing.simulation.visits import LoadProfile
+from api.testing.simulation.simulate import SimulationCounts, TurnSettings, simulate
+from api.testing.simulation.traffic import LoadProfile, SimulationFailed, read_scripts
 from api.timestamps import utc_now
 from runtime.state.limits import Limits
 from store.open_store import open_store
@@ -64,12 +62,12 @@ phases:
 """
 
 
-async def simulated(folder: Path, scripts: Sequence[Path], *, jobs: int = 1, **changes: Any) -> SimulationCounts:
+async def simulated(folder: Path, scripts: Sequence[Path], **changes: Any) -> SimulationCounts:
     """Simulate traffic into a folder."""
     profile = LoadProfile(**{"sessions": 24, "users": 8, "days": 14, "seed": 5, "ends_at": UNTIL} | changes)
     store, counted = open_store(folder), SimulationCounts()
     try:
-        await simulate(store, profile, read_scripts(scripts), TurnSettings(), jobs, counted)
+        await simulate(store, profile, read_scripts(scripts), TurnSettings(), counted)
     finally:
         await store.close()
     return counted
@@ -178,8 +176,8 @@ async def test_sessions_sleep_are_reminded_and_expire_on_the_virtual_clock(tmp_p
 
 
 @pytest.mark.gate
-async def test_a_seed_gives_the_same_rows_in_one_process_and_two(traffic: Path, tmp_path: Path) -> None:
-    await simulated(tmp_path / "again", SCRIPTS, jobs=2)
+async def test_a_seed_gives_the_same_rows_again(traffic: Path, tmp_path: Path) -> None:
+    await simulated(tmp_path / "again", SCRIPTS)
     for table in ("turns", "session_starts", "user_variables", "scripts"):
         order = (
             "ORDER BY user_variables::VARCHAR" if table == "user_variables" else "ORDER BY rowid"
@@ -238,7 +236,7 @@ async def test_a_cancelled_simulation_leaves_complete_sessions(tmp_path: Path) -
     profile = LoadProfile(sessions=100_000, users=9_000, days=14, seed=5, ends_at=UNTIL)
     some = asyncio.Event()
     simulating = asyncio.create_task(
-        simulate(store, profile, read_scripts(SCRIPTS[:1]), TurnSettings(), 1, counted, lambda _: some.set())
+        simulate(store, profile, read_scripts(SCRIPTS[:1]), TurnSettings(), counted, lambda _: some.set())
     )
     async with asyncio.timeout(60):
         await some.wait()
@@ -250,15 +248,6 @@ async def test_a_cancelled_simulation_leaves_complete_sessions(tmp_path: Path) -
     assert ask(tmp_path, "SELECT count(*) FROM session_starts") == [(counted.sessions,)]
     torn = "SELECT 1 FROM turns GROUP BY session_id HAVING count(*) <> max(turn) + 1"
     assert ask(tmp_path, torn) == []
-
-
-@pytest.mark.gate
-async def test_a_process_that_ends_early_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
-    without_scripts = Simulation(LoadProfile(sessions=1, users=1, days=1, seed=5, ends_at=UNTIL), (), TurnSettings())
-    with pytest.raises(SimulationFailed, match="a process of the simulation has ended"):
-        async for _ in timeline_in_processes(without_scripts, 1):
-            pass
-    assert "IndexError" in capfd.readouterr().err
 
 
 async def test_a_seed_is_accepted_once_per_database(tmp_path: Path) -> None:

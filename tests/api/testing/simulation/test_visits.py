@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import UTC, datetime
 
-from api.testing.simulation.visits import LoadProfile, schedule, session_id_of
+from api.testing.simulation.traffic import LoadProfile, schedule, session_id_of
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 PROFILE = LoadProfile(sessions=6_000, users=1_500, days=28, seed=3, ends_at=MONDAY)
