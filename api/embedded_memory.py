@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from api.catalog.catalog import Catalog
-from api.client.sync import Loop
+from api.client.client import Loop
 from api.ids import TENANT, has_control, new_id
 from api.logs.configuration import warnings_only
 from api.memory.embedding import EmbeddingService, embedding_of

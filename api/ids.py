@@ -1,4 +1,4 @@
-"""Ids: the pattern of client-chosen ids, the default tenant, and new ids (UUID version 7, RFC 9562).
+"""Ids: the pattern of client-chosen ids, ids in paths, the default tenant, new ids (UUID version 7, RFC 9562).
 
 No client-chosen id contains a control character: NUL ends a text in some systems behind this one, and a line break in
 an id injects lines into logs and files. Random ids are generated in batches: a turn uses about seven of them, and on
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import quote
 
 ID_PATTERN: Final = r"^(?![\s\S]*[\u0000-\u001f\u007f-\u009f\u2028\u2029])"
 """Pattern of a text without control characters and line breaks, for msgspec and the OpenAPI description."""
@@ -26,6 +27,11 @@ _REFUSED = re.compile(r"[\u0000-\u001f\u007f-\u009f\u2028\u2029]")
 def has_control(text: str) -> bool:
     """Return whether a text contains a control character or a line break."""
     return _REFUSED.search(text) is not None
+
+
+def in_path(id_: str) -> str:
+    """Return an id as a part of a path; an id of dots only would otherwise name a parent path."""
+    return quote(id_, "") if id_.strip(".") else id_.replace(".", "%2E")
 
 
 _COUNTER_BITS = 12

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from api.app import create_app
-    from api.client.client import Client
-    from api.client.errors import CuebookError
-    from api.client.history import with_history
-    from api.client.message_stores import InMemoryStore
+    from api.client.client import Client, SyncClient
+    from api.client.history import InMemoryStore, with_history
     from api.client.session_requests import StreamEvent, turn_of
-    from api.client.sync import SyncClient
-    from api.client.transport import RetryPolicy
+    from api.client.transport import CuebookError, RetryPolicy
     from api.embedded import open_runtime
     from api.embedded_memory import open_memory
     from api.memory_errors import InvalidMemoryRequest, UnitIdExists
@@ -70,16 +67,16 @@ _MODULES: Final = {
     "AgentHistory": "runtime.context.agent_history",
     "Client": "api.client.client",
     "Conversation": "runtime.context.conversation",
-    "CuebookError": "api.client.errors",
+    "CuebookError": "api.client.transport",
     "FilterInvalid": "store.interface.errors",
-    "InMemoryStore": "api.client.message_stores",
+    "InMemoryStore": "api.client.history",
     "InvalidMemoryRequest": "api.memory_errors",
     "InvalidSignature": "api.webhooks.signing",
     "RetryPolicy": "api.client.transport",
     "Settings": "api.settings",
     "SettingsInvalid": "api.settings",
     "StreamEvent": "api.client.session_requests",
-    "SyncClient": "api.client.sync",
+    "SyncClient": "api.client.client",
     "Tool": "api.tools.python_tool",
     "UnitIdExists": "api.memory_errors",
     "create_app": "api.app",

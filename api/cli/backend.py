@@ -12,8 +12,7 @@ import msgspec
 from rich.markup import escape
 
 from api.cli.output import errors, fail, failing
-from api.client.url import in_path
-from api.ids import TENANT_HEADER
+from api.ids import TENANT_HEADER, in_path
 from api.logs.configuration import configure_logging
 from api.settings import ADDRESS_FILE, KEY_FILE, Settings, SettingsInvalid
 from store.interface.errors import DatabaseLocked, StoreError

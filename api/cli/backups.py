@@ -11,7 +11,7 @@ from api.cli.backend import backend
 from api.cli.operation import PATH, Operation, copy_progress, megabytes
 from api.cli.options import ANY_PATH, shown_by, skip_confirmation, with_settings
 from api.cli.output import confirm, errors, fail, failing, print_rows
-from api.client.url import in_path
+from api.ids import in_path
 from api.settings import Settings
 
 COLUMNS = ("backupId", "createdAt", "bytes", "version")

@@ -9,8 +9,7 @@ from rich.markup import escape
 from api.cli.backend import backend
 from api.cli.options import in_json, shown_by, with_settings
 from api.cli.output import errors, print_json, print_rows
-from api.client.url import in_path
-from api.ids import TENANT
+from api.ids import TENANT, in_path
 from api.schemas.keys import Role
 from api.settings import Settings
 

@@ -10,9 +10,8 @@ from rich.markup import escape
 from api.cli.backend import backend
 from api.cli.options import in_json, shown_by, value_of, with_settings
 from api.cli.output import errors, print_json, print_rows
-from api.client.url import in_path
 from api.console.serve import CHATS
-from api.ids import TENANT
+from api.ids import TENANT, in_path
 from api.settings import Settings
 from api.timestamps import utc_now, utc_text
 

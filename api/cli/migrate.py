@@ -14,7 +14,7 @@ from api.cli.options import in_json, skip_confirmation, with_settings
 from api.cli.output import confirm, end, errors, fail, print_json, print_table
 from api.cli.progress import tracked
 from api.cli.script_arguments import runnable
-from api.client.url import in_path
+from api.ids import in_path
 from api.settings import Settings
 from runtime.migration.migration import MOVING, VERDICTS
 from scripts.parse.read_script import Source

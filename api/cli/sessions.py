@@ -12,8 +12,7 @@ from api.cli.backend import backend, open_for_reading, run, send_each, without_n
 from api.cli.options import Command, in_json, paged, shown_by, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, fail, failing, print_json, print_page, print_table, printable
 from api.cli.transfers import export_sessions, import_sessions, write_case
-from api.client.url import in_path
-from api.ids import TENANT
+from api.ids import TENANT, in_path
 from api.sessions.listing import (
     FilterPairInvalid,
     SearchInvalid,

@@ -7,7 +7,7 @@ import click
 from api.cli.backend import backend
 from api.cli.options import paged, shown_by, with_settings
 from api.cli.output import print_page, print_rows
-from api.client.url import in_path
+from api.ids import in_path
 from api.settings import Settings
 
 COLUMNS = ("due", "kind", "sessionId", "userId", "timerId", "status", "attempts")

@@ -12,7 +12,7 @@ from api.cli.backend import Backend, RequestRefused, backend
 from api.cli.options import ANY_PATH, EXISTING_PATH, in_json, with_settings
 from api.cli.output import console, end, errors, fail, make_folder, print_json, print_table, write_text
 from api.cli.progress import tracked
-from api.client.url import in_path
+from api.ids import in_path
 from api.settings import Settings
 
 ENDINGS = {"json": "json", "yaml": "yaml", "jsonl": "jsonl", "markdown": "md", "txt": "txt"}

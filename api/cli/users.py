@@ -11,7 +11,7 @@ from api.cli.backend import backend, run
 from api.cli.database import COMPACT_TIMEOUT_S
 from api.cli.options import in_json, shown_by, skip_confirmation, to_file, value_of, with_settings
 from api.cli.output import confirm, end, errors, file_errors, json_text, print_json, print_rows, print_table
-from api.client.url import in_path
+from api.ids import in_path
 from api.settings import Settings
 from scripts.expressions.values import Value
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from api.atomic_files import writing_whole
-from api.client.errors import CuebookError
-from api.client.transport import HttpTransport
-from api.client.url import in_path
+from api.client.transport import CuebookError, HttpTransport
+from api.ids import in_path
 from api.schemas.analytics import (
     MAX_AGE_DEFAULT_S,
     ROWS_DEFAULT,

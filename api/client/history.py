@@ -10,9 +10,11 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from cachetools import LRUCache
+from msgspec import Struct
 
-from api.client.errors import CuebookError
-from api.client.message_stores import MessageStore, StoreConversations
+from api.client.transport import CuebookError
+from runtime.context.messages import message_of, record_of
+from runtime.context.windows import recent
 
 ChatMessage: TypeAlias = Mapping[str, Any]
 """A message in the usual format: `{"role": "user", "content": "…"}`, with `tool_calls` and other fields."""
@@ -47,6 +49,38 @@ class Conversations(Protocol):
         """Append messages to a session in one turn."""
 
 
+class MessageStore(Protocol):
+    """Messages by session id. The methods may be plain or asynchronous."""
+
+    def append(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> Awaitable[None] | None:
+        """Add messages to a session, all or none."""
+
+    def load(self, session_id: str) -> Awaitable[Sequence[Mapping[str, Any]]] | Sequence[Mapping[str, Any]]:
+        """Return all messages of a session, oldest first; an empty list for an unknown session."""
+
+    def clear(self, session_id: str) -> Awaitable[None] | None:
+        """Remove all messages of a session."""
+
+
+class InMemoryStore:
+    """Messages in RAM, for tests and short-lived programs: gone when the process ends."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, list[dict[str, Any]]] = {}
+
+    def append(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Add messages to a session."""
+        self._sessions.setdefault(session_id, []).extend(dict(message) for message in messages)
+
+    def load(self, session_id: str) -> list[dict[str, Any]]:
+        """Return copies of all messages of a session, oldest first."""
+        return [dict(message) for message in self._sessions.get(session_id, [])]
+
+    def clear(self, session_id: str) -> None:
+        """Remove all messages of a session."""
+        self._sessions.pop(session_id, None)
+
+
 class WithHistory(Generic[T]):
     """A callable with a history; await it with new input and a config that names the conversation.
 
@@ -67,7 +101,9 @@ class WithHistory(Generic[T]):
         max_tokens: int | None = None,
     ) -> None:
         self._call = call
-        self._conversations = _conversations(conversations)
+        self._conversations: Conversations = (
+            conversations if isinstance(conversations, Conversations) else StoreConversations(conversations)
+        )
         self._session_id = session_id
         self._user_id = user_id
         self._max_messages = max_messages
@@ -120,11 +156,8 @@ class WithHistory(Generic[T]):
     async def _answer(self, messages: list[ChatMessage]) -> T:
         if inspect.isasyncgenfunction(self._call):
             return cast("T", self._call(messages))  # an iterator of pieces, which `stream` reads
-        if inspect.iscoroutinefunction(self._call):
-            answer: T = await self._call(messages)
-            return answer
-        plain = await asyncio.to_thread(self._call, messages)  # in a thread, because it may block
-        return await plain if inspect.isawaitable(plain) else plain
+        answer: T = await _result(self._call, messages)
+        return answer
 
     async def _on_session(self, config: Config | None, ask: Callable[[str], Awaitable[Any]]) -> Any:
         """Run a request on the conversation's session; replace a session that was deleted or redacted by a new one."""
@@ -154,10 +187,6 @@ with_history = WithHistory
 """``answer = with_history(ask_model, cuebook.sessions)``, then ``await answer("Hello")``."""
 
 
-def _conversations(store: Conversations | MessageStore) -> Conversations:
-    return store if isinstance(store, Conversations) else StoreConversations(store)
-
-
 async def _pieces(answer: object) -> AsyncIterator[object]:
     """Yield the pieces of an answer: a text is one piece; a plain iterator is read in a thread."""
     if isinstance(answer, AsyncIterable):
@@ -183,3 +212,44 @@ def _messages(value: object, role: str) -> list[ChatMessage]:
             return [message for each in value for message in _messages(each, role)]
         case _:
             raise TypeError(f"expected a text or a message with `content`, not {type(value).__name__}")
+
+
+# -- stores that are not sessions of Cuebook, by the interface of seed 003's `MemoryRepository` -----------------------
+
+
+class StoreSession(Struct, frozen=True):
+    """A session of a message store; it needs no creation."""
+
+    session_id: str
+
+
+class StoreConversations:
+    """Adapts a message store for `with_history`."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+
+    async def get_or_create(self, key: str, user_id: str) -> StoreSession:
+        """Return the session of a key; `user_id` is ignored."""
+        return StoreSession(key)
+
+    async def history(
+        self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the last messages of a session, from where an exchange begins."""
+        loaded = await _result(self._store.load, session_id)
+        messages = [message_of(each, number) for number, each in enumerate(loaded, 1)]
+        chosen = recent(messages, max_messages, max_tokens)
+        return [{name: value for name, value in record_of(each).items() if name != "number"} for each in chosen]
+
+    async def append(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Add messages to a session."""
+        await _result(self._store.append, session_id, messages)
+
+
+async def _result(method: Any, *arguments: Any) -> Any:
+    """Call a plain or an asynchronous method; a plain one runs in a thread, because it may block."""
+    if inspect.iscoroutinefunction(method):
+        return await method(*arguments)
+    result = await asyncio.to_thread(method, *arguments)
+    return await result if inspect.isawaitable(result) else result

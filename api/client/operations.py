@@ -7,7 +7,7 @@ from uuid import uuid4
 import msgspec
 
 from api.client.transport import HttpTransport
-from api.client.url import in_path
+from api.ids import in_path
 from api.schemas.contexts import CompressionView, ContextView, NewCompression, PromptMessage
 from api.schemas.lifecycle import (
     Ending,

@@ -9,8 +9,8 @@ import msgspec
 from httpx_sse import EventSource
 from msgspec import Struct
 
-from api.client.errors import UNREACHABLE, CuebookError, failure_of
 from api.client.operations import Operations, Values, once, path_of
+from api.client.transport import UNREACHABLE, CuebookError, failure_of
 from api.schemas.sessions import (
     EventList,
     MessageList,

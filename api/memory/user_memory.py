@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from api.client.sync import Loop
+from api.client.client import Loop
 from api.memory.jobs import JobOptions
 from api.memory.listing import Group, MemoryStats, PlacedUnit, UnitFilter
 from api.memory.memories import LATEST

@@ -12,7 +12,7 @@ from api.cli.memory.options import UNIT_COLUMNS, minute, of_user, read, unit_row
 from api.cli.options import in_json, paged, shown_by, skip_confirmation, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_page, print_rows, printable
 from api.cli.progress import counted_progress
-from api.client.url import in_path
+from api.ids import in_path
 from api.settings import Settings
 
 JOB_COLUMNS = ("jobId", "userId", "kind", "status", "done", "total", "createdAt", "error")

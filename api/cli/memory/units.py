@@ -21,7 +21,7 @@ from api.cli.memory.options import (
 )
 from api.cli.options import in_json, paged, shown_by, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, errors, fail, json_text, print_json, print_page, printable
-from api.client.url import in_path
+from api.ids import in_path
 from api.schemas.memory import COLLECTION, UNITS_MAX
 from api.settings import Settings
 

@@ -7,10 +7,10 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody, QueryParameter
 
 from api.auth.principal import memory_of
-from api.client.url import in_path
 from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, GroupId, Limit, location
 from api.http.routes.memory_units import OfMemory
+from api.ids import in_path
 from api.memory.listing import Group
 from api.memory.views import group_view
 from api.schemas.memory import ContextAnswer, GroupAnswer, GroupList, NewGroup, Restored, Restoring, StoredUnit

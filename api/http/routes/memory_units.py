@@ -10,9 +10,9 @@ from litestar.params import JSONBody, QueryParameter
 from numpy.typing import NDArray
 
 from api.auth.principal import check_trust_level, memory_of
-from api.client.url import in_path
 from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, Limit, UnitId, location
+from api.ids import in_path
 from api.memory.listing import UnitFilter
 from api.memory.requests import NewUnit, Query
 from api.memory.views import recalled_view, unit_view

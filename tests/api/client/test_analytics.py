@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from api.client.analytics import Analytics
-from api.client.sync import SyncAnalytics
+from api.client.client import SyncAnalytics
 from api.embedded import open_runtime
 from cuebook import Client, CuebookError, SyncClient
 from tests.support.fixture_types import OpenApp

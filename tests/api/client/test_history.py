@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.client.history import with_history
-from api.client.message_stores import InMemoryStore
+from api.client.history import InMemoryStore, with_history
 from api.embedded import open_runtime
 from cuebook import Client
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from api.client.client import SyncMemory
 from api.client.memory import Memory
-from api.client.sync import SyncMemory
 from api.embedded import open_runtime
 from api.schemas.memory import NewUnitBody
 from cuebook import Client, CuebookError, SyncClient

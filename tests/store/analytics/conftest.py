@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from api.analytics.outlines import joined, outline
-from api.client.errors import CuebookError
+from api.client.transport import CuebookError
 from api.embedded import open_runtime
 from api.settings import EXAMPLES
 from scripts.parse.read_script import Source, read_script
