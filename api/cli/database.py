@@ -16,7 +16,7 @@ from api.settings import Settings
 
 COMPACT_TIMEOUT_S = 3_600.0
 RETENTION_TIMEOUT_S = 86_400.0
-VERIFY_TIMEOUT_S = 600.0  # of one batch: a batch may replay a single long session
+VERIFY_TIMEOUT_S = 600.0  # of one batch: a batch may contain a single long session
 FIX_TIMEOUT_S = 3_600.0
 SPACE_COLUMNS = ("bytes", "reclaimableBytes", "neededBytes", "diskFreeBytes")
 POLICY_COLUMNS = (
@@ -91,19 +91,15 @@ _RETENTION = Operation("retention", RETENTION_TIMEOUT_S, "sessions", MofNComplet
 # -- verify -----------------------------------------------------------------------------------------------------------
 
 
-@click.command(
-    epilog="Examples:\n\n  cuebook verify\n\n  cuebook verify --replay --json\n\n  cuebook verify june.duckdb\n\n"
-    "  cuebook verify --fix"
-)
+@click.command(epilog="Examples:\n\n  cuebook verify\n\n  cuebook verify june.duckdb\n\n  cuebook verify --fix")
 @click.argument("file", type=ANY_PATH, required=False)
 @click.option("--quick", is_flag=True, help="Only compare the log of each session with its latest state.")
-@click.option("--replay", is_flag=True, help="Also replay every session, as `cuebook replay --all` does.")
 @click.option(
     "--fix", is_flag=True, help="First rebuild rows of memories that are derived from others and are damaged."
 )
 @in_json
 @with_settings("data")
-def verify(settings: Settings, file: Path | None, quick: bool, replay: bool, fix: bool, as_json: bool) -> None:
+def verify(settings: Settings, file: Path | None, quick: bool, fix: bool, as_json: bool) -> None:
     """Verify that the database is complete and consistent.
 
     Use it after a crash, a restored backup or a disk error. It compares the log of each session with its stored states,
@@ -111,12 +107,9 @@ def verify(settings: Settings, file: Path | None, quick: bool, replay: bool, fix
     against the digests that the snapshot was taken with, and its masking. It works while a server runs, and without
     --fix it changes nothing. Exits with 1 if there is damage.
     """
-    if file is not None and (quick or replay or fix):
-        fail("--quick, --replay and --fix are for the database; an analytics file is rebuilt from it")
-    if file is not None:
-        found = _verify_file(file)
-    else:
-        found = run(_verify_database(settings, quick=quick, replay=replay, fix=fix))
+    if file is not None and (quick or fix):
+        fail("--quick and --fix are for the database; an analytics file is rebuilt from it")
+    found = _verify_file(file) if file is not None else run(_verify_database(settings, quick=quick, fix=fix))
     damages = sum(each["isDamage"] for each in found["findings"])
     if as_json:
         print_json(found | {"damages": damages})
@@ -145,21 +138,19 @@ def _verify_file(file: Path) -> dict[str, Any]:
     }
 
 
-async def _verify_database(settings: Settings, *, quick: bool, replay: bool, fix: bool) -> dict[str, Any]:
+async def _verify_database(settings: Settings, *, quick: bool, fix: bool) -> dict[str, Any]:
     async with backend(settings, writing=fix) as api:
         fixed = await api.send("POST", f"{PATH}/verify/fix", timeout_s=FIX_TIMEOUT_S) if fix else {}
         with counted_progress("checking sessions") as on_progress:
-            return await _verify_batches(api, on_progress, quick=quick, replay=replay) | fixed
+            return await _verify_batches(api, on_progress, quick=quick) | fixed
 
 
-async def _verify_batches(api: Backend, on_progress: OnProgress, *, quick: bool, replay: bool) -> dict[str, Any]:
+async def _verify_batches(api: Backend, on_progress: OnProgress, *, quick: bool) -> dict[str, Any]:
     """Verify the database batch by batch."""
     found: dict[str, Any] = {"sessions": 0, "turns": 0, "findings": []}
     after: str | None = None
     while True:
-        answer = await api.send(
-            "GET", f"{PATH}/verify", timeout_s=VERIFY_TIMEOUT_S, after=after, quick=quick, replay=replay
-        )
+        answer = await api.send("GET", f"{PATH}/verify", timeout_s=VERIFY_TIMEOUT_S, after=after, quick=quick)
         for name in found:
             found[name] += answer[name]
         on_progress(found["sessions"], max(answer["sessionsTotal"], found["sessions"]))

@@ -112,7 +112,7 @@ class Services:
         cache, enqueue = self.memory_system.cache, self.memory_system.worker.enqueue
         self.memory_transfer = MemoryTransfer(store.memory, cache, clock, ids, enqueue)
         # while requests are served, the verifier pauses so that turns keep their speed
-        self.verifier = SessionVerifier(store, clock, settings, contexts, gently=serves)
+        self.verifier = SessionVerifier(store, clock, gently=serves)
         self._create_analytics()
         self.session_importer = SessionImporter(self.chat, self.turn_runner, self.catalog)
         self.other_servers = self._others()

@@ -13,13 +13,8 @@ from msgspec import Struct, structs
 from api.catalog.catalog import Catalog
 from api.errors import ApiError
 from api.integrity.session_check import Programs, SessionCheck
-from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
-from api.replay.replay_session import replay
-from api.settings import Settings
-from runtime.context.selection import Contexts
 from runtime.state.ports import Clock
 from runtime.state.program import Program
-from runtime.state.state import StateUnreadable
 from scripts.parse.read_script import Source, read_script
 from store.interface.findings import Finding
 from store.interface.pages import cursor_of, position_of
@@ -48,13 +43,6 @@ class _Cursor(Struct, frozen=True, array_like=True):
     place: Place | None = None
 
 
-class CheckOptions(Struct, frozen=True):
-    """The depth of the check: `quick` checks only the latest states, `replays` also replays the sessions."""
-
-    quick: bool = False
-    replays: bool = False
-
-
 class Batch(Struct, frozen=True):
     """The findings of a batch; `next` is the start of the next batch, None after the last."""
 
@@ -67,19 +55,18 @@ class Batch(Struct, frozen=True):
 class SessionVerifier:
     """Checks one database. With `gently` it pauses as long as it works, to leave time for turns."""
 
-    def __init__(self, store: Store, clock: Clock, settings: Settings, contexts: Contexts, *, gently: bool) -> None:
+    def __init__(self, store: Store, clock: Clock, *, gently: bool) -> None:
         self._lost_commits = store.lost_commits
         self._store = store.verification
         self._catalog = Catalog(store, clock)
-        self._recorded = ReplaySource(store, self._catalog, settings.limits, contexts, settings.timezone)
         self._rest = 1.0 if gently else 0.0
 
-    async def batch(self, after: str | None, options: CheckOptions) -> Batch:
-        """Check one batch from a cursor on. Raises CursorInvalid, StoreError."""
+    async def batch(self, after: str | None, *, quick: bool) -> Batch:
+        """Check one batch from a cursor on; with `quick` only the latest states. Raises CursorInvalid, StoreError."""
         at = _Cursor("sessions") if after is None else position_of(after, _Cursor)
         match at.stage:
             case "sessions":
-                return await self._sessions(at.place, options)
+                return await self._sessions(at.place, quick=quick)
             case "rules":
                 return await self._rules(at.rule)
             case "texts":
@@ -89,7 +76,7 @@ class SessionVerifier:
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
-    async def _sessions(self, after: Place | None, options: CheckOptions) -> Batch:
+    async def _sessions(self, after: Place | None, *, quick: bool) -> Batch:
         until = time.monotonic() + BATCH_S
         findings = self._find_lost_commits() if after is None else []
         sessions = turns = 0
@@ -98,7 +85,7 @@ class SessionVerifier:
         while ahead and time.monotonic() < until:
             batch, ahead = _batch(ahead)
             began = time.monotonic()
-            findings += await self._batch(batch, options)
+            findings += await self._batch(batch, quick=quick)
             await asyncio.sleep((time.monotonic() - began) * self._rest)
             sessions, turns, after = sessions + len(batch), turns + sum(each.turns for each in batch), batch[-1].place
         following = _Cursor("rules") if is_last and not ahead else _Cursor("sessions", place=after)
@@ -108,32 +95,28 @@ class SessionVerifier:
         lost = self._lost_commits()
         return [] if lost is None else [Finding(code="commits_missing", table="commits", tenant="", what=lost)]
 
-    async def _batch(self, batch: Sequence[SessionSize], options: CheckOptions) -> list[Finding]:
+    async def _batch(self, batch: Sequence[SessionSize], *, quick: bool) -> list[Finding]:
         """Return the findings of some sessions; check a session with findings twice, because it may have changed."""
-        found = await self._check(batch, options)
+        found = await self._check(batch, quick=quick)
         doubtful = {(each.tenant, each.session_id or "") for each in found}
         if doubtful:
-            found = await self._check([each for each in batch if each.place in doubtful], options)
-        if options.replays:
-            wrong = {(each.tenant, each.session_id or "") for each in found}
-            for size in batch:
-                found += [] if size.place in wrong else await self._replay(size)
+            found = await self._check([each for each in batch if each.place in doubtful], quick=quick)
         return found
 
-    async def _check(self, batch: Sequence[SessionSize], options: CheckOptions) -> list[Finding]:
+    async def _check(self, batch: Sequence[SessionSize], *, quick: bool) -> list[Finding]:
         if len(batch) == 1 and batch[0].turns > _turns_a_read(batch[0]):
-            return await self._check_in_parts(batch[0], options)
-        parts = await self._store.parts([each.place for each in batch], 0, TURN_MAX, every_state=not options.quick)
+            return await self._check_in_parts(batch[0], quick=quick)
+        parts = await self._store.parts([each.place for each in batch], 0, TURN_MAX, every_state=not quick)
         programs = await self._programs(parts)
         return await asyncio.to_thread(_check_parts, parts, programs)
 
-    async def _check_in_parts(self, size: SessionSize, options: CheckOptions) -> list[Finding]:
+    async def _check_in_parts(self, size: SessionSize, *, quick: bool) -> list[Finding]:
         """Return the findings of a session that is too large for memory, up to its latest turn at the start."""
         session_check: SessionCheck | None = None
         step = _turns_a_read(size)
         for first in range(0, size.latest + 1, step):
             last = min(first + step - 1, size.latest)
-            parts = await self._store.parts([size.place], first, last, every_state=not options.quick)
+            parts = await self._store.parts([size.place], first, last, every_state=not quick)
             if not parts:
                 return []  # deleted in the meantime
             session_check = session_check or SessionCheck(parts[0].start, parts[0].moves, size.latest)
@@ -154,19 +137,6 @@ class SessionVerifier:
                 except ApiError:
                     programs[tenant, digest] = None  # the check of texts reports it
         return programs
-
-    async def _replay(self, size: SessionSize) -> list[Finding]:
-        """Replay a session and return its first difference as a finding."""
-        try:
-            async for turn in replay(await find_session(self._recorded, *size.place)):
-                if turn.outcome in {"differs", "stopped"}:
-                    what = "its replay differs" if turn.outcome == "differs" else "it cannot be replayed"
-                    return [_finding("replay_parts", "turns", size, turn.turn, what)]
-        except SessionUnknown:
-            return []  # deleted in the meantime
-        except (StateUnreadable, ApiError):
-            return [_finding("replay_parts", "turns", size, None, "it cannot be replayed")]
-        return []
 
     # -- between the tables, and texts --------------------------------------------------------------------------------
 

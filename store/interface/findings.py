@@ -33,7 +33,7 @@ class Finding(Struct, frozen=True, kw_only=True):
         return self.code not in REMARKS
 
 
-REMARKS = frozenset({"variable_behind", "replay_parts"})
+REMARKS = frozenset({"variable_behind"})
 """Codes that normal use of the database can explain."""
 
 

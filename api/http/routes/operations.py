@@ -13,7 +13,6 @@ from litestar.params import QueryParameter
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from api.http.request import ApiRequest, BackupId, creating
-from api.integrity.check_sessions import CheckOptions
 from api.integrity.fix_memories import fix_memories
 from api.models import model_names, state_of
 from api.schemas.operations import (
@@ -86,7 +85,6 @@ After: TypeAlias = Annotated[
 Quick: TypeAlias = Annotated[
     bool, QueryParameter(name="quick", description="Check only the latest state of each session.")
 ]
-Replay: TypeAlias = Annotated[bool, QueryParameter(name="replay", description="Also replay every session as recorded.")]
 
 
 @get("/api/models", summary="List language models")
@@ -198,13 +196,11 @@ async def apply_retention(request: ApiRequest) -> RetentionResultView:
 
 
 @get("/api/operations/verify", summary="Verify the database")
-async def verify(
-    request: ApiRequest, after: After = None, quick: Quick = False, replay: Replay = False
-) -> VerificationBatch:
+async def verify(request: ApiRequest, after: After = None, quick: Quick = False) -> VerificationBatch:
     """Replays the log of each session against its states, and checks the tables against each other. Each request checks
     one batch for some seconds; turns continue meanwhile.
     """
-    batch = await request.services.verifier.batch(after, CheckOptions(quick, replay))
+    batch = await request.services.verifier.batch(after, quick=quick)
     total = await request.services.store.verification.session_count()
     findings = [FlawView.of(finding) for finding in batch.findings]
     return VerificationBatch.of(batch, findings=findings, sessions_total=total)
