@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from api.analytics.charts.chart import Chart, ChartRefused
 from api.analytics.charts.infer_chart import infer_chart
-from api.analytics.charts.render import render
-from api.analytics.charts.vega_lite import vega_lite
+from api.analytics.charts.vega_lite import render, vega_lite
 from api.analytics.formats.json_and_csv import as_csv, as_json
 from api.analytics.formats.parquet import as_parquet
 from api.schemas.analytics import Form
@@ -32,15 +31,13 @@ class Question(Struct, frozen=True, kw_only=True, tag="question"):
 
 
 class AnswerDocument(Struct, frozen=True, kw_only=True):
-    """The encoded result, whether it is truncated, and notes on it."""
+    """The encoded result, and whether it is truncated."""
 
     content: bytes
     truncated: bool
-    notes: tuple[str, ...] = ()
 
 
-CHARTS = frozenset({"vega-lite", "svg", "png"})
-PICTURES = CHARTS - {"vega-lite"}
+PICTURES = frozenset({"svg", "png"})
 """Formats that vl-convert renders."""
 MEDIA_TYPES = {
     "json": "application/json",
@@ -58,27 +55,24 @@ def answer(question: Question) -> AnswerDocument:
     Raises QueryRefused (also if the result cannot be drawn as a chart), QueryStopped, StoreError.
     """
     table = query(Path(question.path), question.sql, question.limits)
-    if question.form in CHARTS:
-        try:
-            return _charted(question, table)
-        except ChartRefused as error:
-            raise QueryRefused(str(error)) from error
-    return AnswerDocument(content=_document(table, question.form), truncated=table.truncated)
+    try:
+        return AnswerDocument(content=_document(table, question), truncated=table.truncated)
+    except ChartRefused as error:
+        raise QueryRefused(str(error)) from error
 
 
-def _charted(question: Question, table: Table) -> AnswerDocument:
-    """Return the specification of the chart, or a picture of it. Raises ChartRefused."""
-    spec = vega_lite(table, question.chart or infer_chart(table, question.title, question.words))
-    if question.form == "svg" or question.form == "png":
-        picture = render(spec, question.form)
-        return AnswerDocument(content=picture.data, truncated=table.truncated, notes=picture.warnings)
-    return AnswerDocument(content=msgspec.json.encode(spec), truncated=table.truncated)
-
-
-def _document(table: Table, form: Form) -> bytes:
-    if form == "csv":
-        return as_csv(table)
-    return as_parquet(table) if form == "parquet" else _json(table)
+def _document(table: Table, question: Question) -> bytes:
+    """Encode a table; as a chart, raises ChartRefused."""
+    match question.form:
+        case "json":
+            return _json(table)
+        case "csv":
+            return as_csv(table)
+        case "parquet":
+            return as_parquet(table)
+        case "vega-lite" | "svg" | "png" as form:
+            spec = vega_lite(table, question.chart or infer_chart(table, question.title, question.words))
+            return msgspec.json.encode(spec) if form == "vega-lite" else render(spec, form)
 
 
 def _json(table: Table) -> bytes:

@@ -5,7 +5,6 @@ from contextlib import closing
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import click
 from msgspec import Struct
@@ -220,9 +219,8 @@ async def _ask_api(settings: Settings, request: AnalyticsRequest, result: Result
         response = await wait_until_ready(
             lambda: api.answer(request.method, f"{PATH}{request.path}", body, timeout_s=timeout_s, **query)
         )
-    note = unquote(response.headers.get("X-Cuebook-Note", ""))
     truncated = response.headers["X-Cuebook-Truncated"] == "true"
-    return AnswerDocument(content=response.content, truncated=truncated, notes=(note,) if note else ())
+    return AnswerDocument(content=response.content, truncated=truncated)
 
 
 def _ask(snapshot: Path, request: AnalyticsRequest, result: ResultOptions) -> AnswerDocument:
@@ -252,5 +250,3 @@ def print_answer(document: AnswerDocument, form: str, output: Path | None, chart
         write_document(document.content, output)
     if document.truncated:
         errors.print("there are more rows; raise --rows to see them")
-    for note in document.notes:
-        errors.print(note, markup=False)

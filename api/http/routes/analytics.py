@@ -2,7 +2,6 @@
 
 from collections.abc import Coroutine
 from typing import Annotated, Any, TypeAlias, TypeVar
-from urllib.parse import quote
 
 import msgspec
 from litestar import Response, get, post
@@ -194,8 +193,6 @@ def _respond(result: QueryResult, form: Form, *, masked: bool) -> Response[bytes
         "X-Cuebook-Masked": str(masked).lower(),
         "X-Cuebook-Truncated": str(result.answer.truncated).lower(),
     }
-    if result.answer.notes:
-        headers["X-Cuebook-Note"] = quote("; ".join(result.answer.notes), safe=" ,;:()'")
     content = result.answer.content
     if form == "json":
         rest = f',"truncated":{headers["X-Cuebook-Truncated"]},"masked":{headers["X-Cuebook-Masked"]}'
