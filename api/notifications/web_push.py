@@ -9,7 +9,7 @@ import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import httpx
 import msgspec
 import structlog
-from cachetools import LRUCache
 from msgspec import Struct
 
 from api.background import cancel_all, retain, start_background
@@ -40,13 +39,12 @@ if TYPE_CHECKING:
 KEY_FILE = "web-push-key"
 TTL = timedelta(days=1)
 """How long a push service tries to reach a browser."""
-IDENTITY_S = 12 * 3_600
+IDENTITY = timedelta(hours=12)
 """How long a signed name of this server is valid; RFC 8292 permits 24 hours."""
 ATTEMPTS_MAX = 4
 FIRST_DELAY_S = 5.0
 SENDS_MAX = 16  # at one time
 WAITING_MAX = 10_000  # further reminders are not sent
-SERVICES_MAX = 100  # of which the signed names are cached
 GONE = {404, 410}  # the browser does not want reminders any more
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
@@ -59,13 +57,6 @@ class Reminder(Struct, frozen=True):
     title: str
     link: str | None
     locale: str
-
-
-class _Identity(Struct, frozen=True):
-    """The header that names this server to one push service."""
-
-    header: str
-    expires_at: datetime
 
 
 class Reminders:
@@ -81,7 +72,6 @@ class Reminders:
         self._contact = settings.web_push_contact
         self._file = SecretKeyFile(settings.keys_in / KEY_FILE)
         self._clock = clock
-        self._identities: LRUCache[str, _Identity] = LRUCache(SERVICES_MAX)
         self._sessions: set[tuple[str, str]] = set()  # those with a browser that is reminded, or was
         self._sends = asyncio.Semaphore(SENDS_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -187,16 +177,13 @@ class Reminders:
         """Return the header that names this server to the push service of an endpoint."""
         import jwt  # not needed by most servers
 
-        url, now = httpx.URL(endpoint), self._clock()
-        service = f"{url.scheme}://{url.netloc.decode()}"
-        known = self._identities.get(service)
-        if known is None or known.expires_at <= now:
-            until = now + timedelta(seconds=IDENTITY_S)
-            claims = {"aud": service, "exp": int(until.timestamp()), "sub": self._contact}
-            token = jwt.encode(claims, self._key, algorithm="ES256")
-            known = _Identity(f"vapid t={token}, k={self.public_key}", until - timedelta(hours=1))
-            self._identities[service] = known
-        return known.header
+        url = httpx.URL(endpoint)
+        claims = {
+            "aud": f"{url.scheme}://{url.netloc.decode()}",
+            "exp": int((self._clock() + IDENTITY).timestamp()),
+            "sub": self._contact,
+        }
+        return f"vapid t={jwt.encode(claims, self._key, algorithm='ES256')}, k={self.public_key}"
 
 
 def _encrypted(reminder: Reminder, push: PushSubscription) -> bytes:
