@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Self
 
-from store.analytics.duckdb_analytics import DuckDBAnalytics
+from store.analytics.analytics_repository import AnalyticsRepository
 from store.duckdb import repositories
 from store.duckdb.database import Database
 from store.duckdb.engine import DuckDBEngine
@@ -13,7 +13,7 @@ from store.duckdb.writer import Writer
 from store.interface.errors import StoreUnavailable
 from store.sql.repositories import Delivery, Timers
 from store.store import LAG_MAX_S, Store
-from store.verification.duckdb_verification import DuckDBVerification
+from store.verification.verification_repository import VerificationRepository
 
 
 class DuckDBStore(Store):
@@ -29,8 +29,8 @@ class DuckDBStore(Store):
         self.delivery = Delivery(engine)
         self.maintenance = repositories.DuckDBMaintenance(engine)
         self.retention = repositories.DuckDBRetention(engine)
-        self.analytics = DuckDBAnalytics(engine)
-        self.verification = DuckDBVerification(engine)
+        self.analytics = AnalyticsRepository(engine)
+        self.verification = VerificationRepository(engine)
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Self:

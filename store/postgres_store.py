@@ -4,8 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Self
 
-from store.analytics.postgres_analytics import PostgresAnalytics
-from store.analytics.postgres_mirror import PostgresMirror
+from store.analytics.postgres_mirror import PostgresAnalytics, PostgresMirror
 from store.interface.private_files import make_data_folder
 from store.postgres import repositories
 from store.postgres.engine import PostgresEngine

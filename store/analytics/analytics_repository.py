@@ -1,9 +1,7 @@
-"""What analytics needs of the store, in any database."""
+"""What analytics needs of the store, in any database; the changes are computed in DuckDB."""
 
-from abc import ABC, abstractmethod
-from pathlib import Path
-
-from store.analytics.delta import TURNS_MAX, Delta, Known
+from store.analytics.delta import write_delta
+from store.duckdb.connection import with_cursor
 from store.interface.analyst_rows import DashboardRow, SavedQueryRow
 from store.sql.connection import Connection
 from store.sql.repository import Repository, reads, writes
@@ -26,16 +24,13 @@ def all_dashboards(connection: Connection) -> list[DashboardRow]:
     return _DASHBOARDS.all(connection)
 
 
-class AnalyticsRepository(Repository, ABC):
-    """Read the changes since an analytics file was last refreshed, and store queries and dashboards."""
+class AnalyticsRepository(Repository):
+    """Read the changes since an analytics file was last refreshed, and store queries and dashboards.
 
-    @abstractmethod
-    async def delta(self, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int = TURNS_MAX) -> Delta:
-        """Write the changes since `known` into an empty folder; memory units only if `units` is true.
+    The reads do not block turns.
+    """
 
-        Raises AnalyticsUnreadable if the file of known sessions cannot be read, StoreUnavailable if writing fails.
-        """
-
+    delta = reads(with_cursor(write_delta))
     tenants = reads(tenants)
     queries = reads(_QUERIES.page)
     query = reads(_QUERIES.find)

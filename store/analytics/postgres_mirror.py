@@ -6,25 +6,33 @@ those that were read already are replaced, so that all tables are of the same mo
 changed otherwise are in a table of their own and are read again as a whole. Small tables are copied each time.
 """
 
+import asyncio
+import os
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 import duckdb
 
-from store.analytics.mirror_rows import MirrorRows
+from store.analytics.analytics_repository import AnalyticsRepository
+from store.analytics.delta import TURNS_MAX, Delta, Known, write_delta
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.statements import Cursor, roll_back
+from store.duckdb.table_rows import insert_csv
 from store.interface.admission import SessionId
 from store.interface.errors import StoreUnavailable, describe_error
 from store.interface.private_files import FILE_NAME, beside
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import PostgresEngine
 from store.postgres.servers import CHANGES_STORED_DAYS
+from store.postgres.table_rows import csv_columns, read_csv
 from store.sql.connection import Parameters
+
+T = TypeVar("T")
 
 FOLDER = "mirror"
 OF_SESSIONS = ("session_starts", "turns", "settled_calls")
@@ -56,7 +64,72 @@ REST = (
     "memory_vectors",
 )
 """Tables that only verification reads."""
+ALL = SMALL + UNITS + REST
+FILE_BYTES = 64 * 1024**2
+"""The file is inserted when it is as large, which bounds the space that it takes."""
 _STATE = "CREATE TABLE IF NOT EXISTS mirror_state (xmin UBIGINT NOT NULL, refreshed_at TIMESTAMPTZ NOT NULL)"
+
+
+class _Rows:
+    """The rows that one refresh reads and writes, within a transaction of both databases.
+
+    They are copied in CSV through a private file, a part of them at a time: a row as a JSON document takes DuckDB
+    several times as long to read. The file has users' texts: it is in the folder of the mirror, which an erasure
+    removes, and it is deleted when its rows are inserted.
+    """
+
+    def __init__(self, source: PostgresConnection, cursor: Cursor, path: Path) -> None:
+        self.source = source
+        self.cursor = cursor
+        self._path = path
+
+    def delete(self, table: str, sessions: Sequence[SessionId]) -> None:
+        """Delete the rows of sessions."""
+        if sessions:
+            given = [[tenant for tenant, _ in sessions], [session_id for _, session_id in sessions]]
+            named = "SELECT unnest(?::VARCHAR[]), unnest(?::UUID[])"
+            self.cursor.execute(f"DELETE FROM {table} WHERE (tenant, session_id) IN ({named})", given)  # noqa: S608
+
+    def delete_turns(self, firsts: Mapping[SessionId, int]) -> None:
+        """Delete the turns of sessions from the first ones on."""
+        if firsts:
+            named = (
+                "SELECT unnest(?::VARCHAR[]) AS tenant, unnest(?::UUID[]) AS session_id, unnest(?::INTEGER[]) AS first"
+            )
+            tenants, session_ids = zip(*firsts, strict=True)
+            self.cursor.execute(
+                f"""DELETE FROM turns USING ({named}) AS n
+                WHERE turns.tenant = n.tenant AND turns.session_id = n.session_id AND turn >= first""",  # noqa: S608
+                [list(tenants), list(session_ids), list(firsts.values())],
+            )
+
+    def copy(self, table: str, which: str = "true", parameters: Parameters | None = None) -> None:
+        """Insert the rows of a table of PostgreSQL that meet a condition. Raises StoreUnavailable."""
+        names = csv_columns(self.source, table)
+        with closing(read_csv(self.source, table, which, parameters or {})) as rows:
+            row = next(rows, None)
+            while row is not None:
+                with _private_file(self._path) as file:
+                    size = longest = 0
+                    while row is not None and size < FILE_BYTES:
+                        size += file.write(row)
+                        longest = max(longest, len(row))
+                        row = next(rows, None)
+                    file.flush()
+                    insert_csv(self.cursor, table, names, self._path, longest)
+
+
+@contextmanager
+def _private_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file that only this account can read, and delete it at the end. Raises StoreUnavailable."""
+    try:
+        path.unlink(missing_ok=True)  # of a server that was killed
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            yield file
+    except OSError as error:
+        raise StoreUnavailable(f"the copy for analytics failed: {error.strerror}") from error
+    finally:
+        path.unlink(missing_ok=True)
 
 
 class PostgresMirror:
@@ -68,20 +141,21 @@ class PostgresMirror:
         self._lock = threading.Lock()
         self._database: Database | None = None
 
-    @contextmanager
-    def refreshed(self, *, units: bool) -> Iterator[DuckDBConnection]:
-        """Refresh what analytics reads, and yield a connection; `units` includes memories. Raises StoreUnavailable."""
-        with self._connected(SMALL + UNITS * units) as connection:
-            yield connection
+    async def read(self, work: Callable[[DuckDBConnection], T], tables: Sequence[str] = ()) -> T:
+        """Run a function in a thread, with a connection as of `opened`. Raises StoreUnavailable."""
+
+        def read() -> T:
+            with self.opened(tables) as connection:
+                return work(connection)
+
+        return await asyncio.to_thread(read)
 
     @contextmanager
-    def opened(self, *, is_fresh: bool) -> Iterator[DuckDBConnection]:
-        """Yield a connection; with `is_fresh` refresh all tables before. Raises StoreUnavailable."""
-        with self._connected(SMALL + UNITS + REST if is_fresh else ()) as connection:
-            yield connection
+    def opened(self, tables: Sequence[str] = ()) -> Iterator[DuckDBConnection]:
+        """Yield a connection, after a refresh of the sessions and these tables; without tables, as of the last refresh.
 
-    @contextmanager
-    def _connected(self, tables: Sequence[str]) -> Iterator[DuckDBConnection]:
+        Raises StoreUnavailable.
+        """
         with self._lock:
             connection = DuckDBConnection(self._open().cursor())
             try:
@@ -116,7 +190,7 @@ class PostgresMirror:
 
     def _refresh(self, source: PostgresConnection, cursor: Cursor, tables: Sequence[str]) -> None:
         """Within one snapshot of PostgreSQL and one transaction of the mirror."""
-        rows = MirrorRows(source, cursor, beside(self._folder / FILE_NAME, ".rows"))
+        rows = _Rows(source, cursor, beside(self._folder / FILE_NAME, ".rows"))
         ((oldest,),) = source.rows("SELECT pg_snapshot_xmin(pg_current_snapshot())::TEXT")
         since = _last_oldest(cursor, int(oldest))
         cursor.execute("BEGIN")
@@ -140,7 +214,7 @@ class PostgresMirror:
 _NEW = "changed_in >= $since::TEXT::XID8"
 
 
-def _take_all(rows: MirrorRows) -> None:
+def _take_all(rows: _Rows) -> None:
     """Copy all sessions in place of those that the mirror has."""
     for table in (*OF_SESSIONS, "script_texts"):
         rows.cursor.execute(f"DELETE FROM {table}")  # noqa: S608
@@ -148,7 +222,7 @@ def _take_all(rows: MirrorRows) -> None:
         rows.copy(table)
 
 
-def _take_changes(rows: MirrorRows, since: int) -> None:
+def _take_changes(rows: _Rows, since: int) -> None:
     """Read new turns, all of the sessions that were changed otherwise, and the starts and calls of both.
 
     Sessions are named with their tenant, with which the indexes begin.
@@ -188,7 +262,7 @@ def _last_oldest(cursor: Cursor, oldest: int) -> int | None:
     return None
 
 
-def _copy_texts(rows: MirrorRows) -> None:
+def _copy_texts(rows: _Rows) -> None:
     """Copy the texts of scripts that the mirror does not have; a text never changes."""
     known = set(rows.cursor.execute("SELECT tenant, digest FROM script_texts").fetchall())
     absent = [each for each in rows.source.rows("SELECT tenant, digest FROM script_texts") if each not in known]
@@ -196,3 +270,19 @@ def _copy_texts(rows: MirrorRows) -> None:
         which = "(tenant, digest) IN (SELECT unnest($tenants::TEXT[]), unnest($digests::TEXT[]))"
         given = {"tenants": [tenant for tenant, _ in absent], "digests": [digest for _, digest in absent]}
         rows.copy("script_texts", which, given)
+
+
+class PostgresAnalytics(AnalyticsRepository):
+    """Read the changes for analytics files in the mirror, and store queries and dashboards in the database."""
+
+    def __init__(self, engine: PostgresEngine, mirror: PostgresMirror) -> None:
+        super().__init__(engine)
+        self._mirror = mirror
+
+    async def delta(self, tenant: str, folder: Path, known: Known, *, units: bool, turns_max: int = TURNS_MAX) -> Delta:
+        """Refresh the mirror, and write the changes since `known` into an empty folder."""
+
+        def write(mirror: DuckDBConnection) -> Delta:
+            return write_delta(mirror.cursor, tenant, folder, known, units=units, turns_max=turns_max)
+
+        return await self._mirror.read(write, SMALL + UNITS * units)

@@ -1,15 +1,17 @@
 """The part of the store that verification uses."""
 
-from abc import ABC, abstractmethod
-
-from store.duckdb.connection import with_cursor
-from store.sql.repository import Repository, reads
+from store.duckdb.connection import DuckDBConnection, with_cursor
+from store.sql.repository import Repository, reads, writes
 from store.sql.script_texts import texts_after
 from store.verification import rules, session_parts
 from store.verification.rules import Rule
 
 
-class VerificationRepository(Repository, ABC):
+def _fix(connection: DuckDBConnection, rule: Rule, tenant: str, user_id: str) -> None:
+    rules.fix(connection, rule, tenant, user_id, rules.broken_keys(connection.cursor, rule, tenant, user_id))
+
+
+class VerificationRepository(Repository):
     """Read the data of all tenants for verification, in DuckDB, and fix memories. Raises the same errors as `Store`."""
 
     session_count = reads(with_cursor(session_parts.session_count))
@@ -18,10 +20,7 @@ class VerificationRepository(Repository, ABC):
     broken = reads(with_cursor(rules.broken))
     texts_after = reads(texts_after)
 
-    @abstractmethod
-    async def refresh(self) -> None:
-        """Let the following reads see the present state of the database."""
+    fix = writes(_fix)
 
-    @abstractmethod
-    async def fix(self, rule: Rule, tenant: str, user_id: str) -> None:
-        """Rebuild the derived rows of a memory that violated a rule at the last refresh, and have not changed since."""
+    async def refresh(self) -> None:
+        """Let the following reads see the present state of the database; one in DuckDB always does."""

@@ -10,7 +10,7 @@ from uuid import uuid4
 import duckdb
 import psycopg
 
-from store.analytics.postgres_mirror import FOLDER, PostgresMirror
+from store.analytics.postgres_mirror import ALL, FOLDER, PostgresMirror
 from store.duckdb.readers import READ_TIMEOUT_S
 from store.interface.private_files import FILE_NAME
 from store.postgres.engine import PostgresEngine
@@ -54,7 +54,7 @@ def database_file(folder: Path) -> Path:
     copy = folder / f"rows-{uuid4().hex}"
     with closing(PostgresEngine.open(url_of(folder), read_only=True, read_timeout_s=READ_TIMEOUT_S)) as engine:
         mirror = PostgresMirror(engine, copy)
-        with closing(mirror), mirror.opened(is_fresh=True):
+        with closing(mirror), mirror.opened(ALL):
             return copy / FOLDER / FILE_NAME
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from store.analytics.postgres_mirror import ALL
 from store.interface.errors import TurnClaimed
 from store.interface.retention_rows import Policy
 from store.interface.rows import CallRow, SessionDocument, SettledCallRow
@@ -195,7 +196,7 @@ async def test_a_call_that_ends_after_its_turn_was_settled_is_part_of_that_turn_
     assert (await two.turns.spent("clinic", MOMENT, MOMENT + timedelta(days=1))).cost == 0.75
     await two.verification.refresh()
     assert await two.verification.broken(call_twice) == []
-    with two._mirror.refreshed(units=False) as mirror:
+    with two._mirror.opened(ALL) as mirror:
         assert mirror.rows("SELECT sum(cost) FROM settled_calls") == [(0.75,)]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from store.analytics import mirror_rows
-from store.analytics.postgres_mirror import REST, SMALL, UNITS, PostgresMirror
+from store.analytics import postgres_mirror
+from store.analytics.postgres_mirror import ALL, PostgresMirror
 from store.copying import _canonical
 from store.duckdb.table_rows import read_documents
 from store.interface.errors import StoreUnavailable
@@ -31,7 +31,7 @@ from tests.support.store_rows import (
     write_of,
 )
 
-TABLES = ("turns", "session_starts", "settled_calls", "script_texts", *SMALL, *UNITS, *REST)
+TABLES = ("turns", "session_starts", "settled_calls", "script_texts", *ALL)
 HOSTILE = [
     "", " ", "  a ", "a,b", '"', '""', 'q"q', "\n", "\r", "n\nn", "r\rn", "x\r\ny", "\\", "\\N", "\\.", "\\\"", "NULL",
     "null", "'", "\t", "#", "$since", "%s", "{", "𝄞 睡眠 é", "\ufeff", "\u2028", "\x01\x7f", "long " * 450_000,
@@ -59,7 +59,7 @@ def mirror(server: PostgresStore, tmp_path: Path) -> Iterator[PostgresMirror]:
 
 
 def rows_of_mirror(mirror: PostgresMirror, *, is_fresh: bool = True) -> dict[str, Counter[bytes]]:
-    with mirror.opened(is_fresh=is_fresh) as connection:
+    with mirror.opened(ALL if is_fresh else ()) as connection:
         return {
             table: Counter(_canonical(row) for rows in read_documents(connection.cursor, table) for row in rows)
             for table in TABLES
@@ -109,7 +109,7 @@ async def test_it_has_all_tables(server: PostgresStore, mirror: PostgresMirror, 
 async def test_texts_come_unchanged(
     server: PostgresStore, mirror: PostgresMirror, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirror_rows, "FILE_BYTES", 1_000)  # several files
+    monkeypatch.setattr(postgres_mirror, "FILE_BYTES", 1_000)  # several files
     await converse(server)
     failure = "INSERT INTO turn_failures VALUES (%s, %s, 1, %s, %s, %s, NULL, %s, %s, %s)"
     talk = Conversation()
@@ -122,7 +122,7 @@ async def test_texts_come_unchanged(
         connection.execute("UPDATE turns SET topic_id = '', action_id = NULL WHERE turn = 1")
         states = connection.execute("SELECT session_id, turn, state::text, events::text FROM turns").fetchall()
     assert rows_of_mirror(mirror) == rows_of_postgres(postgres_url)
-    with mirror.opened(is_fresh=False) as copy:
+    with mirror.opened() as copy:
         read = copy.cursor.execute("SELECT session_id, turn, state::VARCHAR, events::VARCHAR FROM turns").fetchall()
         places = copy.cursor.execute("SELECT session_id, turn FROM turns ORDER BY rowid").fetchall()
     assert sorted(read) == sorted(states)
