@@ -1,16 +1,14 @@
-"""Reads and writes YAML as plain values. Reading processes a flat stream of events, so deep documents cannot exhaust
-the stack.
+"""Reads and writes YAML as plain values.
 
-Scalars have the types of common YAML 1.1 dumpers; times stay texts. Aliases count with their expanded size, so that a
-small document cannot become a large one. Tags are rejected.
+Scalars have the types of common YAML 1.1 dumpers; times stay texts. Tags are rejected. The flat stream of events is
+checked before a value is built from it: deep documents could exhaust the stack, and a small document could become a
+large one, because aliases count with their expanded size.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
-from yaml.constructor import ConstructorError, SafeConstructor
-from yaml.resolver import Resolver
 
 from api.transfer.import_report import DocumentInvalid
 
@@ -20,121 +18,80 @@ SIZE_MAX = 100_000_000
 PART_SIZE = 8
 _PREFIX = "tag:yaml.org,2002:"
 _PLAIN_TAGS = {None, "!", *(_PREFIX + kind for kind in ("str", "map", "seq"))}
+_RESOLVED = {_PREFIX + kind for kind in ("null", "bool", "int", "float")}
 
 
-class _Scalars(Resolver, SafeConstructor):
-    """Resolves the type of a plain scalar."""
+class _Loader(yaml.CSafeLoader):
+    """Resolves the type of a plain scalar; a time is a text."""
 
-    def __init__(self) -> None:
-        Resolver.__init__(self)
-        SafeConstructor.__init__(self)
-        self._makers = {
-            _PREFIX + "null": lambda _: None,
-            _PREFIX + "bool": self.construct_yaml_bool,
-            _PREFIX + "int": self.construct_yaml_int,
-            _PREFIX + "float": self.construct_yaml_float,
-        }
-
-    def value(self, event: yaml.ScalarEvent) -> object:
-        text: str = event.value
-        if not event.implicit[0]:
-            return text
-        tag: str = self.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-        make = self._makers.get(tag)
-        return text if make is None else make(yaml.ScalarNode(tag, text))
+    yaml_implicit_resolvers = {  # noqa: RUF012  (declared by the library)
+        sign: [resolver for resolver in resolvers if resolver[0] in _RESOLVED]
+        for sign, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def yaml_value(text: str) -> object:
     """Parse the one document of a YAML text; null if it is empty. Raises DocumentInvalid."""
     try:
-        return _value(yaml.parse(text, Loader=yaml.CSafeLoader))
+        _check_bounds(text)
+        return yaml.load(text, Loader=_Loader)  # noqa: S506  (a safe loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark is not None else ""
         raise DocumentInvalid(f"{where}not YAML: {error.problem or error.context}") from error
-    except (yaml.YAMLError, ConstructorError, ValueError) as error:
-        if isinstance(error, DocumentInvalid):
-            raise
+    except DocumentInvalid:
+        raise
+    except (yaml.YAMLError, ValueError) as error:
         raise DocumentInvalid("not YAML: it contains characters that YAML does not allow") from error
 
 
-class _Open:
-    """A collection that is not closed yet, with its items so far; those of a mapping are keys and values in turn."""
+def _check_bounds(text: str) -> None:
+    bounds = _Bounds()
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        problem = bounds.problem_of(event)
+        if problem is not None:
+            line = event.start_mark.line + 1 if event.start_mark is not None else 0
+            raise DocumentInvalid(f"line {line}: {problem}")
 
-    def __init__(self, anchor: str | None = None) -> None:
-        self.anchor = anchor
-        self.items: list[object] = []
-        self.size = PART_SIZE
 
-
-class _Builder:
-    """Builds the value from events."""
+class _Bounds:
+    """The sizes of the collections that are open, and of the values with an anchor."""
 
     def __init__(self) -> None:
-        self._scalars = _Scalars()
-        self._open = [_Open()]
-        self._anchors: dict[str, tuple[object, int]] = {}
+        self._open: list[tuple[str | None, int]] = [(None, 0)]
+        self._sizes: dict[str, int] = {}
+        self._has_document = False
 
-    @property
-    def values(self) -> list[object]:
-        """Return the documents."""
-        return self._open[0].items
-
-    def take(self, event: yaml.Event) -> None:
-        """Process one event. Raises DocumentInvalid."""
+    def problem_of(self, event: yaml.Event) -> str | None:
+        """Return why a document with this event is not read."""
         match event:
+            case yaml.DocumentStartEvent() if self._has_document:
+                return "a second document begins; expected only one"
+            case yaml.DocumentStartEvent():
+                self._has_document = True
+            case yaml.AliasEvent() if event.anchor not in self._sizes:
+                return f"there is no complete value with the anchor {event.anchor}"
             case yaml.AliasEvent():
-                if event.anchor not in self._anchors:
-                    raise DocumentInvalid(f"there is no complete value with the anchor {event.anchor}")
-                self._add(*self._anchors[event.anchor], None)
+                return self._add(None, self._sizes[event.anchor])
+            case yaml.ScalarEvent() | yaml.CollectionStartEvent() if event.tag not in _PLAIN_TAGS:
+                return f"tags such as {event.tag} are not read"
             case yaml.ScalarEvent():
-                self._check_tag(event.tag)
-                self._add(self._scalars.value(event), PART_SIZE + len(event.value), event.anchor)
+                return self._add(event.anchor, PART_SIZE + len(event.value))
+            case yaml.CollectionStartEvent() if len(self._open) > DEPTH_MAX:
+                return f"nested more than {DEPTH_MAX} deep"
             case yaml.CollectionStartEvent():
-                self._check_tag(event.tag)
-                if len(self._open) > DEPTH_MAX:
-                    raise DocumentInvalid(f"nested more than {DEPTH_MAX} deep")
-                self._open.append(_Open(event.anchor))
-            case yaml.SequenceEndEvent():
-                closed = self._open.pop()
-                self._add(closed.items, closed.size, closed.anchor)
-            case yaml.MappingEndEvent():
-                closed = self._open.pop()
-                parts = closed.items
-                mapping = dict(zip(map(_key, parts[::2]), parts[1::2], strict=True))
-                self._add(mapping, closed.size, closed.anchor)
-            case yaml.DocumentStartEvent() if self.values:
-                raise DocumentInvalid("a second document begins; expected only one")
+                self._open.append((event.anchor, PART_SIZE))
+            case yaml.CollectionEndEvent():
+                return self._add(*self._open.pop())
+        return None
 
-    def _add(self, value: object, size: int, anchor: str | None) -> None:
-        around = self._open[-1]
-        around.items.append(value)
-        around.size += size
-        if around.size > SIZE_MAX:
-            raise DocumentInvalid(f"more than {SIZE_MAX:,} characters, with aliases expanded")
+    def _add(self, anchor: str | None, size: int) -> str | None:
+        """Add a complete value to the collection around it."""
         if anchor is not None:
-            self._anchors[anchor] = value, size
-
-    def _check_tag(self, tag: str | None) -> None:
-        if tag not in _PLAIN_TAGS:
-            raise DocumentInvalid(f"tags such as {tag} are not read")
-
-
-def _value(events: Iterable[yaml.Event]) -> object:
-    builder = _Builder()
-    for event in events:
-        try:
-            builder.take(event)
-        except DocumentInvalid as error:
-            line = event.start_mark.line + 1 if event.start_mark is not None else 0
-            raise DocumentInvalid(f"line {line}: {error}") from None
-    return builder.values[0] if builder.values else None
-
-
-def _key(key: object) -> str:
-    if isinstance(key, list | dict):
-        raise DocumentInvalid("this YAML is not supported: a list or a mapping is a key")
-    return key if isinstance(key, str) else str(key)
+            self._sizes[anchor] = size
+        around, total = self._open[-1]
+        self._open[-1] = around, total + size
+        return f"more than {SIZE_MAX:,} characters, with aliases expanded" if total + size > SIZE_MAX else None
 
 
 class _Dumper(yaml.CSafeDumper):
