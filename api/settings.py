@@ -30,7 +30,7 @@ from runtime.state.limits import Amount, Bounds, Count, Limits
 from scripts.expressions.time_values import zone_of
 from scripts.model.context_strategies import ContextSettings, read_settings
 from scripts.model.script import Locale
-from store.analytics.storage import OWN, StorageVersion
+from store.analytics.snapshots import OWN, StorageVersion
 from store.embedders.names import WORDLLAMA, parse_name
 from store.interface.retention_rows import Policy, check_policies
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from api.analytics.execute import Question
 from store.analytics.refresh import Masking
-from store.analytics.storage import StorageVersion
+from store.analytics.snapshots import StorageVersion
 
 ANSWER_BYTES_MAX = 500_000_000
 NUMBER = struct.Struct("!I")

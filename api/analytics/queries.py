@@ -19,9 +19,8 @@ from api.errors import ApiError
 from api.metrics import Metrics
 from api.schemas.analytics import MAX_AGE_DEFAULT_S, ROWS_MAX, TIMEOUT_DEFAULT_S, Form, Language, NewAnalyticsQuery
 from store.analytics.query import QueryLimits
-from store.analytics.report_list import Report
-from store.analytics.reporting import statement
-from store.analytics.storage import OWN, StorageVersion
+from store.analytics.reporting import Report, statement
+from store.analytics.snapshots import OWN, StorageVersion
 from store.interface.errors import QueryRefused, QueryStopped, StoreUnavailable
 
 MARGIN_S = 5.0  # for a process to stop

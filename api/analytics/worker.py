@@ -30,7 +30,7 @@ from api.analytics.jobs import (
 )
 from store.analytics.file import Place
 from store.analytics.refresh import refresh
-from store.analytics.storage import finish_snapshot
+from store.analytics.snapshots import finish_snapshot
 from store.interface.errors import DatabaseLocked, QueryStopped, StoreError
 
 LONG_CPU_S = 2.0

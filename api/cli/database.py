@@ -124,7 +124,7 @@ def verify(settings: Settings, file: Path | None, quick: bool, fix: bool, as_jso
 def _verify_file(file: Path) -> dict[str, Any]:
     """Return the findings in an analytics file, in the shape of those in a database."""
     from api.schemas.operations import FlawView
-    from store.analytics.snapshot_checks import check  # not needed for a database
+    from store.analytics.snapshots import check  # not needed for a database
     from store.interface.errors import AnalyticsUnreadable, DatabaseLocked
 
     with failing(AnalyticsUnreadable, DatabaseLocked), counted_progress("checking tables") as on_progress:

@@ -20,7 +20,7 @@ from api.schemas.analytics import (
     QueryAnswer,
     ReportList,
 )
-from store.analytics.storage import OWN, StorageVersion
+from store.analytics.snapshots import OWN, StorageVersion
 
 Parameters: TypeAlias = Mapping[str, str | int | float | datetime]
 

@@ -1,7 +1,7 @@
 """The pages of the analytics tables and of the built-in reports."""
 
-from store.analytics.describe import DescribedTable, described_tables
-from store.analytics.report_list import REPORTS, Parameter, Report
+from store.analytics.file import DescribedTable, described_tables
+from store.analytics.reporting import REPORTS, Parameter, Report
 
 _SHORT = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ"}
 

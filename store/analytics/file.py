@@ -17,7 +17,7 @@ import duckdb
 import msgspec
 
 from store.analytics.delta import Known
-from store.analytics.report_list import REPORTS, Report
+from store.analytics.reporting import REPORTS, Report
 from store.duckdb.database_file import quoted, why_not_open
 from store.duckdb.event_fields_sql import remaining_event
 from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
@@ -207,3 +207,45 @@ def about(connection: duckdb.DuckDBPyConnection) -> About:
     if len(rows) != 1 or rows[0][0] != MODEL_VERSION:
         raise AnalyticsUnreadable(f"this snapshot has another model version; this program reads {MODEL_VERSION}")
     return About(*rows[0])
+
+
+# -- the reference of the model ----------------------------------------------------------------------------------------
+
+
+class DescribedColumn(msgspec.Struct, frozen=True):
+    """A column of a table of the model."""
+
+    name: str
+    type: str
+    nullable: bool
+    means: str
+
+
+class DescribedTable(msgspec.Struct, frozen=True):
+    """A table of the model."""
+
+    name: str
+    means: str
+    columns: tuple[DescribedColumn, ...]
+
+
+@cache
+def described_tables() -> tuple[DescribedTable, ...]:
+    """Return all tables of the model with the comments of its SQL, in their order."""
+    connection = duckdb.connect(":memory:")
+    try:
+        connection.execute("BEGIN")  # one transaction instead of one for each of some 500 comments
+        run_sql(connection, sql_of("tables"))
+        columns = connection.execute(
+            """SELECT table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
+            WHERE schema_name = 'main' AND NOT internal ORDER BY table_oid, column_index"""
+        ).fetchall()
+        tables = connection.execute(
+            "SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = 'main' ORDER BY table_oid"
+        ).fetchall()
+    finally:
+        connection.close()
+    return tuple(
+        DescribedTable(name, means, tuple(DescribedColumn(*column) for table, *column in columns if table == name))
+        for name, means in tables
+    )

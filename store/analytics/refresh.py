@@ -1,6 +1,7 @@
 """Refresh an analytics file: insert the rows of a delta into the model, and update the derived tables."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -9,12 +10,12 @@ import msgspec
 
 from store.analytics.delta import FILES, META, Delta, Known
 from store.analytics.file import MEMORY, MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
-from store.analytics.masking_sql import masking_sql
 from store.analytics.outlines import OUTLINES, Outline
 from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
 from store.duckdb.statements import roll_back
 from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
+from store.interface.masking import HIDDEN, MASKED
 
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
 """SQL types of the fields of outlines."""
@@ -139,8 +140,31 @@ def _take(connection: duckdb.DuckDBPyConnection, delta: Delta, masking: Masking)
 def _mask_columns(connection: duckdb.DuckDBPyConnection, delta: str, table: str) -> None:
     """Create the view `shown_…` of a delta's rows, with the same masking as the table."""
     columns = connection.execute(f"DESCRIBE delta_{delta}").fetchall()
-    masked = masking_sql(table, {name: kind for name, kind, *_ in columns})
+    masked = _masking_sql(table, {name: kind for name, kind, *_ in columns})
     connection.execute(f"CREATE TEMP VIEW shown_{delta} AS SELECT * REPLACE ({masked}) FROM delta_{delta}")  # noqa: S608
+
+
+def _masking_sql(table: str, column_types: Mapping[str, str]) -> str:
+    """Return the SQL list for `SELECT * REPLACE (…)` that masks the rows of a table if `is_masked` is set.
+
+    The list contains the masked columns that are in `column_types`. Raises ValueError for a table with a column of
+    treatment `value`, `label` or `fields`.
+    """
+    parts = []
+    for column, treatment in MASKED[table].items():
+        if column not in column_types:
+            continue
+        match treatment:
+            case "pseudonym":
+                masked = f"who({column})"
+            case "words" | "digest":
+                masked = f"CASE WHEN NOT getvariable('is_masked') THEN {column} END::{column_types[column]}"
+            case "flag":
+                masked = f"CASE WHEN getvariable('is_masked') AND {column} != '' THEN '{HIDDEN}' ELSE {column} END"
+            case "value" | "label" | "fields":
+                raise ValueError(f"{table}.{column} has masking SQL of its own")
+        parts.append(f"{masked} AS {column}")
+    return ", ".join(parts)
 
 
 def _write_known_sessions(connection: duckdb.DuckDBPyConnection, place: Place, *, is_new: bool) -> None:

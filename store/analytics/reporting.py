@@ -1,15 +1,73 @@
-"""Find a report by name, check its parameters, and build the SELECT that runs it."""
+"""The reports of `report_list.yaml`, with their parameters, and the SELECT that runs one.
+
+A report is a table macro of the same name in every analytics file; the macros are in `reports/NAME.sql`.
+"""
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+from typing import Literal, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from store.analytics.report_list import REPORTS, Parameter, Report
+import msgspec
+from msgspec import Struct
+
 from store.interface.errors import ReportRefused
 
+Kind: TypeAlias = Literal["text", "integer", "number", "moment"]
+"""The type of a parameter; a moment is an ISO 8601 date, or date and time, in UTC unless it has an offset."""
+
+
+class Parameter(Struct, frozen=True, forbid_unknown_fields=True):
+    """A parameter of a report."""
+
+    name: str
+    kind: Kind
+    says: str
+    default: str | int | None = None
+    """The default value; null: no limit."""
+    choices: tuple[str, ...] = ()
+    needed: bool = False
+
+
+class Report(Struct, frozen=True, forbid_unknown_fields=True):
+    """A report: a table macro of the same name in every analytics file."""
+
+    name: str
+    title: str
+    says: str
+    parameters: tuple[Parameter, ...]
+    reads_words: bool = False
+    """Whether it reads the texts of messages, which only unmasked files contain."""
+
+    @property
+    def sql(self) -> str:
+        """The macro, with the meanings of its columns in comments."""
+        return _macro(self.name)
+
+    @property
+    def definition(self) -> str:
+        """The meanings of its columns: the comment before the macro."""
+        comment = takewhile(lambda line: line.startswith("--"), self.sql.splitlines())
+        return "\n".join(line.removeprefix("-- ") for line in comment)
+
+
+@cache
+def _macro(name: str) -> str:
+    return Path(__file__).with_name("reports").joinpath(f"{name}.sql").read_text("utf-8")
+
+
+class _Lists(Struct, frozen=True):
+    shared: tuple[Parameter, ...]
+    reports: tuple[Report, ...]
+
+
+REPORTS = msgspec.yaml.decode(Path(__file__).with_name("report_list.yaml").read_bytes(), type=_Lists).reports
 _BY_NAME = {report.name: report for report in REPORTS}
 
 
@@ -30,7 +88,7 @@ def statement(report: Report, arguments: Mapping[str, str]) -> str:
         if each.needed and not arguments.get(each.name, "").strip():
             raise ReportRefused(f"the report {report.name} needs `{each.name}`: {each.says}", each.name)
     literals = [f"{name} := {_literal(known[name], text)}" for name, text in arguments.items()]
-    times = [_moment(known[name], arguments[name]) for name in ("since", "until") if name in arguments]
+    times = [_moment(arguments[name]) for name in ("since", "until") if name in arguments]
     if times != sorted(times):
         raise ReportRefused("`until` is before `since`", "until")
     return f"FROM {report.name}({', '.join(literals)})"
@@ -46,27 +104,11 @@ def _literal(parameter: Parameter, text: str) -> str:
     """Return a value as an SQL literal. Raises ReportRefused."""
     if parameter.choices and text not in parameter.choices:
         raise _unfit(parameter, text, f"one of {', '.join(parameter.choices)}")
-    if parameter.name == "session":
-        return _quoted(str(_session_id(parameter, text)))
-    if parameter.name == "zone":
-        return _quoted(_zone(parameter, text))
-    match parameter.kind:
-        case "integer":
-            return str(_integer(parameter, text))
-        case "number":
-            return repr(_number(parameter, text))
-        case "moment":
-            return f"TIMESTAMPTZ '{_moment(parameter, text).isoformat()}'"
-        case "text":
-            if "\0" in text:
-                raise _unfit(parameter, text, "text without the character NUL")
-            return _quoted(text)
-
-
-def _quoted(text: str) -> str:
-    """Return a text as an SQL string literal; only the quote needs escaping."""
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
+    expected, literal = _LITERALS.get(parameter.name) or _LITERALS[parameter.kind]
+    try:
+        return literal(text)
+    except (ValueError, LookupError, OSError):  # a zone may also be unknown, or a folder of the database
+        raise _unfit(parameter, text, expected) from None
 
 
 def _unfit(parameter: Parameter, text: str, expected: str) -> ReportRefused:
@@ -74,43 +116,42 @@ def _unfit(parameter: Parameter, text: str, expected: str) -> ReportRefused:
     return ReportRefused(f"`{parameter.name}` is {expected}, not {shown!r}", parameter.name)
 
 
-def _session_id(parameter: Parameter, text: str) -> UUID:
-    try:
-        return UUID(text.strip())
-    except ValueError:
-        raise _unfit(parameter, text, "the id of a session") from None
+def _quoted(text: str) -> str:
+    """Return a text as an SQL string literal; only the quote needs escaping. Raises ValueError."""
+    if "\0" in text:
+        raise ValueError("a text contains NUL")
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
 
 
-def _zone(parameter: Parameter, text: str) -> str:
-    try:
-        return ZoneInfo(text.strip()).key
-    except (ValueError, LookupError, OSError):  # not a name, an unknown one, or a folder of the database
-        raise _unfit(parameter, text, "a time zone such as Asia/Shanghai") from None
-
-
-def _integer(parameter: Parameter, text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise _unfit(parameter, text, "a whole number") from None
+def _integer(text: str) -> str:
+    number = int(text)
     if not 0 <= number < 2**31:
-        raise _unfit(parameter, text, "a whole number from 0 to 2147483647")
-    return number
+        raise ValueError("an integer is out of range")
+    return str(number)
 
 
-def _number(parameter: Parameter, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise _unfit(parameter, text, "a number") from None
+def _number(text: str) -> str:
+    number = float(text)
     if not math.isfinite(number) or not 0 <= number <= 1e6:
-        raise _unfit(parameter, text, "a number from 0 to 1000000")
-    return number
+        raise ValueError("a number is out of range")
+    return repr(number)
 
 
-def _moment(parameter: Parameter, text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise _unfit(parameter, text, "a date such as 2025-03-01, or a date and time") from None
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text.strip())
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+_LITERALS: Mapping[str, tuple[str, Callable[[str], str]]] = {
+    "session": ("the id of a session", lambda text: _quoted(str(UUID(text.strip())))),
+    "zone": ("a time zone such as Asia/Shanghai", lambda text: _quoted(ZoneInfo(text.strip()).key)),
+    "integer": ("a whole number from 0 to 2147483647", _integer),
+    "number": ("a number from 0 to 1000000", _number),
+    "moment": (
+        "a date such as 2025-03-01, or a date and time",
+        lambda text: f"TIMESTAMPTZ '{_moment(text).isoformat()}'",
+    ),
+    "text": ("text without the character NUL", _quoted),
+}
+"""What a parameter is, and its SQL literal, by the name of the parameter or by its kind."""

@@ -11,8 +11,7 @@ import msgspec
 from api.analytics.outlines import joined, outline
 from scripts.parse.read_script import Source, read_script
 from store.analytics.delta import TURNS_MAX, Delta, write_delta
-from store.analytics.describe import described_tables
-from store.analytics.file import Place
+from store.analytics.file import Place, described_tables
 from store.analytics.outlines import OUTLINES
 from store.analytics.refresh import Masking, refresh
 from store.duckdb.database import Database

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from store.analytics.snapshot_checks import check
+from store.analytics.snapshots import check
 
 FOUND_MAX = 100
 

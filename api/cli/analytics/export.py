@@ -16,7 +16,7 @@ from api.cli.output import errors, fail, print_json
 from api.cli.progress import byte_progress, counted_progress
 from api.settings import Settings
 from store.analytics.export_folder import Exported, ExportFolder, FolderRefused
-from store.analytics.storage import OWN, StorageVersion
+from store.analytics.snapshots import OWN, StorageVersion
 from store.interface.errors import AnalyticsUnreadable
 
 

@@ -27,11 +27,9 @@ from api.cli.options import with_settings
 from api.cli.output import console, errors, fail, failing, print_json, print_table
 from api.schemas.analytics import ROWS_DEFAULT, ROWS_MAX, TIMEOUT_DEFAULT_S, TIMEOUT_MAX_S, Form
 from api.settings import Settings
-from store.analytics.describe import DescribedTable, described_tables
-from store.analytics.file import about
+from store.analytics.file import DescribedTable, about, described_tables
 from store.analytics.query import QueryLimits, enclosed
-from store.analytics.report_list import REPORTS, Parameter, Report
-from store.analytics.reporting import report_named, statement
+from store.analytics.reporting import REPORTS, Parameter, Report, report_named, statement
 from store.interface.errors import ReportRefused, StoreError
 
 _WIRE: Mapping[str, Form] = {

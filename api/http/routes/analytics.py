@@ -33,11 +33,9 @@ from api.schemas.analytics import (
     TableDescription,
 )
 from api.timestamps import utc_text
-from store.analytics.describe import described_tables
-from store.analytics.file import MODEL_VERSION
-from store.analytics.report_list import REPORTS
-from store.analytics.reporting import report_named
-from store.analytics.storage import OWN, StorageVersion
+from store.analytics.file import MODEL_VERSION, described_tables
+from store.analytics.reporting import REPORTS, report_named
+from store.analytics.snapshots import OWN, StorageVersion
 from store.interface.errors import ReportRefused
 
 T = TypeVar("T")

@@ -15,10 +15,9 @@ import pytest
 
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelReply, ModelRequest, OnReply, Usage
-from store.analytics.describe import described_tables
 from store.analytics.export_folder import ExportFolder
-from store.analytics.file import Place
-from store.analytics.snapshot_checks import check
+from store.analytics.file import Place, described_tables
+from store.analytics.snapshots import check
 from store.duckdb.database import Database
 from store.interface.event_fields import EVENT_FIELDS
 from store.interface.masking import HIDDEN, MASKED

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from api.analytics.formats.parquet import from_parquet
-from store.analytics.describe import described_tables
+from store.analytics.file import described_tables
 from store.analytics.query import query
-from store.analytics.report_list import REPORTS
+from store.analytics.reporting import REPORTS
 from store.interface.errors import QueryRefused
 from tests.support import analytics_files, eventful_database
 from tests.support.fixture_types import OpenApp

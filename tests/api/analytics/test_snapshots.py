@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from store.analytics.snapshot_checks import check
+from store.analytics.snapshots import check
 from tests.support.analytics_rules import Violation, problems
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from click.testing import Result
 
-from store.analytics.report_list import REPORTS
+from store.analytics.reporting import REPORTS
 from tests.support.fixture_types import OpenApp, Serve
 
 COUNT = "SELECT role, count(*) AS n FROM messages GROUP BY role ORDER BY role"

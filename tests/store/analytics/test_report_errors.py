@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from store.analytics.report_list import REPORTS, Report
+from store.analytics.reporting import REPORTS, Report
 from tests.support.random_sessions import Traffic
 
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.analytics.charts.chart import chart_of
-from store.analytics.report_list import REPORTS, Report
-from store.analytics.reporting import report_named, statement
+from store.analytics.reporting import REPORTS, Report, report_named, statement
 from store.interface.errors import ReportRefused
 from tests.support.effort import repeats
 from tests.support.paths import ROOT
@@ -107,7 +106,7 @@ def test_nothing_is_described_in_chinese_that_there_is_not() -> None:
             "the report funnel has no parameter `levl`; did you mean `level`?",
         ),
         ("funnel", {"script": "a", "level": "turn"}, "`level` is one of phase, topic, action, not 'turn'"),
-        ("funnel", {"script": "a", "version": "two"}, "`version` is a whole number, not 'two'"),
+        ("funnel", {"script": "a", "version": "two"}, "`version` is a whole number from 0 to 2147483647, not 'two'"),
         ("funnel", {"script": "a", "version": "-1"}, "`version` is a whole number from 0 to 2147483647, not '-1'"),
         (
             "funnel",

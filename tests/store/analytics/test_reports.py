@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from store.analytics.report_list import REPORTS
+from store.analytics.reporting import REPORTS
 from tests.support.report_reference import (
     Ask,
     begins,

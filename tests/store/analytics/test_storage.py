@@ -7,8 +7,8 @@ from typing import Any, get_args
 import duckdb
 import pytest
 
-from store.analytics.report_list import REPORTS
-from store.analytics.storage import OWN, StorageVersion, finish_snapshot
+from store.analytics.reporting import REPORTS
+from store.analytics.snapshots import OWN, StorageVersion, finish_snapshot
 from tests.support.analytics_rules import problems
 from tests.support.random_sessions import Traffic
 

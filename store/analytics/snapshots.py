@@ -1,30 +1,82 @@
-"""Check an analytics file or a snapshot: its tables, their numbers of rows and digests, and its masking.
+"""Snapshots: copies of analytics files with digests of their tables, also for tools that embed an older DuckDB.
 
-Nothing is derived again: the file is generated from the database, and is rebuilt if it is damaged. It is opened
-read-only and without access to anything outside it, because it may come from an untrusted source.
+The check of a snapshot compares its tables, their numbers of rows and digests, and its masking. Nothing is derived
+again: an analytics file is generated from the database, and is rebuilt if it is damaged. A snapshot is opened read-only
+and without access to anything outside it, because it may come from an untrusted source.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import duckdb
 from msgspec import Struct
 
-from store.analytics.describe import described_tables
-from store.analytics.file import About, about, connect, run_sql
-from store.analytics.storage import stored_digests, table_digest
+from store.analytics.file import About, about, connect, described_tables, run_sql
+from store.analytics.parquet import DAY_OF, DIGEST
+from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
 from store.interface.errors import AnalyticsUnreadable
 from store.interface.findings import Finding
 from store.interface.masking import HIDDEN, MASKED, Treatment
 
+StorageVersion: TypeAlias = Literal["v1.0.0", "v1.2.0", "v1.3.0", "v1.4.0", "v1.5.0", "v2.0.0"]
+"""The first version of DuckDB that reads a format; versions in between read the format of the previous one."""
+OWN: StorageVersion = "v2.0.0"
+"""The format of the analytics files."""
+# Another version of DuckDB may hash differently, so that its digests cannot be compared.
+_STORED = "SELECT name, (rows, digest) FROM internal.digests WHERE written_by = version()"
 ENCLOSURE = "SET enable_external_access = false; SET lock_configuration = true"
 TEXTS: dict[str, tuple[str, ...]] = {"variable_history": ("old", "new"), "variables_current": ("value",)}
 """Columns that contain no lists or records in a masked file, and no texts except of choices and dates."""
 PSEUDONYM = "^u_[0-9a-f]{16}$"
 _COUNTED = ("sessions", "turns", "messages", "events")  # tables whose rows the table `about` counts
+
+
+def finish_snapshot(path: Path, version: StorageVersion, spill: Path) -> None:
+    """Give a copy of an analytics file a storage format, and add the digests of its tables. Blocks.
+
+    Raises AnalyticsUnreadable.
+    """
+    try:
+        if version != OWN:
+            _convert(path, version, spill)
+        with closing(connect(path, spill)) as connection:
+            connection.execute(
+                "CREATE TABLE internal.digests (name VARCHAR, rows BIGINT, digest VARCHAR, written_by VARCHAR)"
+            )
+            for table in DAY_OF:
+                row = [table, *table_digest(connection, table)]
+                connection.execute("INSERT INTO internal.digests VALUES (?, ?, ?, version())", row)
+            connection.execute("CHECKPOINT analytics")
+    except duckdb.Error as error:
+        raise AnalyticsUnreadable(f"the analytics file cannot be written for DuckDB {version}: {error}") from error
+
+
+def _convert(path: Path, version: StorageVersion, spill: Path) -> None:
+    converted = path.with_name(f"{path.name}.converted")
+    with closing(connect(path, spill, read_only=True)) as connection:
+        connection.execute(f"ATTACH {quoted(converted)} AS target (STORAGE_VERSION '{version}')")
+        connection.execute("COPY FROM DATABASE analytics TO target")
+        connection.execute("DETACH target")
+    converted.replace(path)
+
+
+def table_digest(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[int, str]:
+    """Return the number of rows of a table, and a digest of them. Raises duckdb.Error."""
+    [(rows, digest)] = connection.execute(f"SELECT {DIGEST} FROM {table} AS t").fetchall()  # noqa: S608
+    return rows, digest
+
+
+def stored_digests(connection: duckdb.DuckDBPyConnection) -> Mapping[str, tuple[int, str]]:
+    """Return the digests of the tables of a snapshot; none for another file, or if they cannot be compared."""
+    present = "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'internal' AND table_name = 'digests'"
+    return dict(connection.execute(_STORED).fetchall()) if connection.execute(present).fetchall() else {}
+
+
+# -- the check --------------------------------------------------------------------------------------------------------
 
 
 class Checked(Struct, frozen=True):
