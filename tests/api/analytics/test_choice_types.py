@@ -54,5 +54,5 @@ def test_older_records_with_texts_still_replay(session: str, tmp_path: Path, cue
         assert found.fetchall() == [(2,)]
     replayed = cuebook("replay", session)
     assert (replayed.exit_code, "match the recording" in replayed.output) == (0, True), replayed.output
-    verified = cuebook("verify", "--replay")
+    verified = cuebook("verify")
     assert verified.exit_code == 0, verified.output
