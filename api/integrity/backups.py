@@ -3,8 +3,8 @@
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -68,15 +68,9 @@ class Backups:
         """The backup that is being written, if there is one."""
         return self._store.maintenance.backup
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    def running(self) -> AbstractAsyncContextManager[None]:
         """Write backups inside the context, if the settings have an interval."""
-        if not self._every:
-            yield
-            return
-        stopped = "scheduled backups have stopped until the server is restarted"
-        async with looking(self.look, failed="a scheduled backup failed", stopped=stopped):
-            yield
+        return looking(self.look, "backups") if self._every else nullcontext()
 
     async def all(self) -> list[BackupView]:
         """Return the complete backups, the newest first."""

@@ -1,11 +1,11 @@
-"""Checks the whole database in batches, also while turns run.
+"""Checks the whole database in batches, also while turns run, and rebuilds derived rows of memories.
 
 First the sessions one by one, then the rules between tables, those of memories last, then the texts of scripts.
 """
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, assert_never
 
 from msgspec import Struct, structs
@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from api.catalog.catalog import Catalog
 from api.errors import ApiError
 from api.integrity.session_check import Programs, SessionCheck
+from api.memory.memory_system import MemorySystem
 from runtime.state.ports import Clock
 from runtime.state.program import Program
 from scripts.parse.read_script import Source, read_script
@@ -21,8 +22,9 @@ from store.interface.pages import cursor_of, position_of
 from store.interface.rows import ScriptTextRow
 from store.store import Store
 from store.verification.memory_rules import MEMORY_RULES
-from store.verification.rules import RULES
+from store.verification.rules import RULES, Rule
 from store.verification.session_parts import Place, SessionPart, SessionSize
+from store.verification.verification_repository import VerificationRepository
 
 BATCH_S = 2.0
 """A batch ends after this time, at the end of the current session, rule or text."""
@@ -104,38 +106,33 @@ class SessionVerifier:
         return found
 
     async def _check(self, batch: Sequence[SessionSize], *, quick: bool) -> list[Finding]:
-        if len(batch) == 1 and batch[0].turns > _turns_a_read(batch[0]):
-            return await self._check_in_parts(batch[0], quick=quick)
-        parts = await self._store.parts([each.place for each in batch], 0, TURN_MAX, every_state=not quick)
-        programs = await self._programs(parts)
-        return await asyncio.to_thread(_check_parts, parts, programs)
+        """Return the findings of some sessions; a session that was deleted in the meantime has none.
 
-    async def _check_in_parts(self, size: SessionSize, *, quick: bool) -> list[Finding]:
-        """Return the findings of a session that is too large for memory, up to its latest turn at the start."""
-        session_check: SessionCheck | None = None
-        step = _turns_a_read(size)
-        for first in range(0, size.latest + 1, step):
-            last = min(first + step - 1, size.latest)
-            parts = await self._store.parts([size.place], first, last, every_state=not quick)
+        A session that is too large for memory is alone, and is read in parts up to its latest turn at the start.
+        """
+        size, step = batch[0], _turns_a_read(batch[0])
+        is_large = len(batch) == 1 and size.turns > step
+        checks: dict[Place, SessionCheck] = {}
+        for first in range(0, size.latest + 1, step) if is_large else (0,):
+            last = min(first + step - 1, size.latest) if is_large else TURN_MAX
+            parts = await self._store.parts([each.place for each in batch], first, last, every_state=not quick)
             if not parts:
-                return []  # deleted in the meantime
-            session_check = session_check or SessionCheck(parts[0].start, parts[0].moves, size.latest)
-            programs = await self._programs(parts)
-            await asyncio.to_thread(session_check.part, parts[0].turns, programs)
-        return [] if session_check is None else session_check.end()
+                return []
+            programs = [await self._programs(part) for part in parts]
+            for part in parts:
+                latest = size.latest if is_large else part.turns[-1].turn if part.turns else -1
+                checks.setdefault(part.place, SessionCheck(part.start, part.moves, latest))
+            await asyncio.to_thread(_check_parts, checks, parts, programs)
+        return [finding for check in checks.values() for finding in check.end()]
 
-    async def _programs(self, parts: Iterable[SessionPart]) -> Programs:
-        """Return the scripts of sessions by tenant and digest; None for a missing or invalid script."""
-        programs: dict[tuple[str, str], Program | None] = {}
-        for part in parts:
-            tenant = part.start.tenant
-            for digest in (part.start.digest, *(move.digest for move in part.moves)):
-                if (tenant, digest) in programs:
-                    continue
-                try:
-                    programs[tenant, digest] = await self._catalog.program(tenant, digest)
-                except ApiError:
-                    programs[tenant, digest] = None  # the check of texts reports it
+    async def _programs(self, part: SessionPart) -> Programs:
+        """Return the scripts of a session by digest; None for a missing or invalid script."""
+        programs: dict[str, Program | None] = {}
+        for digest in {part.start.digest, *(move.digest for move in part.moves)}:
+            try:
+                programs[digest] = await self._catalog.program(part.start.tenant, digest)
+            except ApiError:
+                programs[digest] = None  # the check of texts reports it
         return programs
 
     # -- between the tables, and texts --------------------------------------------------------------------------------
@@ -185,23 +182,11 @@ def _batch(ahead: list[SessionSize]) -> tuple[list[SessionSize], list[SessionSiz
     return ahead[:count], ahead[count:]
 
 
-def _check_parts(parts: Sequence[SessionPart], programs: Programs) -> list[Finding]:
-    """Return the findings of sessions that are completely in memory."""
-    found: list[Finding] = []
-    for part in parts:
-        if not part.turns:
-            start = part.start
-            size = SessionSize(start.tenant, start.session_id, 0, -1, 0)
-            found.append(_finding("session_empty", "session_starts", size, None, "it has no turn"))
-            continue
-        session_check = SessionCheck(part.start, part.moves, part.turns[-1].turn)
-        session_check.part(part.turns, programs)
-        found += session_check.end()
-    return found
-
-
-def _finding(code: str, table: str, size: SessionSize, turn: int | None, what: str) -> Finding:
-    return Finding(code=code, table=table, tenant=size.tenant, session_id=size.session_id, turn=turn, what=what)
+def _check_parts(
+    checks: Mapping[Place, SessionCheck], parts: Sequence[SessionPart], programs: Sequence[Programs]
+) -> None:
+    for part, of_part in zip(parts, programs, strict=True):
+        checks[part.place].part(part.turns, of_part)
 
 
 def _check_text(text: ScriptTextRow) -> list[Finding]:
@@ -213,3 +198,37 @@ def _check_text(text: ScriptTextRow) -> list[Finding]:
         what = f"the text with the digest {text.digest} cannot be run"
         return [Finding(code="script_unusable", table="script_texts", tenant=text.tenant, what=what)]
     return []
+
+
+# -- fixing memories --------------------------------------------------------------------------------------------------
+
+
+async def fix_memories(verification: VerificationRepository, memories: MemorySystem) -> list[Finding]:
+    """Rebuild derived rows of memories that violate a rule, and return the fixed findings. Raises StoreError.
+
+    Rows that are the truth are never changed. Maintenance then completes the memories: it embeds units without a vector
+    and summarises units without a parent.
+    """
+    fixed: list[Finding] = []
+    await verification.refresh()
+    for rule in MEMORY_RULES:
+        if rule.fix:
+            fixed += await _fix(verification, memories, rule)
+    return fixed
+
+
+async def _fix(verification: VerificationRepository, memories: MemorySystem, rule: Rule) -> list[Finding]:
+    fixed: list[Finding] = []
+    done: set[tuple[str, str]] = set()
+    while True:  # the number of findings is limited: there may be more memories
+        found = [(each, (each.tenant, each.user_id or "")) for each in await verification.broken(rule)]
+        owners = dict.fromkeys(owner for _, owner in found if owner not in done)
+        if not owners:
+            return fixed
+        for owner in owners:
+            async with memories.cache.exclusive(*owner):  # it also drops the saved index, which may have the same rows
+                await verification.fix(rule, *owner)
+            memories.worker.enqueue(*owner)
+        fixed += [each for each, owner in found if owner in owners]
+        done.update(owners)
+        await verification.refresh()

@@ -1,7 +1,7 @@
 """Checks one session turn by turn: its numbers, columns, log and states against each other."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -20,13 +20,9 @@ SESSION_FINDINGS_MAX = 20
 """Maximum findings of one session; more than these usually have one cause."""
 KINDS: frozenset[str] = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Body))
 
-Programs: TypeAlias = Mapping[tuple[str, str], Program | None]
-"""Scripts by tenant and digest; None for a missing or invalid script."""
-T = TypeVar("T")
+Programs: TypeAlias = Mapping[str, Program | None]
+"""Scripts by digest; None for a missing or invalid script."""
 
-_messages = msgspec.json.Decoder(list[MessageRow])
-_writes = msgspec.json.Decoder(list[VariableRow])
-_events = msgspec.json.Decoder(list[EventRow])
 TypedValue: TypeAlias = tuple[bytes, str]
 """A value, encoded so that 1, 1.0 and true differ, and its type."""
 Layer: TypeAlias = dict[str, TypedValue]
@@ -38,8 +34,11 @@ class _TurnContents(Struct, frozen=True):
     """The decoded contents of a turn."""
 
     messages: list[MessageRow]
-    writes: list[VariableRow]
+    variables: list[VariableRow]
     events: list[EventRow]
+
+
+_DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in get_type_hints(_TurnContents).items()}
 
 
 class SessionCheck:
@@ -64,7 +63,7 @@ class SessionCheck:
             before = self._digest
             move = self._moves.get(row.turn)
             self._digest = self._digest if move is None else move.digest
-            ran_on = [programs.get((row.tenant, digest)) for digest in dict.fromkeys((before, self._digest))]
+            ran_on = [programs.get(digest) for digest in dict.fromkeys((before, self._digest))]
             contents = self._contents(row)
             if contents is not None and self._start.is_redacted:
                 self._check_redacted(row, contents)
@@ -72,13 +71,15 @@ class SessionCheck:
                 self._log.lose()
             else:
                 known = [program for program in ran_on if program is not None]
-                for what in self._log.follow(contents.events, contents.writes, known):
+                for what in self._log.follow(contents.events, contents.variables, known):
                     self._find("variables_differ", row.turn, what)
             if row.state is not None:
                 self._check_state(row, row.state, contents, ran_on[-1])
 
     def end(self) -> list[Finding]:
         """Return the findings after the last turn."""
+        if self._latest < 0:
+            self._find("session_empty", None, "it has no turn", "session_starts")
         if self._turn != self._latest:
             self._find("turn_missing", self._turn + 1, f"the last turn is {self._turn}")
         return self._findings
@@ -112,30 +113,27 @@ class SessionCheck:
 
     def _contents(self, row: TurnRead) -> _TurnContents | None:
         """Check the numbers of a turn and return its contents; None if they are unreliable."""
-        messages = self._read(row, "messages", row.messages, _messages.decode)
-        writes = self._read(row, "variables", row.variables, _writes.decode)
-        events = self._read(row, "events", row.events, _events.decode)
         before, self._messages = self._messages, row.message_count
         events_before, self._event_count = self._event_count, row.event_count
-        if messages is not None:
-            self._check_numbers(row, "message", [each.seq for each in messages], before, row.message_count)
-            ids = {each.message_id for each in messages}
-            if len(ids) != len(messages) or not self._ids.isdisjoint(ids):
-                self._find("messages_misnumbered", row.turn, "two messages have the same id")
-            self._ids |= ids
-        if events is not None:
-            self._check_numbers(row, "event", [each.seq for each in events], events_before, row.event_count)
-        if messages is None or writes is None or events is None:
+        contents = self._read(row)
+        if contents is None:
             return None
-        is_complete = self._has_all_events(row, messages, writes, events)
-        return _TurnContents(messages, writes, events) if is_complete else None
+        self._check_numbers(row, "message", [each.seq for each in contents.messages], before, row.message_count)
+        self._check_numbers(row, "event", [each.seq for each in contents.events], events_before, row.event_count)
+        ids = {each.message_id for each in contents.messages}
+        if len(ids) != len(contents.messages) or not self._ids.isdisjoint(ids):
+            self._find("messages_misnumbered", row.turn, "two messages have the same id")
+        self._ids |= ids
+        return contents if self._has_all_events(row, contents) else None
 
-    def _read(self, row: TurnRead, name: str, text: str, read: Callable[[str], T]) -> T | None:
-        try:
-            return read(text)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            self._find("row_unreadable", row.turn, f"its {name} cannot be read")
-            return None
+    def _read(self, row: TurnRead) -> _TurnContents | None:
+        read: dict[str, Any] = {}
+        for name, decoder in _DECODERS.items():
+            try:
+                read[name] = decoder.decode(getattr(row, name))
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                self._find("row_unreadable", row.turn, f"its {name} cannot be read")
+        return _TurnContents(**read) if len(read) == len(_DECODERS) else None
 
     def _check_numbers(self, row: TurnRead, name: str, numbers: list[int], before: int, count: int) -> None:
         if numbers != list(range(before + 1, before + 1 + len(numbers))):
@@ -147,20 +145,19 @@ class SessionCheck:
                 f"its count of {name}s is {count}, but there are {before + len(numbers)}",
             )
 
-    def _has_all_events(
-        self, row: TurnRead, messages: list[MessageRow], writes: list[VariableRow], events: list[EventRow]
-    ) -> bool:
+    def _has_all_events(self, row: TurnRead, contents: _TurnContents) -> bool:
         """Return whether each message and write has its event, in order; report also unknown kinds of events."""
-        message_events = [each.data for each in events if each.kind == "message"]
-        variable_events = [each.data for each in events if each.kind == "variable"]
+        expected = {
+            "message": [each.seq for each in contents.messages],
+            "variable": list(range(len(contents.variables))),
+        }
         is_complete = True
-        if message_events != [{"message": each.seq} for each in messages]:
-            self._find("event_of_nothing", row.turn, "its message events do not match its messages")
-            is_complete = False
-        if variable_events != [{"variable": number} for number in range(len(writes))]:
-            self._find("event_of_nothing", row.turn, "its variable events do not match its writes")
-            is_complete = False
-        unknown = sorted({each.kind for each in events} - KINDS)
+        for kind, numbers in expected.items():
+            if [each.data for each in contents.events if each.kind == kind] != [{kind: number} for number in numbers]:
+                rows = "messages" if kind == "message" else "writes"
+                self._find("event_of_nothing", row.turn, f"its {kind} events do not match its {rows}")
+                is_complete = False
+        unknown = sorted({each.kind for each in contents.events} - KINDS)
         if unknown:
             self._find("event_of_nothing", row.turn, f"there is no kind of event `{unknown[0][:60]}`")
         return is_complete
@@ -169,7 +166,7 @@ class SessionCheck:
         """Check that a redacted session has no texts and no values."""
         if any(each.content or each.metadata for each in contents.messages):
             self._find("text_left", row.turn, "its messages have text, although the session is redacted")
-        if any(each.old is not None or each.new is not None for each in contents.writes):
+        if any(each.old is not None or each.new is not None for each in contents.variables):
             self._find("text_left", row.turn, "its writes have values, although the session is redacted")
 
     # -- states -------------------------------------------------------------------------------------------------------
@@ -186,7 +183,7 @@ class SessionCheck:
         if self._start.is_redacted:
             return
         if contents is not None:
-            for what in global_differences(contents.writes, state):
+            for what in global_differences(contents.variables, state):
                 self._find("variables_differ", row.turn, what)
         for what in self._log.compare(state):
             self._find("variables_differ", row.turn, what)

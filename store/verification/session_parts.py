@@ -82,6 +82,11 @@ class SessionPart(Struct, frozen=True):
     moves: Sequence[MoveRead]
     turns: Sequence[TurnRead]
 
+    @property
+    def place(self) -> Place:
+        """The tenant and the session id."""
+        return self.start.tenant, self.start.session_id
+
 
 def session_count(cursor: Cursor) -> int:
     """Return the number of sessions of all tenants."""
