@@ -39,7 +39,7 @@ def items_of(run: TurnContext, loop: Loop) -> list[Value]:
     return list(items) if isinstance(items, list) else []
 
 
-def repeat(action: Repeat) -> Outcome:
+def repeat(run: TurnContext, action: Repeat) -> Outcome:
     """Enter the actions of the loop."""
     return Enter("do") if action.do else DONE
 
@@ -110,7 +110,7 @@ def call(run: TurnContext, action: Call) -> Outcome:
 
 
 def _begin(run: TurnContext, action: Call, items: list[Value] | None, index: int) -> Outcome:
-    skill = run.program.skill(action.skill)
+    skill = run.program.skills[action.skill]
     name = action.loop.name if action.loop is not None else ""
     item_names: Mapping[str, Value] = {} if items is None else {name: items[index]}
     parameters = [_parameter(run, action, skill, each, item_names) for each in skill.params]
@@ -149,7 +149,7 @@ def leave_skill(run: TurnContext, action: Call, frame: Frame) -> CallSkill | Non
 
 def _returned(run: TurnContext, action: Call, frame: Frame) -> dict[str, Value]:
     """Return the values of the variables that store results; one without a result is left out."""
-    found = {name: frame.cells[name].value for name in run.program.skill(action.skill).returns if name in frame.cells}
+    found = {name: frame.cells[name].value for name in run.program.skills[action.skill].returns if name in frame.cells}
     whole: dict[str, Value] = {variable: found for variable, name in action.output.items() if not name}
     return whole | {variable: found[name] for variable, name in action.output.items() if name in found}
 

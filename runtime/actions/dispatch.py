@@ -1,7 +1,7 @@
 """Dispatch of actions to their functions: `enter` begins an action, `resume` gives it the reply it waited for."""
 
-from collections.abc import Mapping
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from runtime.actions import ask, blocks, chat, choose, form, known, own, remember, sleep, statements, tool
 from runtime.actions.outcomes import DONE, Outcome
@@ -11,12 +11,34 @@ from scripts.expressions.values import Value
 from scripts.model import actions
 from scripts.model.actions import Action, action_type
 
+AT_ONCE: Mapping[type[Action], Callable[[TurnContext, Any], Outcome]] = {
+    actions.Say: statements.say,
+    actions.Set: statements.assign,
+    actions.Add: statements.add,
+    actions.UserSay: choose.user_say,
+    actions.Show: statements.show,
+    actions.If: blocks.branch,
+    actions.Experiment: blocks.experiment,
+    actions.Call: blocks.call,
+    actions.Foreach: blocks.foreach,
+    actions.Repeat: blocks.repeat,
+    actions.Emit: statements.emit,
+    actions.Remember: remember.remember,
+    actions.Form: form.form,
+    actions.Scene: statements.scene,
+    actions.Sleep: sleep.sleep,
+    actions.Goto: statements.goto,
+    actions.End: statements.end,
+}
+"""How the actions begin that ask neither a model nor memory nor a service."""
+
 
 async def enter(run: TurnContext, action: Action) -> Outcome:
     """Begin an action."""
+    at_once = AT_ONCE.get(type(action))
+    if at_once is not None:
+        return at_once(run, action)
     match action:
-        case actions.Say():
-            return statements.say(run, action)
         case actions.AiSay():
             return await chat.ai_say(run, action, None)
         case actions.Ask() | actions.AiAsk() | actions.Choose():
@@ -24,48 +46,16 @@ async def enter(run: TurnContext, action: Action) -> Outcome:
             return passed_over or await _put_question(run, action)
         case actions.AiThink():
             return await ask.ai_think(run, action)
-        case actions.Set():
-            return statements.assign(run, action)
-        case actions.Add():
-            return statements.add(run, action)
-        case actions.UserSay():
-            return choose.user_say(run, action)
-        case actions.Show():
-            return statements.show(run, action)
-        case actions.If():
-            return blocks.branch(run, action)
-        case actions.Experiment():
-            return blocks.experiment(run, action)
-        case actions.Call():
-            return blocks.call(run, action)
-        case actions.Foreach():
-            return blocks.foreach(run, action)
-        case actions.Repeat():
-            return blocks.repeat(action)
-        case actions.Emit():
-            return statements.emit(run, action)
-        case actions.Remember():
-            return remember.remember(run, action)
         case actions.Recall():
             return await remember.recall(run, action)
         case actions.CallTool():
             return await tool.call_tool(run, action)
-        case actions.Form():
-            return form.form(run, action)
         case actions.Chat():
             return await chat.chat(run, action)
-        case actions.Scene():
-            return statements.scene(run, action)
-        case actions.Sleep():
-            return sleep.sleep(run, action)
-        case actions.Goto():
-            return statements.goto(run, action)
-        case actions.End():
-            return statements.end(action)
         case actions.OwnAction():
             return await own.carry_out(run, action)
         case _:
-            assert_never(action)
+            raise ActionFailed(f"`{action_type(action)}` cannot begin")
 
 
 async def _put_question(run: TurnContext, action: actions.Ask | actions.AiAsk | actions.Choose) -> Outcome:
@@ -94,7 +84,7 @@ def question_of(run: TurnContext, action: Action) -> str:
         case actions.Ask() | actions.Choose() if progress.prompt:
             progress.prompt = run.text(action.question)
         case actions.Form() if progress.prompt:
-            progress.prompt = run.text(run.program.form(action.sheet).text)
+            progress.prompt = run.text(run.program.forms[action.sheet].text)
     return progress.question
 
 

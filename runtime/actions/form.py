@@ -36,7 +36,7 @@ from scripts.model.variables import constant
 
 def form(run: TurnContext, action: Form) -> Outcome:
     """Show the form, with its text if it has one. Raises PlaceLost."""
-    run.progress.prompt = run.text(run.program.form(action.sheet).text)
+    run.progress.prompt = run.text(run.program.forms[action.sheet].text)
     return _show(run, action, run.progress.prompt)
 
 
@@ -85,7 +85,7 @@ def form_of(run: TurnContext, action: Form) -> FormDefinition:
 
     Raises PlaceLost, and ActionFailed for a default.
     """
-    sheet = run.program.form(action.sheet)
+    sheet = run.program.forms[action.sheet]
     if not any(field.expressions for field in sheet.fields):
         return sheet
     place = (*run.home(), action.id)
@@ -190,7 +190,7 @@ async def _extracted(
     outputs = tuple(as_output(field) for field in missing if kind_of(field) not in {"table", "multichoice"})
     if not outputs:
         return {}
-    task = run.wording(run.program.form(action.sheet).text)
+    task = run.wording(run.program.forms[action.sheet].text)
     answered = await complete(run, "extract", action, task, outputs=outputs, reply=reply)
     found = ask.typed(run, outputs, answered)
     try:
@@ -281,7 +281,7 @@ def _finish(run: TurnContext, action: Form, fields: tuple[FormField, ...]) -> Ou
                 run.assign(field.name, values[field.name], "user", as_output(field))
         elif field.default is not None and (found is None or not has_value or not _fits(run, field, found[1])):
             run.assign(field.name, field.default, "default", as_output(field))
-    for field in run.program.form(action.sheet).fields:
+    for field in run.program.forms[action.sheet].fields:
         if field.computed is not None:
             _compute(run, field, field.computed)
     return DONE

@@ -72,7 +72,7 @@ def goto(run: TurnContext, action: Goto) -> Outcome:
     return Jump(*run.target(action.target))
 
 
-def end(action: End) -> Finish:
+def end(run: TurnContext, action: End) -> Finish:
     """End the conversation."""
     ending = action.ending or Ending()
     return Finish(ending.reason, "end_action", action.id, ending.outcome)

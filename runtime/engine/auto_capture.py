@@ -44,6 +44,6 @@ def _question_variables(run: TurnContext, action: Action) -> frozenset[str]:
         case Choose():
             return frozenset([action.variable])
         case Form():
-            return frozenset(field.name for field in run.program.form(action.sheet).fields)
+            return frozenset(field.name for field in run.program.forms[action.sheet].fields)
         case _:
             return frozenset()

@@ -159,7 +159,7 @@ class Cursor:
             if isinstance(outcome, Jump | Finish):
                 self.exit_topic(block, outcome)
                 return None
-        self._reach(program.topic(state.phase, state.topic))
+        self._reach(program.topics[state.phase, state.topic])
         self._to_next_topic()
         return None
 
@@ -239,7 +239,7 @@ class Cursor:
         if phase != self._state.phase:
             self._leave_phase()
             self._enter_phase(self._run.program.phases[phase])
-        target = self._run.program.topic(phase, topic)
+        target = self._run.program.topics[phase, topic]
         self._enter_topic(target)
         self._state.is_jump = True
         if target.actions:

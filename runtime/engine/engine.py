@@ -99,6 +99,18 @@ STEPS_BETWEEN_YIELDS = 20  # how often the engine yields, so that other sessions
 FailureKind: TypeAlias = Literal[
     "action", "model", "memory", "limit", "place", "interrupted", "tool", "tool_interrupted"
 ]
+_FAILURES: Mapping[FailureKind, tuple[type[Exception], ...]] = {
+    "action": (ActionFailed, WriteRefused),
+    "model": (ModelFailed,),
+    "memory": (MemoryFailed,),
+    "limit": (LimitExceeded, RecallsExceeded, TimeoutError),
+    "place": (PlaceLost,),
+    "interrupted": (CallInterrupted,),
+    "tool": (ToolCallFailed,),
+    "tool_interrupted": (ToolCallInterrupted,),
+}
+_RETRYABLE = (TimeoutError, CallInterrupted, ToolCallFailed, ToolCallInterrupted)
+"""The errors after which another attempt may succeed; those of models and memory say so themselves."""
 
 
 class Turn(Struct, frozen=True, dict=True):
@@ -243,35 +255,20 @@ class _Engine:
         """Return the failure that an exception means; None for a defect or an error of the caller's code, which then
         names the place for the log.
         """
-        match error:
-            case ModelFailed():
-                return self._failure("model", str(error), retryable=error.retryable)
-            case MemoryFailed():
-                return self._failure("memory", str(error), retryable=error.retryable)
-            case LimitExceeded() | RecallsExceeded():
-                return self._failure("limit", str(error))
-            case TimeoutError():
-                message = f"the turn took longer than {self.run.limits.turn_s:g} s"
-                return self._failure("limit", message, retryable=True)
-            case ToolCallFailed():
-                return self._failure("tool", str(error), retryable=True)
-            case ToolCallInterrupted():
-                return self._failure("tool_interrupted", str(error), retryable=True)
-            case CallInterrupted():
-                return self._failure("interrupted", str(error), retryable=True)
-            case PlaceLost():
-                return self._failure("place", str(error))
-            case ActionFailed() | WriteRefused():
-                return self._failure("action", str(error))
-            case _:
-                vars(error)[PLACE] = self.place
-                return None
-
-    def _failure(self, kind: FailureKind, message: str, *, retryable: bool = False) -> TurnFailed:
+        kind = next((kind for kind, errors in _FAILURES.items() if isinstance(error, errors)), None)
         place, inner = self.place, self.run.action_id
+        if kind is None:
+            vars(error)[PLACE] = place
+            return None
+        message = str(error)
+        if isinstance(error, TimeoutError):
+            message = f"the turn took longer than {self.run.limits.turn_s:g} s"
         if place[2] != inner:
             message = f"{inner}: {message}"
-        failed = TurnFailed(kind, message, place, retryable=retryable)
+        may_succeed = (
+            error.retryable if isinstance(error, ModelFailed | MemoryFailed) else isinstance(error, _RETRYABLE)
+        )
+        failed = TurnFailed(kind, message, place, retryable=may_succeed)
         failed.model_calls = tuple(self.run.calls.made)
         return failed
 
@@ -548,7 +545,7 @@ class _Engine:
 
     def _after_interrupt(self, ended: Frame | None) -> None:
         if ended is not None and ended.held is not None:
-            self._continue_after(self.run.program.interrupt(ended.interrupt).then, ended.held)
+            self._continue_after(self.run.program.interrupts[ended.interrupt].then, ended.held)
 
     def _continue_after(self, then: After, suspended: Held) -> None:
         """Resume the action that an interrupt suspended, or leave it by the interrupt's exit policy."""
@@ -627,7 +624,7 @@ class _Engine:
             case CallSkill():
                 self._cursor.enter_skill(action.id, outcome)
             case Answer():
-                answering = self.run.program.interrupt(outcome.interrupt)
+                answering = self.run.program.interrupts[outcome.interrupt]
                 self._interrupt(action, sleep.awake_at(self.run, Wait("time")), answering, detection.NO_REACTION)
             case Jump() | Finish():
                 self._cursor.leave_action(action, is_done=isinstance(action, Goto | ScriptEnd))

@@ -5,7 +5,8 @@ The first two see phase, session and global variables. An error in them never fa
 
 from collections.abc import Mapping
 
-from runtime.actions import blocks, remember, statements
+from runtime.actions import blocks
+from runtime.actions.dispatch import AT_ONCE
 from runtime.actions.outcomes import Finish, Outcome, Waits
 from runtime.state.events import ActionEntered, ActionLeft, ActionSkipped
 from runtime.state.ports import MemoryFailed
@@ -76,25 +77,11 @@ def _do(run: TurnContext, action: Action) -> Finish | None:
             return perform(run, action.then if run.holds(action.condition) else action.otherwise)
         case Experiment():
             return perform(run, action.arms.get(blocks.arm_met(run, action), ()))
-        case Say():
-            statements.say(run, action)
-        case Show():
-            statements.show(run, action)
-        case Scene():
-            statements.scene(run, action)
-        case Set():
-            statements.assign(run, action)
-        case Add():
-            statements.add(run, action)
-        case Emit():
-            statements.emit(run, action)
-        case Remember():
-            remember.remember(run, action)
-        case End():
-            return statements.end(action)
+        case Say() | Show() | Scene() | Set() | Add() | Emit() | Remember() | End():
+            outcome = AT_ONCE[type(action)](run, action)
+            return outcome if isinstance(outcome, Finish) else None
         case _:
             raise ActionFailed(f"`{action_type(action)}` cannot be used as an inline action")
-    return None
 
 
 def run_out(run: TurnContext, exceeded: BudgetExceeded, wait: Wait) -> Outcome:

@@ -35,7 +35,7 @@ async def interrupt_of(run: TurnContext, action: Action, said: str, detected: Co
 def _is_interruptible(run: TurnContext, action: Action) -> bool:
     """Return whether words and intents may interrupt an action here; only detectors always do."""
     state = run.state
-    return action.interruptible and run.program.topic(state.phase, state.topic).interruptible
+    return action.interruptible and run.program.topics[state.phase, state.topic].interruptible
 
 
 def _is_triggered(interrupt: Interrupt, said: str, detected: Collection[str]) -> bool:

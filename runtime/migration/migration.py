@@ -280,7 +280,7 @@ class _Move:
         """Return whether the awaited form has changed. Raises _Misfit."""
         if was.sheet != now.sheet:
             raise _Misfit(f"{now.id} showed the form {was.sheet} and shows {now.sheet}")
-        before, after = self._old.form(was.sheet), self._new.form(now.sheet)
+        before, after = self._old.forms[was.sheet], self._new.forms[now.sheet]
         if without_places(before) == without_places(after):
             return False
         later = {each.name: each for each in after.fields if each.computed is None}

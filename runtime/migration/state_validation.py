@@ -124,7 +124,7 @@ def _check_place(program: Program, state: State) -> None:
         raise InvalidState("the conversation is not over, but it waits for no input")
     if len(state.frames) > FRAMES_MAX:
         raise InvalidState(f"more than {FRAMES_MAX:,} nested blocks")
-    program.topic(state.phase, state.topic)
+    program.topics[state.phase, state.topic]  # raises PlaceLost
     for role in (state.ai_role, state.human_role):
         if role and role not in program.roles:
             raise InvalidState(f"the script has no role {role}")
@@ -163,9 +163,9 @@ def _is_topics(frame: Frame) -> bool:
 def _check_home(program: Program, frame: Frame) -> None:
     """Raise PlaceLost if the script has no such skill or interrupt."""
     if frame.skill:
-        program.skill(frame.skill)
+        program.skills[frame.skill]  # raises PlaceLost
     else:
-        program.interrupt(frame.interrupt)
+        program.interrupts[frame.interrupt]  # raises PlaceLost
 
 
 def _check_wait(program: Program, action: Action, wait: Wait, *, is_held: bool = False) -> None:
@@ -174,7 +174,7 @@ def _check_wait(program: Program, action: Action, wait: Wait, *, is_held: bool =
     A form that an interrupt suspended may have no rendering: it is rendered again when the interrupt ends.
     """
     if wait.kind == "form":
-        shown = program.form(action.sheet).id if isinstance(action, Form) else None
+        shown = program.forms[action.sheet].id if isinstance(action, Form) else None
         if shown is None or (shown != wait.form.id if wait.form is not None else not is_held):
             raise InvalidState(f"the action {action.id} does not wait for this form")
     elif isinstance(action, Form) and not wait.begins:

@@ -1,7 +1,9 @@
 """A script prepared for execution: all nodes by id, all lists of actions by place."""
 
+from collections.abc import Iterable
 from datetime import UTC, tzinfo
 from functools import cached_property
+from typing import TypeVar
 
 from runtime.state.state import DETECTORS, INTERRUPTS, State
 from scripts.checks.control_flow import ControlFlowGraph
@@ -11,12 +13,10 @@ from scripts.expressions.time_values import zone_of
 from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Chat, Emit, Question, Sleep, arms, walk
 from scripts.model.base import sources_below
 from scripts.model.script import (
-    FormDefinition,
     Interrupt,
     Locale,
     Phase,
     Script,
-    Skill,
     Topic,
     Trigger,
     all_declarations,
@@ -47,14 +47,29 @@ class PlaceLost(LookupError):
     """A saved place that does not exist in the script; the message names it."""
 
 
+_Key = TypeVar("_Key")
+_Node = TypeVar("_Node")
+
+
+class Nodes(dict[_Key, _Node]):
+    """The nodes of one `kind` by their ids. A node that the script does not have raises PlaceLost."""
+
+    def __init__(self, kind: str, nodes: Iterable[tuple[_Key, _Node]] = ()) -> None:
+        super().__init__(nodes)
+        self._kind = kind
+
+    def __missing__(self, key: _Key) -> _Node:
+        raise PlaceLost(f"the script has no {self._kind} {'/'.join(key) if isinstance(key, tuple) else key}")
+
+
 class Program:
     """Lookup tables of one script, built once and shared by all its sessions."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self.phases: dict[str, Phase] = {phase.id: phase for phase in script.phases}
-        self.topics: dict[tuple[str, str], Topic] = {}
-        self._actions: dict[tuple[str, str, str], Action] = {}
+        self.topics: Nodes[tuple[str, str], Topic] = Nodes("topic")
+        self._actions: Nodes[tuple[str, str, str], Action] = Nodes("action")
         self._lists: dict[Place, tuple[Action, ...]] = {}
         self._targets: dict[tuple[str, str], tuple[str, str] | None] = {}  # by the script's targets, and phase
         self._indices: dict[tuple[str, str, str], tuple[int, int, int]] = {}
@@ -62,10 +77,10 @@ class Program:
             self._indices[phase.id, "", ""] = phase_at, 0, 0
             for topic_at, topic in enumerate(phase.topics):
                 self._add_topic(phase, topic, (phase_at, topic_at))
-        self.skills = {skill.id: skill for skill in script.skills}
+        self.skills = Nodes("skill", ((skill.id, skill) for skill in script.skills))
         for skill in script.skills:
             self._add_actions("", skill.id, skill.actions)
-        self.interrupts = {each.id: each for each in script.interrupts}
+        self.interrupts = Nodes("interrupt", ((each.id, each) for each in script.interrupts))
         for each in script.interrupts:
             self._add_actions(INTERRUPTS, each.id, each.actions)
         self.answering: dict[str, Topic] = {}  # by the id of their interrupt, the topics that answer during a `wait`
@@ -81,7 +96,7 @@ class Program:
         for watcher in script.watchers:
             self._add_actions(DETECTORS, watcher.id, watcher.actions)
         self.roles = {role.id: role for role in script.roles}
-        self.forms = {form.id: form for form in script.forms}
+        self.forms = Nodes("form", ((form.id, form) for form in script.forms))
         self.tools = {tool.id: tool for tool in script.tools}
         self.experiments = {plan.id: plan for plan in script.experiments}
         self.session_names = by_name(script.session_variables)
@@ -153,40 +168,9 @@ class Program:
             for arm, inner in arms(action).items():
                 self._lists[phase, topic, action.id, arm] = inner
 
-    def topic(self, phase: str, topic: str) -> Topic:
-        """Return the topic of these ids. Raises PlaceLost."""
-        try:
-            return self.topics[phase, topic]
-        except KeyError:
-            raise PlaceLost(f"the script has no topic {phase}/{topic}") from None
-
-    def skill(self, skill: str) -> Skill:
-        """Return the skill of this id. Raises PlaceLost."""
-        try:
-            return self.skills[skill]
-        except KeyError:
-            raise PlaceLost(f"the script has no skill {skill}") from None
-
-    def interrupt(self, interrupt: str) -> Interrupt:
-        """Return the interrupt of this id. Raises PlaceLost."""
-        try:
-            return self.interrupts[interrupt]
-        except KeyError:
-            raise PlaceLost(f"the script has no interrupt {interrupt}") from None
-
-    def form(self, form: str) -> FormDefinition:
-        """Return the form of this id. Raises PlaceLost."""
-        try:
-            return self.forms[form]
-        except KeyError:
-            raise PlaceLost(f"the script has no form {form}") from None
-
     def action(self, phase: str, topic: str, action: str) -> Action:
         """Return the action of these ids. Raises PlaceLost."""
-        try:
-            return self._actions[phase, topic, action]
-        except KeyError:
-            raise PlaceLost(f"the script has no action {phase}/{topic}/{action}") from None
+        return self._actions[phase, topic, action]
 
     def target(self, target: str, phase: str) -> tuple[str, str] | None:
         """Return phase and topic of a target of `goto`, seen from a phase; None if the script has none."""

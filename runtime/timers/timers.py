@@ -94,7 +94,7 @@ def timed(
     holders: list[Question | Topic | Phase | Script] = [action] if isinstance(action, Question) else []
     call = state.call(depth)
     if call is None:
-        holders += [program.topic(state.phase, state.topic), program.phases[state.phase]]
+        holders += [program.topics[state.phase, state.topic], program.phases[state.phase]]
     elif call.interrupt in program.answering:
         holders.append(program.answering[call.interrupt])
     holders.append(program.script)

@@ -194,7 +194,7 @@ def _purpose(run: TurnContext) -> tuple[str, str]:
     if call is not None and call.interrupt:
         answering = run.program.answering.get(call.interrupt)
         return (answering.goal, answering.strategy) if answering is not None else ("", "")
-    topic = run.program.skill(call.skill) if call else run.program.topic(run.state.phase, run.state.topic)
+    topic = run.program.skills[call.skill] if call else run.program.topics[run.state.phase, run.state.topic]
     return topic.goal, topic.strategy
 
 

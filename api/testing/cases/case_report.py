@@ -126,7 +126,7 @@ def place_of(script: Prepared, place: str) -> Location:
         if action:
             return program.action(phase, topic, action).at
         if topic:
-            return program.topic(phase, topic).at
+            return program.topics[phase, topic].at
     except PlaceLost:
         return program.script.at
     return program.phases[phase].at if phase in program.phases else program.script.at

@@ -79,7 +79,7 @@ def _fields(program: Program, wait: Wait) -> list[FormField]:
     if wait.form is None:
         return []
     shown = {field.name: field for field in wait.form.fields}
-    fields = (field for field in program.form(wait.form.id).fields if field.computed is None)
+    fields = (field for field in program.forms[wait.form.id].fields if field.computed is None)
     return [_as_shown(each, shown[each.name], shown[each.name].columns) for each in fields]
 
 

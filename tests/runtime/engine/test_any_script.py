@@ -986,7 +986,7 @@ def unset_reads(session: Any) -> Iterator[tuple[str, str, Action]]:
         elif isinstance(each, Warned) and each.code in NOT_FORESEEN:
             return
         elif isinstance(each, Warned) and each.code == "undefined_variable" and each.action_id and not within:
-            owner = session.program.skill(skill) if skill else session.program.topic(phase, topic)
+            owner = session.program.skills[skill] if skill else session.program.topics[phase, topic]
             action = next((found for found in walk(owner.actions) if found.id == each.action_id), None)
             if action is not None and (named := UNSET_NAME.match(each.message)):
                 yield skill or f"{phase}/{topic}", named[1], action
