@@ -1,15 +1,23 @@
 """Check the limits and the pattern of an output, and the key of records."""
 
+import time
 from collections.abc import Iterator
 
 import regex
 
-from scripts.checks.backtracking import ambiguous_part
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare
 from scripts.model.base import Location
 from scripts.model.diagnostics import Fault
 from scripts.model.variables import Output, Records
+
+SLOW_S = 0.02  # computing time of one match that is too long, as for the patterns of a turn
+TRIED_S = 0.1  # for all matches that are tried with one pattern
+REPEATED = 50  # times that a part occurs in a text; with two ways for each of them, a matcher tries 2 ** 50
+BEGINNINGS_MAX = 8  # texts before the repeated part
+PARTS_MAX = 20
+_RUN = regex.compile(r"\w+")
+_SAMPLES = ("a", "1", "中", "ab")
 
 
 def output_faults(output: Output) -> Iterator[Fault]:
@@ -33,9 +41,35 @@ def _pattern_faults(pattern: str, at: Location) -> Iterator[Fault]:
     except regex.error as error:
         yield Fault("PATTERN_INVALID", str(error), at)
         return
-    text = ambiguous_part(pattern)
+    text = slow_text(pattern)
     if text is not None:
-        yield Fault("PATTERN_BACKTRACKS", f"a repetition in it matches `{text}` in more than one way", at)
+        yield Fault("PATTERN_BACKTRACKS", f"it takes too long to reject an answer such as `{text}`", at)
+
+
+def slow_text(pattern: str) -> str | None:
+    """Return a text that a pattern takes too long to reject, or None if none was found.
+
+    The pattern is tried, not analysed, because the matcher guards most nested repetitions itself. The texts repeat the
+    words and characters of the pattern, at its beginning and after what it matches there.
+    """
+    compiled = regex.compile(pattern)
+    runs = _RUN.findall(pattern)
+    parts = [*dict.fromkeys((*_SAMPLES, *runs, *pattern))][:PARTS_MAX]
+    rest = f"\0{pattern}"  # a character that hardly any pattern matches, and what it may require at the end
+    beginning, began = "", time.process_time()
+    for number in range(BEGINNINGS_MAX):
+        for part in parts:
+            if time.process_time() - began > TRIED_S:
+                return None
+            try:
+                compiled.fullmatch(beginning + part * REPEATED + rest, timeout=SLOW_S, concurrent=True)
+            except TimeoutError:
+                return beginning + part * 3 + "…"
+        further = (*parts[number:], *parts[:number])
+        extended = (beginning + part for part in further if compiled.fullmatch(beginning + part, partial=True))
+        if not (beginning := next(extended, "")):
+            break
+    return None
 
 
 def _limit_faults(output: Output) -> Iterator[Fault]:
