@@ -17,7 +17,6 @@ from scripts.checks.filter_checks import filter_faults
 from scripts.checks.output_checks import output_faults, record_faults
 from scripts.checks.personal_data import check_copies
 from scripts.checks.reachability import check_reachability
-from scripts.checks.record_members import check_members
 from scripts.checks.time_checks import action_faults, default_faults, script_faults
 from scripts.checks.type_check import check_arithmetic, check_sense
 from scripts.checks.unused import check_names
@@ -200,7 +199,7 @@ class _Checker:
         answered = check_assignment(layout, self.problems, reported)
         if self.script.form == "native":
             check_conditions(layout, self.problems, answered)
-        for check in (check_reachability, check_sense, check_arithmetic, check_members, check_questions, check_names):
+        for check in (check_reachability, check_sense, check_arithmetic, check_questions, check_names):
             check(layout, self.problems)
         check_copies(self.script, self.problems)
         check_answer_words(self.script, self.problems)

@@ -53,10 +53,10 @@ def slow_text(pattern: str) -> str | None:
     words and characters of the pattern, at its beginning and after what it matches there.
     """
     compiled = regex.compile(pattern)
-    runs = _RUN.findall(pattern)
-    parts = [*dict.fromkeys((*_SAMPLES, *runs, *pattern))][:PARTS_MAX]
+    parts: list[str] = [*dict.fromkeys((*_SAMPLES, *_RUN.findall(pattern), *pattern))][:PARTS_MAX]
     rest = f"\0{pattern}"  # a character that hardly any pattern matches, and what it may require at the end
-    beginning, began = "", time.process_time()
+    beginning = ""
+    began = time.process_time()
     for number in range(BEGINNINGS_MAX):
         for part in parts:
             if time.process_time() - began > TRIED_S:

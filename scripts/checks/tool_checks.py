@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from scripts.expressions.condition_algebra import Unknown
-from scripts.expressions.members import Kind, list_kind, record_kind
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, shorten
@@ -196,17 +195,6 @@ def _result_faults(into: Into, tool: ToolDefinition, declared: FindDeclaration) 
 def _is_open(schema: JsonSchema) -> bool:
     """Whether a result may have fields that its schema does not list, so that a name may still be right."""
     return "additionalProperties" in schema and schema["additionalProperties"] is not False
-
-
-def kind_of_result(schema: JsonSchema, field: str) -> Kind | None:
-    """Return the kind of a result, or of a field of it, if one is named; None if it is unknown."""
-    properties, items = schema.get("properties"), schema.get("items")
-    if field:
-        part = properties.get(field) if isinstance(properties, dict) else None
-        return kind_of_result(part, "") if isinstance(part, dict) else None
-    if isinstance(properties, dict) and not _is_open(schema):
-        return record_kind(properties)
-    return list_kind(kind_of_result(items, "")) if isinstance(items, dict) else None
 
 
 def _types_of(schema: JsonSchema, otherwise: frozenset[str]) -> frozenset[str]:

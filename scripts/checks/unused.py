@@ -1,4 +1,4 @@
-"""Check for names that hide others, and for variables that nothing reads."""
+"""Check for names that hide others, variables that nothing reads, and members that no record has."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -6,18 +6,20 @@ from functools import partial
 from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, names_written
 from scripts.checks.effects import Each, Run, effect_of
+from scripts.expressions.members import KINDS
 from scripts.expressions.suggestions import SURE, likeness
-from scripts.model.actions import Action, Choose, Loop, arms, outputs_of, walk
+from scripts.model.actions import Action, Call, Choose, Loop, arms, outputs_of, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
-from scripts.model.script import Script
+from scripts.model.script import Script, all_actions, all_declarations
 from scripts.model.variable_names import reads_below
 from scripts.model.variables import Declaration, Records
 
 
 def check_names(layout: ControlFlowGraph, problems: Problems) -> None:
-    """Add a problem for each name that hides another, and a note for each name that nothing reads."""
+    """Add a problem for each name that hides another or is misspelt, and a note for each name that nothing reads."""
     _shadows(layout, problems)
+    _misspelt_members(layout, problems)
     read, is_open = _all_read(layout.script)
     if not is_open:
         _unread(layout, read, problems)
@@ -78,6 +80,47 @@ def _loop_of(action: Action) -> Loop | None:
             return run.call.loop
         case _:
             return None
+
+
+# -- members of records ------------------------------------------------------------------------------------------
+
+
+def _misspelt_members(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Report each member that nothing in the script gives a record, if it resembles one that something gives."""
+    script = layout.script
+    known = _members_written(script)
+    other = {name for kind in KINDS.values() for name in kind.members}
+    owners: list[tuple[str, object]] = [(layout.path(node), body) for node, body in layout.bodies()]
+    for path, owner in [*owners, ("", (script.forms, script.interrupts, script.detectors))]:
+        for source in reads_below(owner):
+            for name, line in source.compiled.facts.members:
+                meant = max(known, key=partial(likeness, name), default="") if name not in known | other else ""
+                if meant and (likeness(name, meant) >= SURE or sorted(name) == sorted(meant)):
+                    message, at = f"nothing gives a record the member `{name}`", source.at.below(line - 1)
+                    fix = f"Did you mean `{meant}`?"
+                    problems.add("MEMBER_UNKNOWN", message, at, path=path, fix=fix, severity="warning")
+
+
+def _members_written(script: Script) -> set[str]:
+    """Return the members that fields, columns, tools, skills and written values give to records."""
+    found = {name for each in reads_below(script) for name in each.compiled.facts.keys}
+    for action in all_actions(script):
+        found |= {field.get for item in outputs_of(action) if isinstance(item, Records) for field in item.fields}
+        found |= set(action.output if isinstance(action, Call) else ())
+    found |= {name for skill in script.skills for name in skill.returns}
+    found |= {column.name for form in script.forms for field in form.fields for column in field.columns}
+    values = (*(each.value for each in all_declarations(script)), *(tool.result for tool in script.tools))
+    return found | {key for value in values for key in _keys(value)}
+
+
+def _keys(value: object) -> Iterator[str]:
+    """Yield the keys of a value and of those inside it, such as the properties of a JSON Schema."""
+    if isinstance(value, dict):
+        yield from value
+        yield from _keys(list(value.values()))
+    elif isinstance(value, list):
+        for part in value:
+            yield from _keys(part)
 
 
 # -- unread variables -------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from scripts.expressions.condition_algebra import (
     nulls,
     parts,
 )
-from scripts.expressions.members import BUILTINS, MemberFault, member_faults
+from scripts.expressions.members import BUILTINS, KINDS, MemberFault, member_faults
 from scripts.expressions.sandbox import SANDBOX
 from scripts.expressions.time_values import PLACES, SINCE, SPANS
 from scripts.expressions.values import Value
@@ -85,6 +85,8 @@ class ExpressionInfo(Struct, frozen=True):
     null_with: frozenset[str] = frozenset()
     is_null_able: bool = False
     reads_any: bool = False  # `vars` with a computed name
+    members: tuple[tuple[str, int], ...] = ()  # the members of variables that it reads, with lines
+    keys: frozenset[str] = frozenset()  # of the records that are written out in it
     carried: frozenset[str] = frozenset()  # of an expression: the names whose values may occur in its result
     faults: tuple[MemberFault, ...] = ()  # of the built-in names
     counted: frozenset[str] = frozenset()  # the names used in arithmetic
@@ -169,6 +171,8 @@ class _Reader:
             reads_any=self._reads_any,
             atoms=tuple(self._atoms.values()),
             faults=member_faults(tree.body, names, has_loop=any(isinstance(node, nodes.For) for node in every)),
+            members=tuple(_members(every)),
+            keys=frozenset(_keys(every)),
             counted=frozenset(_counted(every)) - BUILTINS,
             added=tuple(_added(every)),
             subtracted=frozenset(_subtracted(every)) - BUILTINS,
@@ -337,6 +341,31 @@ def _unavailable(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
             yield f"No filter named {node.name!r}.", node.lineno
         elif isinstance(node, nodes.Test) and node.name not in SANDBOX.tests:
             yield f"No test named {node.name!r}.", node.lineno
+
+
+# -- records ---------------------------------------------------------------------------------------------------------
+
+
+def _members(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
+    for node in every:
+        match node:
+            case nodes.Getattr(attr=name) | nodes.Getitem(arg=nodes.Const(value=str(name))):
+                root = base(node)
+                if root is None or root.name not in KINDS:
+                    yield name, node.lineno
+            case nodes.Keyword(key="attribute", value=nodes.Const(value=str(name))):
+                yield name, node.lineno
+            case _:
+                pass
+
+
+def _keys(every: Iterable[nodes.Node]) -> Iterator[str]:
+    for node in every:
+        match node:
+            case nodes.Pair(key=nodes.Const(value=str(name))):
+                yield name
+            case _:
+                pass
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------

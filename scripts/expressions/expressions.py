@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from scripts.expressions.analysis import ExpressionInfo, analyse_expression, certainly_compiles
 from scripts.expressions.condition_algebra import all_nodes
-from scripts.expressions.members import BUILTINS, Kind, MemberFault, member_faults, result_kind
+from scripts.expressions.members import BUILTINS
 from scripts.expressions.sandbox import (
     MISSING,
     OUTPUT_CHARS_MAX,
@@ -105,20 +105,6 @@ class Compiled:
         self._made = template
         self._pieces = pieces
         self._is_text = is_text
-
-    def kind(self, kinds: Mapping[str, Kind]) -> Kind | None:
-        """Return the kind of an expression's value, None if it is unknown; `kinds` are those of variables."""
-        assigned: Any = _parse(self._source, is_text=False).body[0]
-        return result_kind(assigned.node, kinds)
-
-    def unknown_members(self, kinds: Mapping[str, Kind]) -> tuple[MemberFault, ...]:
-        """Return the uses of members that variables of these kinds do not have."""
-        known = {name: kinds[name] for name in self.names & kinds.keys()}
-        if not known:
-            return ()
-        body = _parse(self._source, is_text=self._is_text).body
-        faults = member_faults(body, self.names, has_loop=False, kinds=known)
-        return tuple(each for each in faults if each.root in known)
 
     @property
     def _template(self) -> JinjaTemplate:

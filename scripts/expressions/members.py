@@ -4,14 +4,13 @@
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from jinja2 import nodes
 from msgspec import Struct
 
 from scripts.expressions.condition_algebra import EXISTENCE_TESTS, GUARDING_FILTERS, all_names, children
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import Value
 
 BUILTINS = frozenset({"now", "today", "round", "user", "role", "history", "recall", "vars", "range"})
 """The built-in names of every template and expression; no variable may have such a name."""
@@ -91,41 +90,6 @@ KINDS: Mapping[str, Kind] = {
     FAILURE: Kind({"kind": _TEXT, "message": _TEXT}, is_record=True),
 }
 """The built-in names, `detected`, which only the actions of a detector can read, and `failure` of a failed tool."""
-_NOTHING = Kind(is_record=True)  # of null; the items of an empty list have it
-
-
-def record_kind(names: Iterable[str]) -> Kind:
-    """Return the kind of records with these members, which may have any kind."""
-    return Kind(dict.fromkeys(names), is_record=True)
-
-
-def kind_of_value(value: Value) -> Kind | None:
-    """Return the kind of a record, a list of records or null; None for any other value."""
-    match value:
-        case None:
-            return _NOTHING
-        case dict():
-            return record_kind(value)
-        case list():
-            return list_kind(joined(map(kind_of_value, value)))
-        case _:
-            return None
-
-
-def list_kind(item: Kind | None) -> Kind | None:
-    """Return the kind of a list whose items have a kind; None for any item."""
-    return None if item is None else Kind(item=item)
-
-
-def joined(kinds: Iterable[Kind | None]) -> Kind | None:
-    """Return the kind of a value that has one of these kinds, with the members of all; None if one is None."""
-    every = list(kinds)
-    known = [each for each in every if each is not None and each != _NOTHING]
-    if None in every:
-        return None
-    if all(each.is_record for each in known):
-        return Kind({name: None for each in known for name in each.members}, is_record=True)
-    return None if any(each.is_record for each in known) else list_kind(joined(each.item for each in known))
 
 
 # -- invalid uses ----------------------------------------------------------------------------------------------------
@@ -157,28 +121,19 @@ class _Found(Struct, frozen=True):
     spelled: str
 
 
-def member_faults(
-    body: list[nodes.Node], names: frozenset[str], *, has_loop: bool, kinds: Mapping[str, Kind] = KINDS
-) -> tuple[MemberFault, ...]:
-    """Return the invalid uses of names with `kinds` in a parsed source; `names` are all names that it reads."""
-    if not names & kinds.keys() and not has_loop:
+def member_faults(body: list[nodes.Node], names: frozenset[str], *, has_loop: bool) -> tuple[MemberFault, ...]:
+    """Return the invalid uses of built-in names in a parsed source; `names` are all names that it reads."""
+    if not names & KINDS.keys() and not has_loop:
         return ()
-    walker = _Walker(kinds)
+    walker = _Walker()
     walker.body(body, {})
     return tuple(dict.fromkeys(walker.faults))
-
-
-def result_kind(node: nodes.Node, kinds: Mapping[str, Kind]) -> Kind | None:
-    """Return the kind of an expression's value, None if it is unknown; `kinds` are those of names."""
-    found = _Walker({**KINDS, **kinds}).value(node, {})
-    return None if found is None else found.kind
 
 
 class _Walker:
     """Walks through a source; `local` are the names of enclosing loops, None if their values are unknown."""
 
-    def __init__(self, kinds: Mapping[str, Kind]) -> None:
-        self._kinds = kinds
+    def __init__(self) -> None:
         self.faults: list[MemberFault] = []
 
     def body(self, body: list[nodes.Node], local: Mapping[str, _Found | None]) -> None:
@@ -231,28 +186,14 @@ class _Walker:
                     self.value(part, local, is_guarded=is_guard)
                 return None
             case _:
-                parts = [self.value(part, local) for part in children(node)]
-                return self._literal(node, parts)
-
-    def _literal(self, node: nodes.Node, parts: list[_Found | None]) -> _Found | None:
-        """Return the value of a record, list or null that is written out."""
-        kind: Kind | None = None
-        match node:
-            case nodes.Dict(items=pairs):
-                keys = [pair.key.value for pair in pairs if isinstance(pair.key, nodes.Const)]
-                kind = record_kind(keys) if len(keys) == len(pairs) else None
-            case nodes.List():
-                kind = list_kind(joined(None if part is None else part.kind for part in parts))
-            case nodes.Const(value=None):
-                kind = _NOTHING
-            case _:
-                pass
-        return None if kind is None else _Found(kind, "", "the value")
+                for part in children(node):
+                    self.value(part, local)
+                return None
 
     def _name(self, name: str, local: Mapping[str, _Found | None]) -> _Found | None:
         if name in local:
             return local[name]
-        return _Found(self._kinds[name], name, name) if name in self._kinds else None
+        return _Found(KINDS[name], name, name) if name in KINDS else None
 
     def _callee(self, node: nodes.Node, local: Mapping[str, _Found | None]) -> _Found | None:
         match node:
