@@ -1,32 +1,40 @@
 """What is forgotten when there is too much."""
 
-import numpy as np
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.memory.forgetting import ForgetOptions, Rows, forget, forgettable
+from runtime.memory.forgetting import ForgetOptions, forgettable
+from runtime.memory.units import MemoryUnit
 
-
-def rows(units, **more):
-    """Return units from (sequence, parent, last_visit, visit_count, creation_time, never_delete, in_context)."""
-    columns = list(zip(*units, strict=True)) or [()] * 7
-    numbers = [np.array(column, np.int64) for column in columns[:5]]
-    flags = [np.array(column, np.bool_) for column in columns[5:]]
-    names = ("sequence", "parent", "last_visit", "visit_count", "creation_time")
-    return Rows(
-        **dict(zip(names, numbers, strict=True)),
-        **dict(zip(("never_delete", "in_context"), flags, strict=True)),
-        **more,
-    )
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def unit(sequence, parent=0, visited=0, visits=0, at=0, retained=False, live=False):
     return (sequence, parent, visited, visits, at, retained, live)
 
 
-def gone(units, share, policy="oldest", **more):
-    return forget(rows(units, **more), ForgetOptions(share, policy)).tolist()
+def gone(units, share, policy="oldest", similarity=None):
+    """Return what is forgotten of units given as (sequence, parent, last_visit, visit_count, time, pinned, live)."""
+    stored = [
+        MemoryUnit(
+            unit_id=str(sequence),
+            sequence=sequence,
+            content="",
+            creation_time=BEGIN + timedelta(seconds=at),
+            end_time=BEGIN + timedelta(seconds=at),
+            group_id="g",
+            parent_id=str(parent) if parent else None,
+            last_visit=visited,
+            visit_count=visits,
+            never_delete=retained,
+        )
+        for sequence, parent, visited, visits, at, retained, _ in units
+    ]
+    live = {each[0] for each in units if each[6]}
+    return forgettable(stored, ForgetOptions(share, policy), live, similarity)
 
 
 def test_ten_percent_of_a_hundred_leaves_are_the_ten_that_matter_least() -> None:
@@ -65,7 +73,7 @@ def test_by_relevance_what_is_visited_often_and_of_late_stays() -> None:
 
 def test_by_relevance_what_is_near_to_recent_questions_stays() -> None:
     units = [unit(n, visited=1) for n in (1, 2, 3)]
-    assert gone(units, 0.34, "relevance", similarity=np.array([0.9, 0.8, 0.1])) == [3]
+    assert gone(units, 0.34, "relevance", similarity=[0.9, 0.8, 0.1]) == [3]
 
 
 def test_units_of_a_memory_are_forgotten_by_their_tree_and_the_live_context(memory) -> None:
