@@ -20,7 +20,7 @@ from recall_fitting import DENSE, GIVEN, HYBRID, LEXICAL, Sample, fitted, neutra
 
 from runtime.memory.recall.memory_index import MemoryIndex
 from runtime.memory.recall.query import IndexEntry, Question
-from runtime.memory.recall.ranking import OTHER, VERSION, Ranker, Weights, read_weights
+from runtime.memory.recall.ranking import OTHER, VERSION, Ranker, Weights
 from runtime.memory.recall.signals import Usual
 from store.embedders.choosing import embedder_for
 from store.embedders.embedder import Embedder
@@ -137,8 +137,8 @@ def fit(
 def _fitted_before() -> tuple[dict[str, Ranker], dict[str, Ranker]]:
     """The sets that are there; none, where they are of other signals."""
     try:
-        before = read_weights(WRITTEN.read_bytes())
-    except (FileNotFoundError, ValueError) as error:
+        before = msgspec.json.decode(WRITTEN.read_bytes(), type=Weights)
+    except (FileNotFoundError, msgspec.MsgspecError) as error:
         print(f"all sets are fitted anew: {error}")
         return {}, {}
     return dict(before.hybrid), dict(before.dense)
@@ -166,7 +166,7 @@ def main() -> None:
         hybrid[OTHER] = fit(every, HYBRID)
         dense[OTHER] = fit(every, DENSE, words=False)
     written = msgspec.json.encode(Weights(VERSION, lexical, hybrid, dense))
-    read_weights(written)
+    msgspec.json.decode(written, type=Weights)  # a scale that is not above 0 is an error
     WRITTEN.write_bytes(msgspec.json.format(written, indent=1) + b"\n")
     print(f"{WRITTEN}: {', '.join(sorted(hybrid))}")
 

@@ -1,4 +1,4 @@
-"""The weights of the signals: fitted, read from `weights.json` and validated.
+"""The weights of the signals: fitted, and read from `weights.json`.
 
 A signal is standardised to mean 0 and scale 1 with the figures it had when the weights were fitted, then weighted;
 the logistic function maps the sum to a value between 0 and 1. Embedders differ in the worth of meaning, so each has
@@ -7,20 +7,21 @@ The file is written by `tests/benchmarks/fit_recall.py`.
 """
 
 import functools
-import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from importlib.resources import files
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from runtime.memory.recall.inverted_index import Floats
-from runtime.memory.recall.signals import ASKED, LIKE, MEANING, SIGNALS, Usual
+from runtime.memory.recall.signals import Usual
 
-VERSION = 2
+VERSION: Literal[2] = 2
 OTHER = "other"
+"""The set for embedders without a set of their own."""
 
 
 class Weight(Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +29,7 @@ class Weight(Struct, frozen=True, forbid_unknown_fields=True):
 
     weight: float
     mean: float
-    scale: float
+    scale: Annotated[float, Meta(gt=0)]
 
 
 class Ranker(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +40,7 @@ class Ranker(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     signals: dict[str, Weight]
-    slope: float
+    slope: Annotated[float, Meta(gt=0)]
     intercept: float
     usual: Usual | None = None
 
@@ -63,48 +64,16 @@ class Ranker(Struct, frozen=True, forbid_unknown_fields=True):
 class Weights(Struct, frozen=True, forbid_unknown_fields=True):
     """The rankers: for words alone, and by embedder for words and meaning and for meaning alone."""
 
-    version: int
+    version: Literal[2]
     lexical: Ranker
     hybrid: dict[str, Ranker]
     dense: dict[str, Ranker]
 
 
-def read_weights(text: bytes) -> Weights:
-    """Return weights from JSON. Raises ValueError for invalid data or another version."""
-    try:
-        weights = msgspec.json.decode(text, type=Weights)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ValueError(f"these are not weights of recall: {error}") from error
-    if weights.version != VERSION:
-        raise ValueError(f"weights of recall have version {VERSION}, not {weights.version}; fit them again")
-    _check(weights.lexical, "lexical", {*SIGNALS} - {*MEANING})
-    for kind, rankers in (("hybrid", weights.hybrid), ("dense", weights.dense)):
-        if OTHER not in rankers:
-            raise ValueError(f"{kind} weights of recall need a set {OTHER!r}, for embedders without a set of their own")
-        for name, ranker in rankers.items():
-            _check(ranker, f"{kind} of {name}", {*SIGNALS} if kind == "hybrid" else {*MEANING, *LIKE, *ASKED})
-    return weights
-
-
-def _check(ranker: Ranker, which: str, known: Set[str]) -> None:
-    if strange := ranker.signals.keys() - known:
-        raise ValueError(f"weights of recall, {which}: there is no signal {sorted(strange)[0]!r}")
-    numbers = [ranker.slope, ranker.intercept]
-    if ranker.usual is not None:
-        numbers += [ranker.usual.mean, ranker.usual.deviation]
-    for weight in ranker.signals.values():
-        numbers += [weight.weight, weight.mean, weight.scale]
-    if not all(map(math.isfinite, numbers)) or ranker.slope <= 0:
-        raise ValueError(f"weights of recall, {which}: a number is not finite, or the slope is not above 0")
-    scales = [weight.scale for weight in ranker.signals.values()]
-    if any(scale <= 0 for scale in scales) or (ranker.usual is not None and ranker.usual.deviation <= 0):
-        raise ValueError(f"weights of recall, {which}: a scale or deviation is not above 0")
-
-
 @functools.cache
 def shipped_weights() -> Weights:
     """Return the weights shipped with Cuebook."""
-    return read_weights(files("runtime.memory.recall").joinpath("weights.json").read_bytes())
+    return msgspec.json.decode(files("runtime.memory.recall").joinpath("weights.json").read_bytes(), type=Weights)
 
 
 def set_of(embedder: str, rankers: Mapping[str, Ranker]) -> str:
