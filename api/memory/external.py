@@ -19,7 +19,7 @@ from api.background import retrieve_exception
 from api.memory.cache import MemoryCache
 from api.memory.embedding import EmbeddingService
 from api.memory.requests import Query, RecalledChain
-from api.memory.search import search
+from api.memory.search import find, recalled_chains
 from api.memory.transfers import as_json, as_parquet, as_sqlite
 from api.memory.transfers.export_memory import export_memory
 from api.memory.transfers.import_memory import Content, ImportTarget, checked, import_content
@@ -94,8 +94,8 @@ class Externals:
             allowed = None
             if query.filters is not None:
                 allowed = await memory.store.memory.matching(_TENANT, name, query.filters)
-            found = await asyncio.to_thread(search, loaded, long_term_query, allowed, self._clock())
-        return [replace(chain, external=name) for chain in found.recalled.chains]
+            found = await asyncio.to_thread(find, loaded, long_term_query, allowed, self._clock())
+            return [replace(chain, external=name) for chain in recalled_chains(loaded, found)]
 
     async def clear(self) -> None:
         """Close all external memories and delete their databases, including those that a killed server left."""

@@ -2,9 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -18,13 +19,15 @@ from api.memory.ingest import latest_session
 from api.memory.loaded_memory import LoadedMemory, vector_rows
 from api.memory.requests import UNITS_MAX, NewUnit, Query, Recalled
 from api.memory.row_mapping import CAPACITY_DEFAULT, CAPACITY_MAX, CONTEXT_LENGTH_MAX, ShortTermMemory
-from api.memory.search import search, top_k
+from api.memory.search import find, search, top_k
 from api.memory.transaction import MemoryTransaction
 from api.memory_errors import InvalidMemoryRequest, UnitIdExists
 from api.schemas.memory import GROUP_CHARS_MAX
+from runtime.memory.chains import recalled_of
 from runtime.memory.short_term import newest
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids
+from runtime.state.recall_types import Recalled as TurnRecalled
 from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 from store.interface.errors import MemoryMoved
 from store.interface.memory_rows import VectorRows
@@ -33,6 +36,7 @@ from store.memory.memory_repository import MemoryRepository
 ATTEMPTS_MAX = 10  # to change a memory; each fails only if another server has changed it since it was read
 LATEST = "LATEST"
 """Name for the newest session of a user."""
+SIGNALS_MAX = 6  # of each unit, in the turn's event
 
 _MESSAGE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+", re.IGNORECASE)
 T = TypeVar("T")
@@ -147,12 +151,13 @@ class Memories(Struct, frozen=True):
             if query.external_only:
                 return Recalled(top_k([], external, query.k), loaded.round)
             allowed = await self._allowed(tenant, user_id, query)
-            found = await asyncio.to_thread(search, loaded, query_with_vector, allowed, self.clock(), None, external)
-            self.memory_cache.write_later(loaded, found.change)
+            work = partial(search, loaded, query_with_vector, allowed, self.clock(), external)
+            recalled, change = await asyncio.to_thread(work)
+            self.memory_cache.write_later(loaded, change)
         self.enqueue(tenant, user_id)
-        return found.recalled
+        return recalled
 
-    async def search(self, tenant: str, user_id: str, query: Query, *, in_sight: int) -> Recalled:
+    async def recall(self, tenant: str, user_id: str, query: Query, *, in_sight: int) -> TurnRecalled:
         """Search within a turn, without counting visits.
 
         `in_sight` is the first message of the session that the prompt contains already, 0 for none; messages from it
@@ -162,8 +167,9 @@ class Memories(Struct, frozen=True):
         query_with_vector = await self._with_vector(query)
         async with self.memory_cache.locked(tenant, user_id, flushed=query.filters is not None) as loaded:
             allowed = await self._allowed(tenant, user_id, query)
-            found = await asyncio.to_thread(search, loaded, query_with_vector, allowed, self.clock(), in_sight)
-            return found.recalled
+            found = await asyncio.to_thread(find, loaded, query_with_vector, allowed, self.clock(), in_sight)
+            signals = {sequence: _strongest(hit.signals) for sequence, hit in found.hits.items()}
+            return recalled_of(found.chains, loaded.units, signals)
 
     async def _allowed(self, tenant: str, user_id: str, query: Query) -> Collection[int] | None:
         if query.filters is None:
@@ -280,6 +286,12 @@ class Memories(Struct, frozen=True):
             await self.memory_cache.write(loaded, draft.change())
         self.enqueue(tenant, user_id)
         return result
+
+
+def _strongest(signals: Mapping[str, float]) -> dict[str, float]:
+    """Return the SIGNALS_MAX strongest signals of a unit, which are stored with the turn."""
+    strongest = sorted(signals, key=lambda name: -abs(signals[name]))[:SIGNALS_MAX]
+    return {name: round(signals[name], 3) for name in strongest}
 
 
 def _check_new(group_id: str, units: Sequence[NewUnit]) -> None:

@@ -10,7 +10,7 @@ from api.memory.requests import TIMES_MAX, Query, Recalled, RecalledChain, Recal
 from api.memory.row_mapping import ShortTermMemory
 from api.memory.transaction import MemoryTransaction
 from api.memory_errors import InvalidMemoryRequest
-from runtime.memory.chains import Around, Hit, chains_of
+from runtime.memory.chains import Around, Chain, Hit, chains_of
 from runtime.memory.recall.query import IndexHit, Question
 from runtime.memory.short_term import ShortTermUnits
 from store.interface.memory_rows import MemoryChange
@@ -19,11 +19,36 @@ SHORT_TERM_SCORE_MIN = 0.2
 """From this score on, units in short-term memory come before all others."""
 
 
-class SearchOutcome(Struct, frozen=True):
-    """The result of a search, and the change of the memory by its visits."""
+class Found(Struct, frozen=True):
+    """The chains of a search, the best first, and its hits by their sequence."""
 
-    recalled: Recalled
-    change: MemoryChange | None
+    chains: list[Chain]
+    hits: Mapping[int, IndexHit]
+
+
+def find(
+    loaded: LoadedMemory, query: Query, allowed: Collection[int] | None, now: datetime, in_sight: int | None = None
+) -> Found:
+    """Search a memory, and store the query's vector in `loaded.recent_queries`.
+
+    With `in_sight` the messages of the session from that one on (0: none) are hidden, because the prompt of the turn
+    contains them; for an explicit query (None) only what the query itself excludes.
+    """
+    if query.vector is not None:
+        loaded.recent_queries.append(query.vector)
+    working = loaded.short_terms.get(query.group, ShortTermMemory()).working
+    hidden = {*_in_prompt(loaded, query, working, in_sight), *_not_valid(loaded, query, now)}
+    hits = {each.sequence: each for each in _hits(loaded, query, allowed, working, hidden, now)}
+    chains = chains_of(
+        [Hit(each.sequence, each.score) for each in hits.values()],
+        {sequence: loaded.units[sequence].group_id for sequence in hits},
+        loaded.order,
+        k=query.k,
+        around=Around(units=query.recall_context),
+        excluded=hidden,
+        chars_of=lambda sequence: len(loaded.units[sequence].content),
+    )
+    return Found(chains, hits)
 
 
 def search(
@@ -31,40 +56,25 @@ def search(
     query: Query,
     allowed: Collection[int] | None,
     now: datetime,
-    in_sight: int | None = None,
-    external: Sequence[RecalledChain] = (),
-) -> SearchOutcome:
-    """Search a memory, draft the visits, and store the query's vector in `loaded.recent_queries`.
-
-    With `in_sight` the messages of the session from that one on (0: none) are hidden, because the prompt of the turn
-    contains them; for an explicit query (None) only what the query itself excludes. Return the best k of the memory's
-    own and the `external` chains.
-    """
-    if query.vector is not None:
-        loaded.recent_queries.append(query.vector)
-    working = loaded.short_terms.get(query.group, ShortTermMemory()).working
-    hidden = {*_in_prompt(loaded, query, working, in_sight), *_not_valid(loaded, query, now)}
-    found = {each.sequence: each for each in _found(loaded, query, allowed, working, hidden, now)}
-    chains = chains_of(
-        [Hit(each.sequence, each.score) for each in found.values()],
-        {sequence: loaded.units[sequence].group_id for sequence in found},
-        loaded.order,
-        k=query.k,
-        around=Around(units=query.recall_context),
-        excluded=hidden,
-        chars_of=lambda sequence: len(loaded.units[sequence].content),
-    )
-    recalled = [
-        RecalledChain(score=chain.score, units=[_unit(loaded, each, found) for each in chain.sequences])
-        for chain in chains
-    ]
-    together = top_k(recalled, external, query.k)
-    chains = chains[: sum(not chain.external for chain in together)]
+    external: Sequence[RecalledChain],
+) -> tuple[Recalled, MemoryChange | None]:
+    """Return the best k of the memory's own and the `external` chains, and the change of the memory by the visits."""
+    found = find(loaded, query, allowed, now)
+    together = top_k(recalled_chains(loaded, found), external, query.k)
+    chains = found.chains[: sum(not chain.external for chain in together)]
     draft = MemoryTransaction(loaded, now)
     draft.visit(sequence for chain in chains for sequence in chain.sequences)
     if query.group in loaded.groups and query.add_to_short_term:
         draft.recall(query.group, [hit.sequence for chain in reversed(chains) for hit in reversed(chain.hits)])
-    return SearchOutcome(Recalled(together, loaded.round), draft.change())
+    return Recalled(together, loaded.round), draft.change()
+
+
+def recalled_chains(loaded: LoadedMemory, found: Found) -> list[RecalledChain]:
+    """Return the chains of a search with their units."""
+    return [
+        RecalledChain(score=chain.score, units=[_unit(loaded, each, found.hits.get(each)) for each in chain.sequences])
+        for chain in found.chains
+    ]
 
 
 def top_k(own: Sequence[RecalledChain], external: Sequence[RecalledChain], k: int) -> list[RecalledChain]:
@@ -88,7 +98,7 @@ def _not_valid(loaded: LoadedMemory, query: Query, now: datetime) -> Collection[
     return {*of_time, *loaded.stale}
 
 
-def _found(
+def _hits(
     loaded: LoadedMemory,
     query: Query,
     allowed: Collection[int] | None,
@@ -131,8 +141,7 @@ def _found(
     return [*first, *rest][: query.k]
 
 
-def _unit(loaded: LoadedMemory, sequence: int, found: Mapping[int, IndexHit]) -> RecalledUnit:
-    hit = found.get(sequence)
+def _unit(loaded: LoadedMemory, sequence: int, hit: IndexHit | None) -> RecalledUnit:
     before, after = loaded.neighbours(sequence)
     same = () if hit is None else hit.same
     times = sorted(loaded.units[each].creation_time for each in (sequence, *same))
