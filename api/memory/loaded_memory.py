@@ -11,13 +11,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from api.memory.row_mapping import ShortTermMemory, decode_short_term, related, unit_of
+from api.memory.row_mapping import related, unit_of
 from runtime.memory.duplicates import holds_at
 from runtime.memory.recall.memory_index import MemoryIndex
+from runtime.memory.short_term import ShortTermMemory
 from runtime.memory.units import MemoryUnit
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, Relation, UnitRow, VectorRows, Visit
 from store.vectors.index import VectorIndex
@@ -124,6 +126,10 @@ class LoadedMemory:
         group = self.groups.get(group_id)
         return None if group is None else group.session_id
 
+    def short_term(self, group_id: str) -> ShortTermMemory:
+        """Return the short-term memory of a group."""
+        return self.short_terms.get(group_id) or ShortTermMemory()
+
     def neighbours(self, sequence: int) -> tuple[str | None, str | None]:
         """Return the ids of the units before and after a unit in its group."""
         unit = self.units[sequence]
@@ -136,7 +142,7 @@ class LoadedMemory:
     def open_context(self) -> tuple[int, ...]:
         """Return the context of the open group: the one that received the latest unit."""
         _, group_id = max(((order[-1], group_id) for group_id, order in self.order.items() if order), default=(0, ""))
-        return self.short_terms.get(group_id, ShortTermMemory()).working.context
+        return self.short_term(group_id).working.context
 
     def messages_from(self, session_id: str, number: int) -> tuple[int, ...]:
         """Return the units of a session's messages from message `number` on."""
@@ -174,7 +180,8 @@ class LoadedMemory:
             self.short_terms.pop(group_id, None)
         for group in change.groups:
             self.groups[group.group_id] = group
-            self.short_terms[group.group_id] = decode_short_term(bytes(group.short_term))
+            found = msgspec.json.decode(group.short_term, type=ShortTermMemory | None)
+            self.short_terms[group.group_id] = found or ShortTermMemory()
         self._remove(change.removed)
         self.add(change.units)
         for visit in change.visits:

@@ -18,13 +18,11 @@ from api.memory.external import Externals
 from api.memory.ingest import latest_session
 from api.memory.loaded_memory import LoadedMemory, vector_rows
 from api.memory.requests import UNITS_MAX, NewUnit, Query, Recalled
-from api.memory.row_mapping import CAPACITY_DEFAULT, CAPACITY_MAX, CONTEXT_LENGTH_MAX, ShortTermMemory
 from api.memory.search import find, search, top_k
 from api.memory.transaction import MemoryTransaction
 from api.memory_errors import InvalidMemoryRequest, UnitIdExists
 from api.schemas.memory import GROUP_CHARS_MAX
 from runtime.memory.chains import recalled_of
-from runtime.memory.short_term import newest
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids
 from runtime.state.recall_types import Recalled as TurnRecalled
@@ -36,6 +34,11 @@ from store.memory.memory_repository import MemoryRepository
 ATTEMPTS_MAX = 10  # to change a memory; each fails only if another server has changed it since it was read
 LATEST = "LATEST"
 """Name for the newest session of a user."""
+CAPACITY_MAX = 1_000
+"""Maximum units in a short-term memory."""
+CONTEXT_LENGTH_MAX = 1_000
+CAPACITY_DEFAULT = 50
+"""Capacity of a short-term memory if no other is set."""
 SIGNALS_MAX = 6  # of each unit, in the turn's event
 
 _MESSAGE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+", re.IGNORECASE)
@@ -204,8 +207,8 @@ class Memories(Struct, frozen=True):
     async def context(self, tenant: str, user_id: str, group_id: str, length: int | None = None) -> list[MemoryUnit]:
         """Return the context of a group, or its latest `length` units; oldest first."""
         async with self.memory_cache.locked(tenant, user_id) as loaded:
-            working = loaded.short_terms.get(group_id, ShortTermMemory()).working
-            sequences = working.context if length is None else newest(working, length)
+            short_term = loaded.short_term(group_id)
+            sequences = short_term.working.context if length is None else short_term.newest(length)
             return [loaded.units[sequence] for sequence in sequences]
 
     # -- change -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Converts units and short-term memories between the runtime and the rows of the database."""
+"""Converts units between the runtime and the rows of the database."""
 
 from typing import Any
 
@@ -6,17 +6,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from runtime.memory.short_term import Capacity, ShortTermUnits
 from runtime.memory.units import MemoryUnit
 from store.interface.memory_rows import Relation, UnitRow
 
 _SHARED = tuple(name for name in MemoryUnit.__struct_fields__ if name in UnitRow.__struct_fields__)
 """The fields with the same name and meaning in a unit and in its row."""
-CAPACITY_MAX = 1_000
-"""Maximum units in a short-term memory."""
-CONTEXT_LENGTH_MAX = 1_000
-CAPACITY_DEFAULT = 50
-"""Capacity if no other is set."""
 
 
 def fields_of(struct: Struct, names: tuple[str, ...]) -> dict[str, Any]:
@@ -53,18 +47,3 @@ def related(unit: MemoryUnit, relation: Relation) -> MemoryUnit:
 def relation_of(unit: MemoryUnit) -> Relation:
     """Return the fields of a stored unit that may change."""
     return Relation(**fields_of(unit, Relation.__struct_fields__))
-
-
-# -- short-term memories ----------------------------------------------------------------------------------------------
-
-
-class ShortTermMemory(Struct, frozen=True, omit_defaults=True):
-    """The units in short-term memory and context, and their capacity."""
-
-    working: ShortTermUnits = ShortTermUnits()
-    room: Capacity = Capacity()
-
-
-def decode_short_term(encoded: bytes) -> ShortTermMemory:
-    """Decode a short-term memory from JSON; null is an empty one."""
-    return msgspec.json.decode(encoded, type=ShortTermMemory | None) or ShortTermMemory()

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from api.memory.loaded_memory import LoadedMemory
 from api.memory.requests import TIMES_MAX, Query, Recalled, RecalledChain, RecalledUnit
-from api.memory.row_mapping import ShortTermMemory
 from api.memory.transaction import MemoryTransaction
 from api.memory_errors import InvalidMemoryRequest
 from runtime.memory.chains import Around, Chain, Hit, chains_of
@@ -36,7 +35,7 @@ def find(
     """
     if query.vector is not None:
         loaded.recent_queries.append(query.vector)
-    working = loaded.short_terms.get(query.group, ShortTermMemory()).working
+    working = loaded.short_term(query.group).working
     hidden = {*_in_prompt(loaded, query, working, in_sight), *_not_valid(loaded, query, now)}
     hits = {each.sequence: each for each in _hits(loaded, query, allowed, working, hidden, now)}
     chains = chains_of(

@@ -1,14 +1,14 @@
 """A transaction on one memory: collects units, links, visits and short-term memories into one change."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
 from api.memory.loaded_memory import LoadedMemory
-from api.memory.row_mapping import ShortTermMemory, related, relation_of, row_of, unit_of
-from runtime.memory.short_term import Capacity, ShortTermUnits, forgotten, recalled, restore, said
+from api.memory.row_mapping import related, relation_of, row_of, unit_of
+from runtime.memory.short_term import Capacity, ShortTermMemory
 from runtime.memory.units import MemoryUnit
 from store.interface.memory_rows import GroupRow, JobRow, MemoryChange, OwnerRow, Relation, UnitRow, VectorRows, Visit
 from store.interface.rows import JsonText
@@ -52,34 +52,26 @@ class MemoryTransaction:
 
     def short_term(self, group_id: str) -> ShortTermMemory:
         """Return the short-term memory of a group."""
-        return self._short_terms.get(group_id) or self._loaded.short_terms.get(group_id) or ShortTermMemory()
+        return self._short_terms.get(group_id) or self._loaded.short_term(group_id)
+
+    def _set_short_term(self, group_id: str, changed: ShortTermMemory) -> None:
+        if changed != self.short_term(group_id):
+            self.group(group_id)
+            self._short_terms[group_id] = changed
 
     def set_capacity(self, group_id: str, capacity: int | None, context_length: int | None = None) -> None:
         """Set the capacity of a group's short-term memory (None: it has none), and optionally of its context."""
-        memory_of_group = self.short_term(group_id)
-        room = Capacity(context_length or memory_of_group.room.context_length, capacity)
-        self._set_short_term(
-            group_id,
-            ShortTermMemory(recalled(memory_of_group.working, memory_of_group.working.short_term or (), room), room),
-        )
+        known = self.short_term(group_id)
+        room = Capacity(context_length or known.room.context_length, capacity)
+        self._set_short_term(group_id, known.resized(room))
 
     def recall(self, group_id: str, sequences: Sequence[int]) -> None:
         """Add recalled units to a group's short-term memory."""
-        self._update_short_term(group_id, lambda working, room: recalled(working, sequences, room))
+        self._set_short_term(group_id, self.short_term(group_id).recalled(sequences))
 
     def restore(self, group_id: str, sequences: Sequence[int]) -> None:
         """Fill a group's short-term memory with the latest of these units of another group."""
-        self._update_short_term(group_id, lambda working, room: restore(working, sequences, room))
-
-    def _update_short_term(self, group_id: str, update: Callable[[ShortTermUnits, Capacity], ShortTermUnits]) -> None:
-        memory_of_group = self.short_term(group_id)
-        updated = replace(memory_of_group, working=update(memory_of_group.working, memory_of_group.room))
-        self._set_short_term(group_id, updated)
-
-    def _set_short_term(self, group_id: str, memory_of_group: ShortTermMemory) -> None:
-        if memory_of_group != self.short_term(group_id):
-            self.group(group_id)
-            self._short_terms[group_id] = memory_of_group
+        self._set_short_term(group_id, self.short_term(group_id).restored(sequences))
 
     def add(
         self, unit: MemoryUnit, turn: int | None = None, message: int | None = None, *, is_said: bool = True
@@ -93,7 +85,7 @@ class MemoryTransaction:
         owner = self._loaded.owner
         self._units[unit.sequence] = row_of(unit, owner.tenant, owner.user_id, session_id, turn, message)
         if unit.rank == 0 and is_said:
-            self._update_short_term(unit.group_id, lambda working, room: said(working, [unit.sequence], room))
+            self._set_short_term(unit.group_id, self.short_term(unit.group_id).said([unit.sequence]))
         return unit
 
     def remove(self, sequences: Iterable[int]) -> None:
@@ -106,7 +98,7 @@ class MemoryTransaction:
             self._relations.pop(sequence, None)
         if removed:
             for group_id in {*self._loaded.short_terms, *self._short_terms}:
-                self._update_short_term(group_id, lambda working, _: forgotten(working, removed))
+                self._set_short_term(group_id, self.short_term(group_id).forgotten(removed))
 
     def sequences_of(self, unit_ids: Collection[str]) -> list[int]:
         """Return the numbers of the units with these ids that this transaction adds."""

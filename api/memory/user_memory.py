@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from api.client.client import Loop
 from api.memory.jobs import JobOptions
 from api.memory.listing import Group, MemoryStats, PlacedUnit, UnitFilter
-from api.memory.memories import LATEST
+from api.memory.memories import CAPACITY_DEFAULT, LATEST
 from api.memory.memory_system import MemorySystem
 from api.memory.requests import UNITS_MAX, NewUnit, Query, Recalled, Vector, new_unit
-from api.memory.row_mapping import CAPACITY_DEFAULT
 from api.memory_errors import InvalidMemoryRequest, WorkFailed
 from runtime.memory.forgetting import ForgetOptions, Policy
 from runtime.memory.recall.query import Decay, Strategy

@@ -24,44 +24,52 @@ class Capacity(Struct, frozen=True):
     capacity: int | None = None  # units in short-term memory; None: it is off
 
 
-def said(memory: ShortTermUnits, units: Iterable[int], limits: Capacity) -> ShortTermUnits:
-    """Return the memory with the last messages, in this order; units that leave the queue are added to the list."""
-    units = tuple(units)
-    queue = (*(unit for unit in memory.context if unit not in units), *units)
-    begin = max(len(queue) - limits.context_length, 0)
-    known = tuple(unit for unit in memory.short_term or () if unit not in queue[begin:])
-    return replace(memory, context=queue[begin:], short_term=_used(known, queue[:begin], limits))
+class ShortTermMemory(Struct, frozen=True, omit_defaults=True):
+    """The units in short-term memory and context, and their capacity."""
 
+    working: ShortTermUnits = ShortTermUnits()
+    room: Capacity = Capacity()
 
-def recalled(memory: ShortTermUnits, units: Iterable[int], limits: Capacity) -> ShortTermUnits:
-    """Return the memory with recalled units, the last one as the most recently used. Units in the queue are skipped."""
-    fresh = tuple(unit for unit in units if unit not in memory.context)
-    return replace(memory, short_term=_used(memory.short_term or (), fresh, limits))
+    def said(self, units: Iterable[int]) -> "ShortTermMemory":
+        """Return the memory with the last messages, in this order; units that leave the queue are added to the list."""
+        units = tuple(units)
+        queue = (*(unit for unit in self.working.context if unit not in units), *units)
+        begin = max(len(queue) - self.room.context_length, 0)
+        known = tuple(unit for unit in self.working.short_term or () if unit not in queue[begin:])
+        return replace(self, working=ShortTermUnits(queue[begin:], self._used(known, queue[:begin])))
 
+    def recalled(self, units: Iterable[int]) -> "ShortTermMemory":
+        """Return the memory with recalled units, the last one as the latest used. Units in the queue are skipped."""
+        return self._with_used(self.working.short_term or (), units)
 
-def restore(memory: ShortTermUnits, units: Iterable[int], limits: Capacity) -> ShortTermUnits:
-    """Return the memory with its list rebuilt from a session's messages, oldest first."""
-    fresh = tuple(unit for unit in units if unit not in memory.context)
-    return replace(memory, short_term=_used((), fresh, limits))
+    def restored(self, units: Iterable[int]) -> "ShortTermMemory":
+        """Return the memory with its list rebuilt from a session's messages, oldest first."""
+        return self._with_used((), units)
 
+    def forgotten(self, units: Collection[int]) -> "ShortTermMemory":
+        """Return the memory without deleted units."""
+        context = tuple(unit for unit in self.working.context if unit not in units)
+        listed = self.working.short_term
+        if listed is not None:
+            listed = tuple(unit for unit in listed if unit not in units)
+        return replace(self, working=ShortTermUnits(context, listed))
 
-def forgotten(memory: ShortTermUnits, units: Collection[int]) -> ShortTermUnits:
-    """Return the memory without deleted units."""
-    context = tuple(unit for unit in memory.context if unit not in units)
-    if memory.short_term is None:
-        return replace(memory, context=context)
-    return replace(memory, context=context, short_term=tuple(unit for unit in memory.short_term if unit not in units))
+    def resized(self, room: Capacity) -> "ShortTermMemory":
+        """Return the memory with another capacity of its list, and of its queue from the next message on."""
+        return replace(self, room=room).recalled(self.working.short_term or ())
 
+    def newest(self, length: int) -> tuple[int, ...]:
+        """Return the last units of the queue, at most so many, oldest first."""
+        return self.working.context[max(len(self.working.context) - length, 0) :] if length > 0 else ()
 
-def newest(memory: ShortTermUnits, length: int) -> tuple[int, ...]:
-    """Return the last units of the queue, at most so many, oldest first."""
-    return memory.context[max(len(memory.context) - length, 0) :] if length > 0 else ()
+    def _with_used(self, known: tuple[int, ...], units: Iterable[int]) -> "ShortTermMemory":
+        fresh = tuple(unit for unit in units if unit not in self.working.context)
+        return replace(self, working=replace(self.working, short_term=self._used(known, fresh)))
 
-
-def _used(known: tuple[int, ...], units: tuple[int, ...], limits: Capacity) -> tuple[int, ...] | None:
-    """Return the list after units were used, within its capacity."""
-    if limits.capacity is None:
-        return None
-    latest = tuple(dict.fromkeys(reversed(units)))[::-1]
-    remembered = (*(unit for unit in known if unit not in latest), *latest)
-    return remembered[max(len(remembered) - limits.capacity, 0) :]
+    def _used(self, known: tuple[int, ...], units: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the list after units were used, within its capacity."""
+        if self.room.capacity is None:
+            return None
+        latest = tuple(dict.fromkeys(reversed(units)))[::-1]
+        remembered = (*(unit for unit in known if unit not in latest), *latest)
+        return remembered[max(len(remembered) - self.room.capacity, 0) :]
