@@ -28,7 +28,6 @@ class DuckDBStore(Store):
         self.timers = Timers(engine)
         self.delivery = Delivery(engine)
         self.maintenance = repositories.DuckDBMaintenance(engine)
-        self.retention = repositories.DuckDBRetention(engine)
         self.analytics = AnalyticsRepository(engine)
         self.verification = VerificationRepository(engine)
 

@@ -29,7 +29,6 @@ class PostgresStore(Store):
         self.timers = repositories.PostgresTimers(engine)
         self.delivery = repositories.PostgresDelivery(engine)
         self.maintenance = repositories.PostgresMaintenance(engine)
-        self.retention = repositories.PostgresRetention(engine)
         self.analytics = PostgresAnalytics(engine, self._mirror)
         self.verification = PostgresVerification(engine, self._mirror)
 

@@ -31,7 +31,6 @@ class Store(ABC):
     timers: repositories.Timers
     delivery: repositories.Delivery
     maintenance: repositories.Maintenance
-    retention: repositories.Retention
     analytics: AnalyticsRepository
     verification: VerificationRepository
 
@@ -40,6 +39,7 @@ class Store(ABC):
         self.keys = repositories.Keys(engine)
         self.participants = repositories.Participants(engine)
         self.reviews = repositories.Reviews(engine)
+        self.retention = repositories.Retention(engine)
 
     @abstractmethod
     async def close(self) -> None:

@@ -22,7 +22,7 @@ from store.interface.retention_rows import Due, DueByPolicy, RetentionResult
 
 SESSIONS_MAX = 100
 """Sessions in one transaction, during which turns wait."""
-TURNS_MAX = 2_000
+TURNS_MAX = 1_000
 """Turns of the sessions in one transaction; a session with more turns has a transaction of its own."""
 REST_S_MAX = 5.0  # between two transactions
 FIRST_S = 60.0  # after the start of a server

@@ -6,7 +6,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from store.duckdb.session_heads import SessionHeads
+from store.duckdb.session_heads import TABLE, SessionHeads
 from store.duckdb.statements import Cursor, as_list, execute, fetch, insert_statement
 from store.duckdb.variables import merge_writes
 from store.interface.admission import SessionId
@@ -25,6 +25,7 @@ class DuckDBConnection:
     """A cursor, as the SQL that every database executes uses it."""
 
     derived_tables: Sequence[str] = ()
+    derived_texts: Sequence[str] = ()
     derived_of_users: Sequence[str] = ()
 
     def __init__(self, cursor: Cursor, heads: SessionHeads | None = None) -> None:
@@ -67,6 +68,14 @@ class DuckDBConnection:
     def derive(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Note the sessions; the writer tells it to the readers."""
         self.changed += [(tenant, session_id) for session_id in session_ids]
+
+    def latest_turns(self, condition: str) -> str:
+        """Return the heads of sessions; with a condition, their turns, which a transaction may have changed."""
+        if not condition:
+            self.heads.refresh(self.cursor)
+            return TABLE
+        return f"""(SELECT tenant, session_id, max(turn) AS turn, max(finished_at) AS active_at,
+            arg_max(status, turn) AS status FROM turns WHERE {condition} GROUP BY tenant, session_id)"""  # noqa: S608
 
 
 def _groups(documents: Iterable[bytes]) -> Iterator[list[bytes]]:

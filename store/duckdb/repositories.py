@@ -5,8 +5,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from store.duckdb import retention, session_list, sessions, variables
 from store.duckdb import search as search_sql
+from store.duckdb import session_list, sessions, variables
 from store.duckdb.connection import DuckDBConnection, with_cursor
 from store.duckdb.database_copy import DatabaseCopy, back_up, compact, require_room, target_in
 from store.duckdb.engine import DuckDBEngine
@@ -18,8 +18,8 @@ from store.interface.rows import LoadedSession, SessionHead, UserVariableRow
 from store.memory import filters_sql
 from store.memory.memory_repository import MemoryRepository
 from store.sql.loads import load_session
-from store.sql.repositories import Maintenance, Retention, Sessions, Turns
-from store.sql.repository import Changed, reads, writes
+from store.sql.repositories import Maintenance, Sessions, Turns
+from store.sql.repository import reads
 
 
 class DuckDBTurns(Turns):
@@ -84,20 +84,6 @@ class DuckDBMemories(MemoryRepository):
     """Read and write memories."""
 
     matching = reads(filters_sql.matching)
-
-
-class DuckDBRetention(Retention):
-    """Apply retention policies."""
-
-    counts = reads(retention.counts)
-    count_due = reads(retention.count_due)
-    due = reads(retention.due)
-    apply = writes(
-        retention.apply,
-        lambda result, tenant, *_: Changed(
-            [(tenant, session_id) for session_id in (*result.redacted, *result.deleted)]
-        ),
-    )
 
 
 class DuckDBMaintenance(Maintenance):

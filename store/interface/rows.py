@@ -2,7 +2,7 @@
 
 Times are aware datetimes in UTC with microseconds. A `JsonText` field contains one encoded JSON document, which the
 store does not parse. There are two exceptions: the gaps of a state (see `store.duckdb.search`) and redaction
-(see `store.duckdb.redaction`).
+(see `store.sql.redaction`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -44,6 +44,7 @@ class PostgresConnection:
     """A connection of the pool, used by one thread at a time."""
 
     derived_tables: Sequence[str] = ("session_heads", "turn_claims", "turn_texts")
+    derived_texts: Sequence[str] = ("turn_texts",)
     derived_of_users: Sequence[str] = ("memory_versions",)
 
     def __init__(self, connection: PsycopgConnection, tables: Tables) -> None:
@@ -159,6 +160,12 @@ class PostgresConnection:
         for session_id in session_ids:
             turns = self.fetch(SpokenTurn, TURNS_OF_SESSION, of_session(tenant, session_id))
             self.insert("turn_texts", texts_of(turns))
+
+    def latest_turns(self, condition: str) -> str:
+        """Return the heads of sessions without a claim."""
+        return f"""(SELECT * FROM session_heads AS h WHERE {condition or "true"} AND NOT EXISTS (
+            SELECT 1 FROM turn_claims AS c WHERE c.tenant = h.tenant AND c.session_id = h.session_id
+                AND c.expires_at >= clock_timestamp()))"""  # noqa: S608
 
 
 GROUP_ROWS_MAX = 1_000

@@ -15,7 +15,7 @@ from store.memory import imports, queries
 from store.memory.changes import apply_change, begin_call
 from store.memory.filters_on_rows import filter_rows
 from store.memory.memory_repository import MemoryRepository
-from store.postgres import claims, erasures, retention, session_list, sessions
+from store.postgres import claims, erasures, session_list, sessions
 from store.postgres import search as search_sql
 from store.postgres.connection import PostgresConnection
 from store.postgres.due import take_deliveries, take_timers
@@ -27,7 +27,7 @@ from store.sql import timers as timers_sql
 from store.sql.connection import as_uuid
 from store.sql.deletion import delete_rows_of
 from store.sql.loads import load_session
-from store.sql.repositories import Delivery, Maintenance, Retention, Sessions, Timers, Turns
+from store.sql.repositories import Delivery, Maintenance, Sessions, Timers, Turns
 from store.sql.repository import reads, writes
 from store.sql.turns import save_failure
 
@@ -174,15 +174,6 @@ class PostgresDelivery(Delivery):
     async def ahead(self, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
         """Take due deliveries that no other server has taken."""
         return await self._engine.write_at_once(lambda connection: take_deliveries(connection, places, limit, now))
-
-
-class PostgresRetention(Retention):
-    """Apply retention policies."""
-
-    counts = reads(retention.counts)
-    count_due = reads(retention.count_due)
-    due = reads(retention.due)
-    apply = writes(retention.apply)
 
 
 class PostgresMaintenance(Maintenance):

@@ -17,6 +17,8 @@ from store.interface.pages import Page, bounded, cursor_of, position_of
 
 Scalar: TypeAlias = str | int | float | bytes | datetime | None
 Parameters: TypeAlias = Mapping[str, Scalar | Sequence[Scalar]]
+Values: TypeAlias = dict[str, Scalar | Sequence[Scalar]]
+"""Parameters to which others can be added."""
 R = TypeVar("R", bound=msgspec.Struct)
 T = TypeVar("T")
 
@@ -29,6 +31,9 @@ class Connection(Protocol):
 
     derived_tables: Sequence[str]
     """The tables with a `session_id` that only this database has, derived from other tables."""
+
+    derived_texts: Sequence[str]
+    """Those of them with texts of messages."""
 
     derived_of_users: Sequence[str]
     """The tables with a `user_id` that only this database has."""
@@ -59,6 +64,11 @@ class Connection(Protocol):
     def derive(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Insert the rows of the derived tables for new sessions."""
 
+    def latest_turns(self, condition: str) -> str:
+        """Return SQL of a table with the latest turn of each session, whose next turn no server is running: `turn`,
+        `active_at` and `status`. Within a transaction only with a condition on the sessions.
+        """
+
 
 def as_uuid(text: str) -> str:
     """Return the id of a session as a parameter; NO_SESSION if it is not a UUID."""
@@ -72,7 +82,7 @@ OF_SESSION = "tenant = $tenant AND session_id = $session_id::UUID"
 """SQL condition for the rows of the session of `of_session`."""
 
 
-def of_session(tenant: str, session_id: str) -> dict[str, Scalar | Sequence[Scalar]]:
+def of_session(tenant: str, session_id: str) -> Values:
     """Return the parameters of OF_SESSION."""
     return {"tenant": tenant, "session_id": as_uuid(session_id)}
 
@@ -142,7 +152,9 @@ def decode(kind: type[T], text: str) -> T:
         raise StoreUnavailable(f"a stored row cannot be read: {error}") from error
 
 
-def rows_select(rows: Sequence[msgspec.Struct], types: Mapping[str, str]) -> tuple[str, dict[str, Sequence[Scalar]]]:
+def rows_select(
+    rows: Sequence[msgspec.Struct], types: Mapping[str, str]
+) -> tuple[str, dict[str, Scalar | Sequence[Scalar]]]:
     """Return a SELECT of given rows, and its parameters; `types` are the SQL types of the columns to select."""
     columns = ", ".join(f"unnest($rows_{name}::VARCHAR[])::{kind} AS {name}" for name, kind in types.items())
     return f"SELECT {columns}", {f"rows_{name}": [_text(getattr(row, name)) for row in rows] for name in types}

@@ -4,8 +4,7 @@ An abstract method is not the same in every database. Every method concerns one 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
@@ -13,7 +12,6 @@ from store.interface.admission import Entry, ProposedTurn
 from store.interface.list_rows import Hit, Order, SearchFilter, SessionFilter, SessionListed
 from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
 from store.interface.pages import Page
-from store.interface.retention_rows import Due, DueByPolicy, Policy, RetentionResult
 from store.interface.rows import (
     CallRow,
     Gaps,
@@ -30,6 +28,7 @@ from store.sql import (
     drafts,
     keys,
     participants,
+    retention,
     reviews,
     script_texts,
     sessions,
@@ -244,26 +243,18 @@ class Reviews(Repository):
     ratings = reads(reviews.ratings)
 
 
-class Retention(Repository, ABC):
+class Retention(Repository):
     """Apply retention policies to the database."""
 
-    @abstractmethod
-    async def counts(self, policies: Sequence[Policy], now: datetime) -> list[DueByPolicy]:
-        """Count what each policy would redact or delete now; policies without a due session are left out."""
-
-    @abstractmethod
-    async def count_due(self, policies: Sequence[Policy], now: datetime) -> int:
-        """Count the due sessions of all tenants, without reading the sizes of their turns."""
-
-    @abstractmethod
-    async def due(self, policies: Sequence[Policy], now: datetime) -> list[Due]:
-        """Return at most DUE_MAX due sessions of all tenants, those that have been inactive the longest first."""
-
-    @abstractmethod
-    async def apply(
-        self, tenant: str, session_ids: list[str], policies: Sequence[Policy], now: datetime
-    ) -> RetentionResult:
-        """Apply the policies to these sessions, all or none; the caller holds their locks."""
+    counts = reads(retention.counts)
+    count_due = reads(retention.count_due)
+    due = reads(retention.due)
+    apply = writes(
+        retention.apply,
+        lambda result, tenant, *_: Changed(
+            [(tenant, session_id) for session_id in (*result.redacted, *result.deleted)]
+        ),
+    )
 
 
 class Maintenance(Repository, ABC):

@@ -13,10 +13,10 @@ import pytest
 
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
-from store.duckdb.redaction import redact_sessions
 from store.duckdb.variables import merge_writes
 from store.interface.findings import remedies
 from store.interface.private_files import FILE_NAME
+from store.sql.redaction import redact_sessions
 from tests.support.analytics_rules import problems
 from tests.support.api_client import OPERATOR_KEY, ApiClient
 from tests.support.fixture_types import OpenApp, Table

@@ -17,8 +17,8 @@ from api.settings import Settings, load_settings
 from runtime.models.recorded_models import ScriptedModel
 from runtime.prompts.rendering import Prompts
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.redaction import redact_sessions
 from store.interface.private_files import FILE_NAME
+from store.sql.redaction import redact_sessions
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp, RunCommand, WriteFile
 from tests.support.openai_server import Endpoint

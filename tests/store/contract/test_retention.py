@@ -19,15 +19,14 @@ from hypothesis import strategies as st
 from store.analytics.file import Place, connect
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking, refresh
-from store.duckdb import retention
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.interface.list_rows import SessionFilter
 from store.interface.retention_rows import Policy, check_policies
 from store.interface.rows import ForkRow
 from store.open_store import open_store
-from store.postgres import retention as postgres_retention
 from store.postgres_store import PostgresStore
+from store.sql import retention
 from store.store import Store
 from tests.support.duckdb_engine import engine_of
 from tests.support.effort import repeats
@@ -369,7 +368,7 @@ async def test_the_first_policy_of_its_kind_that_fits_is_the_one(store: Store) -
 def find(store: Store, policies: list[Policy], now: datetime) -> dict[str, str]:
     """Return what is due by session, read in this thread."""
     if isinstance(store, PostgresStore):
-        found = store._engine.run(lambda connection: postgres_retention.due(connection, policies, now))
+        found = store._engine.run(lambda connection: retention.due(connection, policies, now))
     else:
         cursor = engine_of(store).database.cursor()
         try:

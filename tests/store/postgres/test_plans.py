@@ -7,7 +7,7 @@ import pytest
 from store.interface.list_rows import SearchFilter, SessionFilter
 from store.postgres import search, session_list
 from store.postgres.connection import STATEMENTS_MAX, PostgresConnection, names_of, number_parameters
-from store.postgres.retention import SIZES
+from store.sql.retention import COUNTS
 from store.store import Store
 from tests.support.store_rows import Conversation
 
@@ -56,11 +56,13 @@ async def test_the_sizes_of_due_sessions_are_read_from_their_own_turns(
     await conversation.create(one)
     of_others = """SELECT (json_populate_record(t, json_build_object('session_id', gen_random_uuid()))).*
         FROM turns AS t CROSS JOIN generate_series(1, 5000)"""
-    due = names_of([("clinic", str(uuid4())) for _ in range(20)])
+    due = """WITH due AS (SELECT unnest($tenants::TEXT[]) AS tenant, unnest($sessions::UUID[]) AS session_id,
+        0 AS number, 1 AS turns, now() AS active_at)"""
+    sessions = names_of([("clinic", str(uuid4())) for _ in range(20)])
 
     def plan(connection: PostgresConnection) -> str:
         connection.change(f"INSERT INTO turns {of_others}")
         connection.change("ANALYZE turns")
-        return "\n".join(line for (line,) in connection.rows(f"EXPLAIN {SIZES}", due))
+        return "\n".join(line for (line,) in connection.rows(f"EXPLAIN {due} {COUNTS}", sessions))
 
     assert "Seq Scan on turns" not in await one._engine.read(plan)  # type: ignore[attr-defined]
