@@ -11,36 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
 
 from scripts.expressions.suggestions import SURE, likeness, snake_case, suggest
 from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
-from scripts.model import languages
-from scripts.model.actions import (
-    ACTION_TYPES,
-    Acknowledgement,
-    AfterRounds,
-    ChoiceItem,
-    Ending,
-    FailureExit,
-    If,
-    IfKnown,
-    Into,
-    ListedChoices,
-    Loop,
-    OnFail,
-    OnToolFailure,
-    Onward,
-    OwnAction,
-    Policy,
-    Set,
-    Signal,
-    Sleep,
-    UserSay,
-)
+from scripts.model import actions, languages
 from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Reference, Template, Variable
 from scripts.model.diagnostics import Problems, Severity
 from scripts.model.exits import Exit
@@ -52,7 +30,7 @@ from scripts.model.script import After, FormDefinition, FormField, Trigger
 from scripts.model.variables import Output, OutputItem, Validation
 from scripts.yaml.branches import nested
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given, with_placeholders
-from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value
+from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value, replaced
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.syntax_hints import hidden_character, space_missing
 from scripts.yaml.unknown_keys import SWITCH_FIX, is_ignorable, is_switched_off
@@ -161,14 +139,23 @@ def _verb(kind: type[Struct], language: Language) -> str:
     return first.older if first.older in fields else first.key
 
 
-def policy_words(kind: type[AfterRounds | After | Onward | FailureExit]) -> tuple[str, ...]:
+Continuation: TypeAlias = actions.AfterRounds | After | actions.Onward | actions.FailureExit
+POLICIES: MappingType[type[Struct], type[Continuation]] = {
+    actions.Policy: actions.Onward,
+    actions.OnFail: actions.AfterRounds,
+    actions.OnToolFailure: actions.FailureExit,
+}
+"""The type of `then` in each policy, by which a policy without a text or actions is written."""
+
+
+def policy_words(kind: type[Continuation]) -> tuple[str, ...]:
     """Return the words for the policies of a type, except `goto`, which needs a target."""
     return tuple(word for word in get_args(_fields(kind)["policy"].annotation) if word != "goto")
 
 
 @cache
 def _by_verb(members: tuple[type[Struct], ...], language: Language) -> dict[str, type[Struct]]:
-    return {_verb(member, language): member for member in members if member is not OwnAction}
+    return {_verb(member, language): member for member in members if member is not actions.OwnAction}
 
 
 class Reader:
@@ -270,7 +257,7 @@ class Reader:
             return self._computable(tree, tuple(member for member in members if member is not Expression))
         if set(members) >= {list[Any], dict[str, Any]}:
             return self._value(tree)
-        if set(members) == {ChoiceItem, ListedChoices}:
+        if set(members) == {actions.ChoiceItem, actions.ListedChoices}:
             return self._choice(tree)
         if set(members) >= {Template, Expression}:
             return self._given(tree)
@@ -296,9 +283,11 @@ class Reader:
             return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
         verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
         known = self._fields(by_verb[verbs[0]]) if verbs else {}
-        if OwnAction in members and any(key.text not in known and key.text not in ALIASES for key, _ in tree.pairs):
+        if actions.OwnAction in members and any(
+            key.text not in known and key.text not in ALIASES for key, _ in tree.pairs
+        ):
             by_verb = by_verb | self._installed(tree)  # looked up only where a key is unknown
-            own = [key.text for key, _ in tree.pairs if key.text in by_verb and key.text not in ACTION_TYPES]
+            own = [key.text for key, _ in tree.pairs if key.text in by_verb and key.text not in actions.ACTION_TYPES]
             if own:
                 return self._struct(tree, by_verb[own[0]])
         if not verbs:
@@ -309,7 +298,7 @@ class Reader:
             fix = _BESIDE_IF.get((verb == "if", extra[0] == "if"), "")
             self.add("ACTION_AMBIGUOUS", f"`{verb}` and `{extra[0]}` in one item", _key(tree, extra[0]).at, fix)
             return _FAILED
-        if self._language == "1" and by_verb[verb] is UserSay:
+        if self._language == "1" and by_verb[verb] is actions.UserSay:
             cure = "Write `acknowledge: TEXT` at the message before it."
             self.add("DEPRECATED_KEY", "`user_say` is an older spelling", tree.at, cure, severity="note")
         return self._struct(tree, by_verb[verb])
@@ -439,9 +428,9 @@ class Reader:
             tree = self.in_snake_case(tree, fields)
         if kind in self._respell:
             tree = self._respell[kind](tree)
-        if kind is If:
+        if kind is actions.If:
             tree = nested(tree, self._mismatch)
-        if kind is Set and self._language == "1":
+        if kind is actions.Set and self._language == "1":
             self._signs(tree.get("set"))
         values, marks, complete = self._members(tree, fields)
         for field in fields.values():
@@ -540,9 +529,9 @@ class Reader:
             return _BRANCHES[key]
         if key in _INSIDE and "phases" in fields:
             return self._with_ids(_INSIDE[key])
-        if self.path.endswith(".wait") and key in self._fields(Sleep):
+        if self.path.endswith(".wait") and key in self._fields(actions.Sleep):
             return f"Write `{key}` beside `wait`, not in it."
-        for holder, kind, first in (("emit", Signal, "event"), ("end", Ending, "reason")):
+        for holder, kind, first in (("emit", actions.Signal, "event"), ("end", actions.Ending, "reason")):
             if holder in fields and key in self._fields(kind):
                 return f"Write `{holder}: {{{first}: …, {key}: …}}`."
         if key == "actions" and "topics" in fields:
@@ -614,14 +603,7 @@ class Reader:
         part = self._any(tree, str)
         return part if part is _FAILED else kind(part, tree.at)
 
-    def _policy(self, tree: Tree) -> Any:
-        """Read a policy: only where to continue, or a mapping with a text as well."""
-        if isinstance(tree, Mapping) and list(tree.keys()) != ["goto"]:
-            return self._struct(tree, Policy)
-        then = self._policy_or_goto(tree, Onward)
-        return then if then is _FAILED else Policy(then=then, at=tree.at)
-
-    def _policy_or_goto(self, tree: Tree, kind: type[AfterRounds | After | Onward | FailureExit]) -> Any:
+    def _policy_or_goto(self, tree: Tree, kind: type[Continuation]) -> Any:
         """Read a policy: one of the words, ``goto phase/topic`` or ``{goto: phase/topic}``."""
         if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
             target = self._any(tree.pairs[0][1], str)
@@ -663,32 +645,30 @@ class Reader:
         """Read the variable that stores a whole result, or the field for each variable."""
         if isinstance(tree, Mapping):
             variables = self._mapping(tree, str)
-            return Into(variables=variables, at=tree.at, marks={key.text: key.at for key, _ in tree.pairs})
+            return actions.Into(variables=variables, at=tree.at, marks={key.text: key.at for key, _ in tree.pairs})
         name = self._any(tree, str)
-        return name if name is _FAILED else Into(variables={name: ""}, at=tree.at)
+        return name if name is _FAILED else actions.Into(variables={name: ""}, at=tree.at)
 
     def _acknowledgement(self, tree: Tree) -> Any:
         """Read whether the session waits after a message, or the reply that it suggests then."""
         if isinstance(tree, Scalar) and isinstance(tree.value, bool):
-            return Acknowledgement(at=tree.at) if tree.value else None
+            return actions.Acknowledgement(at=tree.at) if tree.value else None
         text = self._template(tree)
-        return text if text is _FAILED else Acknowledgement(text=text, at=tree.at)
+        return text if text is _FAILED else actions.Acknowledgement(text=text, at=tree.at)
 
     def _if_known(self, tree: Tree) -> Any:
         """Read a word, or a mapping with the text that confirms what is known."""
         if isinstance(tree, Mapping) and list(tree.keys()) == ["confirm"]:
             text = self._template(tree.pairs[0][1])
-            return text if text is _FAILED else IfKnown(confirm=text, policy="confirm", at=tree.at)
+            return text if text is _FAILED else actions.IfKnown(confirm=text, policy="confirm", at=tree.at)
         policy = self._literal(tree, ("ask", "skip", "{confirm: TEXT}"))
-        return policy if policy is _FAILED else IfKnown(policy=policy, at=tree.at)
+        return policy if policy is _FAILED else actions.IfKnown(policy=policy, at=tree.at)
 
-    def _on_fail(
-        self, tree: Tree, kind: type[OnFail | OnToolFailure], exit_kind: type[AfterRounds | FailureExit]
-    ) -> Any:
-        """Read what follows a failure: only where to continue, or a mapping with a text or actions."""
+    def _policy(self, tree: Tree, kind: type[Struct]) -> Any:
+        """Read a policy: only where to continue, or a mapping with a text or actions as well."""
         if isinstance(tree, Mapping) and list(tree.keys()) != ["goto"]:
             return self._struct(tree, kind)
-        then = self._policy_or_goto(tree, exit_kind)
+        then = self._policy_or_goto(tree, POLICIES[kind])
         return then if then is _FAILED else kind(then=then, at=tree.at)
 
     def _trigger(self, tree: Tree) -> Any:
@@ -708,30 +688,31 @@ class Reader:
         match = _LOOP.fullmatch(text)
         if match is None or (self._language == "1" and match["items"].startswith("=")):
             return self._mismatch(tree, "`LIST as NAME`, without `=`", "Write e.g. `foreach: symptoms as symptom`.")
-        return Loop(items=Expression(match["items"], tree.at), name=match["name"], at=tree.at)
+        return actions.Loop(items=Expression(match["items"], tree.at), name=match["name"], at=tree.at)
 
     def _choice(self, tree: Tree) -> Any:
         """Read a key, ``{key: text}``, a choice with its keys, or the choices of a list."""
         if isinstance(tree, Scalar) and tree.value is not None:
-            return ChoiceItem(key=tree.text, text=Template(tree.text, tree.at), at=tree.at)
+            return actions.ChoiceItem(key=tree.text, text=Template(tree.text, tree.at), at=tree.at)
         if isinstance(tree, Mapping) and "each" in tuple(tree.keys()):
-            return self._struct(_without_mark(tree), ListedChoices)
+            return self._struct(replaced(tree, "each", _without_mark), actions.ListedChoices)
         is_short = len(tree.pairs) == 1 if isinstance(tree, Mapping) and self._language == "1" else False
         if isinstance(tree, Mapping) and self._language == "older":
             is_short = bool(tree.pairs) and not {"key", "text"} & set(tree.keys())
         if isinstance(tree, Mapping) and is_short:
             return self._short_choice(tree)
-        return self._struct(tree, ChoiceItem)
+        return self._struct(tree, actions.ChoiceItem)
 
     def _short_choice(self, tree: Mapping) -> Any:
         """Read ``{A: text}``, beside which `value` and `actions` are allowed."""
         key, text = tree.pairs[0]
         label = Scalar(key.text, False, key.at)
         spelled = ((Scalar("key", True, key.at), label), (Scalar("text", True, key.at), text), *tree.pairs[1:])
-        return self._struct(Mapping(spelled, tree.at), ChoiceItem)
+        return self._struct(Mapping(spelled, tree.at), actions.ChoiceItem)
 
-    def _moment_part(self, tree: Tree, code: str, parse: Callable[[str], Any], expected: str) -> Any:
-        """Read a text that `parse` understands."""
+    def _moment_part(self, tree: Tree, kind: type) -> Any:
+        """Read a duration, a time of day or a date."""
+        code, parse, expected = _MOMENTS[kind]
         text = tree.text.strip() if isinstance(tree, Scalar) else ""
         part = parse(text)
         if part is not None:
@@ -761,39 +742,31 @@ _KIND_FIXES: dict[type, str] = {
     float: "Write a number in digits, such as 0.5, without quotes.",
     bool: "Write true or false.",
 }
+_MOMENTS: dict[type, tuple[str, Callable[[str], Any], str]] = {
+    Duration: ("DURATION_INVALID", parse_duration, "a duration such as 3 days"),
+    Clock: ("CLOCK_INVALID", parse_clock, "a time such as 9:00"),
+    DateValue: ("DATE_INVALID", parse_until, "a date such as 2026-01-31, or `=NAME`"),
+}
+"""For these types: the code of a problem, the function that parses a text, and what is expected."""
 _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
     Template: Reader._template,
     Expression: Reader._expression,
-    **{kind: partial(Reader._policy_or_goto, kind=kind) for kind in (AfterRounds, After, Onward, FailureExit)},
-    Policy: Reader._policy,
-    Into: Reader._into,
-    Acknowledgement: Reader._acknowledgement,
-    IfKnown: Reader._if_known,
-    OnFail: partial(Reader._on_fail, kind=OnFail, exit_kind=AfterRounds),
-    OnToolFailure: partial(Reader._on_fail, kind=OnToolFailure, exit_kind=FailureExit),
+    actions.Into: Reader._into,
+    actions.Acknowledgement: Reader._acknowledgement,
+    actions.IfKnown: Reader._if_known,
+    actions.Loop: Reader._loop,
+    actions.ChoiceItem: Reader._choice,
     Trigger: Reader._trigger,
+    **{kind: partial(Reader._policy_or_goto, kind=kind) for kind in (After, *POLICIES.values())},
+    **{kind: partial(Reader._policy, kind=kind) for kind in POLICIES},
     **{kind: partial(Reader._name, kind=kind) for kind in (Reference, Variable)},
-    Loop: Reader._loop,
-    ChoiceItem: Reader._choice,
-    Duration: partial(
-        Reader._moment_part, code="DURATION_INVALID", parse=parse_duration, expected="a duration such as 3 days"
-    ),
-    Clock: partial(Reader._moment_part, code="CLOCK_INVALID", parse=parse_clock, expected="a time such as 9:00"),
-    DateValue: partial(
-        Reader._moment_part, code="DATE_INVALID", parse=parse_until, expected="a date such as 2026-01-31, or `=NAME`"
-    ),
+    **{kind: partial(Reader._moment_part, kind=kind) for kind in _MOMENTS},
 }
 
 
-def _without_mark(tree: Mapping) -> Mapping:
-    """Return a choice of a list without the `=` that may be written before the list."""
-    pairs = (
-        (key, msgspec.structs.replace(value, text=value.text.removeprefix("=")))
-        if key.text == "each" and isinstance(value, Scalar)
-        else (key, value)
-        for key, value in tree.pairs
-    )
-    return Mapping(tuple(pairs), tree.at)
+def _without_mark(tree: Tree) -> Tree:
+    """Return the list of listed choices without the `=` that may be written before it."""
+    return msgspec.structs.replace(tree, text=tree.text.removeprefix("=")) if isinstance(tree, Scalar) else tree
 
 
 def _convert_text(written: str, kind: type) -> int | float | bool | None:

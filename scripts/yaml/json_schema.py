@@ -24,7 +24,7 @@ from scripts.model.own_actions import installed_actions
 from scripts.model.script import After, Script, Topic, Trigger
 from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import BRANCH_KEYS, BRANCHES_MAX
-from scripts.yaml.decoder import ALIASES, SHORTHANDS, policy_words
+from scripts.yaml.decoder import ALIASES, POLICIES, SHORTHANDS, policy_words
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -71,48 +71,27 @@ class _Definitions:
         name = kind.__name__ + self._suffix
         if name not in self.schemas:
             self.schemas[name] = {}  # a placeholder, for types that contain themselves
-            self.schemas[name] = self._describe(kind)
+            self.schemas[name] = _describe_type(kind) | self._shape(kind)
         return {"$ref": f"#/$defs/{name}"}
 
-    def _describe(self, kind: type[Struct]) -> Schema:
-        special = {
-            Template: _TEXT,
-            Reference: _WORD,
-            Variable: _WORD,
-            Expression: {},
-            actions.AfterRounds: _AFTER_ROUNDS,
-            After: _AFTER,
-            actions.Onward: _ONWARD,
-            actions.FailureExit: _FAILURE_EXIT,
-            actions.Loop: _LOOP,
-            actions.Into: _INTO,
-            Duration: _DURATION,
-            Clock: _CLOCK,
-            DateValue: _WORD,
-        }.get(kind)
-        if special is not None:
-            return _describe_type(kind) | special
+    def _shape(self, kind: type[Struct]) -> Schema:
+        if kind in _SHAPES:
+            return _SHAPES[kind]
         whole = self._object(kind)
         if kind is Trigger:
-            return _describe_type(kind) | {"anyOf": [_WORD, {"type": "array", "items": _WORD}, whole]}
-        if kind is actions.Policy:
-            return _describe_type(kind) | {"anyOf": [*_ONWARD["anyOf"], whole]}
+            return {"anyOf": [_WORD, {"type": "array", "items": _WORD}, whole]}
+        if kind in POLICIES:
+            return {"anyOf": [*_SHAPES[POLICIES[kind]]["anyOf"], whole]}
         if kind is actions.Acknowledgement:
-            return _describe_type(kind) | {"anyOf": [{"type": "boolean"}, _TEXT]}
+            return {"anyOf": [{"type": "boolean"}, _TEXT]}
         if kind is actions.IfKnown:
             confirm = {"type": "object", "properties": {"confirm": whole["properties"]["confirm"]}}
             closed = {"required": ["confirm"], "additionalProperties": False}
-            return _describe_type(kind) | {"anyOf": [{"enum": ["ask", "skip"]}, confirm | closed]}
-        if kind is actions.OnFail:
-            return _describe_type(kind) | {"anyOf": [*_AFTER_ROUNDS["anyOf"], whole]}
-        if kind is actions.OnToolFailure:
-            return _describe_type(kind) | {"anyOf": [*_FAILURE_EXIT["anyOf"], whole]}
+            return {"anyOf": [{"enum": ["ask", "skip"]}, confirm | closed]}
         if kind is actions.ChoiceItem:
-            return _describe_type(kind) | {"anyOf": [_WORD, self._short_choice(whole), whole]}
+            return {"anyOf": [_WORD, self._short_choice(whole), whole]}
         short = SHORTHANDS.get(kind.__name__)
-        if short is not None:
-            return _describe_type(kind) | {"anyOf": [_WORD | {"description": f"Stands for `{short}`."}, whole]}
-        return _describe_type(kind) | whole
+        return {"anyOf": [_WORD | {"description": f"Stands for `{short}`."}, whole]} if short is not None else whole
 
     def _object(self, kind: type[Struct]) -> Schema:
         fields = [field for field in fields_in(self._language, kind) if field.name not in _UNWRITTEN]
@@ -264,10 +243,16 @@ def _leading(*policies: str) -> Schema:
     }
 
 
-_AFTER_ROUNDS, _AFTER, _ONWARD, _FAILURE_EXIT = (
-    _leading(*policy_words(kind)) for kind in (actions.AfterRounds, After, actions.Onward, actions.FailureExit)
-)
-_INTO: Schema = {"anyOf": [_WORD, {"type": "object", "additionalProperties": _WORD}]}
-_DURATION: Schema = {"type": "string", "pattern": r"^\s*(\d{1,9}\s*((second|minute|hour|day|week)s?|s|min|h)\s*)+$"}
-_CLOCK: Schema = {"type": "string", "pattern": r"^\s*([01]?\d|2[0-3]):[0-5]\d\s*$"}
-_LOOP: Schema = {"type": "string", "pattern": r"^\s*\S[\s\S]*\s+as\s+\S+\s*$"}
+_SHAPES: dict[type[Struct], Schema] = {
+    Template: _TEXT,
+    Reference: _WORD,
+    Variable: _WORD,
+    Expression: {},
+    **{kind: _leading(*policy_words(kind)) for kind in (After, *POLICIES.values())},
+    actions.Into: {"anyOf": [_WORD, {"type": "object", "additionalProperties": _WORD}]},
+    actions.Loop: {"type": "string", "pattern": r"^\s*\S[\s\S]*\s+as\s+\S+\s*$"},
+    Duration: {"type": "string", "pattern": r"^\s*(\d{1,9}\s*((second|minute|hour|day|week)s?|s|min|h)\s*)+$"},
+    Clock: {"type": "string", "pattern": r"^\s*([01]?\d|2[0-3]):[0-5]\d\s*$"},
+    DateValue: _WORD,
+}
+"""The schemas of types that are not written as mappings of their fields."""

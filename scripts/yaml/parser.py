@@ -7,7 +7,7 @@ authors write ``choices: [yes, no]`` and mean the words.
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import yaml
@@ -93,6 +93,21 @@ def _resolve(text: str) -> Value:
         number = number_in(text)
         return text if number is None else number
     return text
+
+
+def items_of(tree: Tree | None) -> tuple[Tree, ...]:
+    """Return the items of a list; everything else has none."""
+    return tree.items if isinstance(tree, Sequence) else ()
+
+
+def pairs_of(tree: Tree | None) -> tuple[tuple[Scalar, Tree], ...]:
+    """Return the pairs of a mapping; everything else has none."""
+    return tree.pairs if isinstance(tree, Mapping) else ()
+
+
+def replaced(tree: Mapping, key: str, change: Callable[[Tree], Tree]) -> Mapping:
+    """Return a mapping with the value of a key changed."""
+    return Mapping(tuple((name, change(value) if name.text == key else value) for name, value in tree.pairs), tree.at)
 
 
 def plain_value(tree: Tree) -> Value:

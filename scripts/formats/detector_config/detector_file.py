@@ -1,9 +1,11 @@
 """The consciousness format: a `consciousness`, which is one detector, with `examples` of its results."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingType
+from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from scripts.formats.detector_config.expected_results import example
 from scripts.formats.detector_config.parts import (
@@ -23,9 +25,7 @@ from scripts.model.detectors import Example, Rule
 from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import LOOK_BACK_MAX, Detector, Phase, Script, Topic
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping as MappingTree
-from scripts.yaml.parser import Scalar, Tree
-from scripts.yaml.parser import Sequence as SequenceTree
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of
 from scripts.yaml.unknown_keys import is_switched_off
 
 CRISIS = "crisis"
@@ -48,54 +48,53 @@ _BEFORE_REPLY = re.compile(r"before_(the_)?(ai_|assistant_|bot_)?(respon|repl|an
 _ASSISTANT = re.compile(r"(after|before|on)_(ai|assistant|bot|response|reply|output)")
 
 
-def recognises(tree: MappingTree) -> bool:
+def recognises(tree: Mapping) -> bool:
     """Whether a file has this format."""
-    return isinstance(tree.get("consciousness"), MappingTree | SequenceTree) or tree.get("consciousness_id") is not None
+    return isinstance(tree.get("consciousness"), Mapping | Sequence) or tree.get("consciousness_id") is not None
 
 
-def _bodies(tree: MappingTree) -> tuple[Tree, ...]:
+def _bodies(tree: Mapping) -> tuple[Tree, ...]:
     """Return the detectors of a file, which may itself be one, without its metadata and examples."""
     written = tree.get("consciousness")
     if written is None:
         pairs = tuple(pair for pair in tree.pairs if pair[0].text not in {"metadata", "examples"})
-        return (MappingTree(pairs, tree.at),)
-    return written.items if isinstance(written, SequenceTree) else (written,)
+        return (Mapping(pairs, tree.at),)
+    return written.items if isinstance(written, Sequence) else (written,)
 
 
-def holds_detectors(tree: MappingTree) -> bool:
+def holds_detectors(tree: Mapping) -> bool:
     """Whether a file is a native include file with detectors only."""
     return tree.get("detectors") is not None and set(tree.keys()) <= {"detectors", "use", LANGUAGE_KEY}
 
 
-def read(tree: MappingTree, reader: Reader) -> Detector | None:
+def read(tree: Mapping, reader: Reader) -> Detector | None:
     """Read the detector, or None; the reader collects the problems."""
     bodies = [_in_snake_case(each, reader) for each in _bodies(tree)]
     for other in bodies[1:]:
         reader.add("TYPE_MISMATCH", "a file has one detector", other.at, "Write each to a separate file.")
     body = bodies[0] if bodies else None
-    return _DetectorReader(tree, body, reader).detector() if isinstance(body, MappingTree) else None
+    return _DetectorReader(tree, body, reader).detector() if isinstance(body, Mapping) else None
 
 
 def _in_snake_case(tree: Tree, reader: Reader) -> Tree:
     """Return a tree with the keys of this format in the usual casing: `triggerConfig` as `trigger_config`."""
     match tree:
-        case MappingTree():
+        case Mapping():
             spelled = reader.in_snake_case(tree, _WORDS)
             pairs = tuple((key, _in_snake_case(value, reader)) for key, value in spelled.pairs)
             return structs.replace(spelled, pairs=pairs)
-        case SequenceTree():
+        case Sequence():
             return structs.replace(tree, items=tuple(_in_snake_case(each, reader) for each in tree.items))
         case _:
             return tree
 
 
-def read_as_script(tree: MappingTree, reader: Reader) -> Script | None:
+def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     """Return a script with a free conversation that the detector watches."""
     detector = read(tree, reader)
     if detector is None:
         return None
-    metadata = tree.get("metadata")
-    about = {key: value.text for key, value in _held(metadata).items() if isinstance(value, Scalar)}
+    about = {key.text: value.text for key, value in pairs_of(tree.get("metadata")) if isinstance(value, Scalar)}
     script = listening((detector,), tree.at)
     return structs.replace(
         script,
@@ -113,7 +112,7 @@ class _File(Node, frozen=True, kw_only=True):
     use: tuple[str, ...] = ()
 
 
-def read_detectors(tree: MappingTree, reader: Reader) -> Script | None:
+def read_detectors(tree: Mapping, reader: Reader) -> Script | None:
     """Return a script with a free conversation that the detectors of a native file watch."""
     file = reader.read(tree, _File)
     if file is not None and not file.detectors:
@@ -131,28 +130,18 @@ def listening(detectors: tuple[Detector, ...], at: Location) -> Script:
     return Script(id=detectors[0].id, default_scope="session", phases=(phase,), detectors=detectors, at=at)
 
 
-def _held(tree: Tree | None) -> Mapping[str, Tree]:
-    return {key.text: value for key, value in tree.pairs} if isinstance(tree, MappingTree) else {}
-
-
-class _DetectorSettings(Struct):
-    """The settings of a detector while its file is read."""
-
-    on: str = "user"
-    cooldown: int = 0
-    look_back: int = 10
-    min_messages: int = 1
-    on_failure: str = "none"
+def _held(tree: Tree | None) -> MappingType[str, Tree]:
+    return {key.text: value for key, value in pairs_of(tree)}
 
 
 class _DetectorReader:
     """Reads a file."""
 
-    def __init__(self, tree: MappingTree, body: MappingTree, reader: Reader) -> None:
+    def __init__(self, tree: Mapping, body: Mapping, reader: Reader) -> None:
         self._tree = tree
         self._body = body
         self._reader = reader
-        self._watching = _DetectorSettings()
+        self._settings: dict[str, Any] = {}  # fields of the detector: when it looks, and what a failure does
         self._scale = severity_scale((value for key, value in body.pairs if key.text not in _NO_SEVERITIES), reader)
         self._collector = Collector(reader, self._scale)
 
@@ -172,14 +161,15 @@ class _DetectorReader:
         crisis_action = self._safety(body.get("safety_baseline"))
         for key, value in self._body.pairs:
             if key.text == "loading_config":
-                self._pass_over_all(value)
+                for inner, part in pairs_of(value):
+                    pass_over(self._reader, inner.text, part)
             elif key.text not in {*_PARTS, *_IDS, *_NAMES, "examples"}:
                 self._collector.take(key.text, value)
         parts = self._collector.parts
         detector = Detector(
             id=id_of(name.text),
             title=title,
-            threshold=parts.threshold if parts.threshold is not None else 0.7,
+            threshold=parts.threshold,
             rules=tuple(parts.rules),
             measures=tuple(parts.measures),
             signs=tuple(parts.signs),
@@ -187,20 +177,20 @@ class _DetectorReader:
             define=self._define(metadata),
             at=self._body.at,
             marks={"detector": name.at},
+            **self._settings,
         )
-        detector = structs.replace(detector, **structs.asdict(self._watching))
         acts = response_of(
             self._outputs(body.get("output_config")), crisis_action, detector, self._reader, parts.labels, self._scale
         )
         detector = structs.replace(detector, actions=acts.actions, replace=acts.replace)
         return structs.replace(detector, examples=tuple(self._examples(detector)))
 
-    def _define(self, metadata: Mapping[str, Tree]) -> str:
+    def _define(self, metadata: MappingType[str, Tree]) -> str:
         about = metadata.get("description")
         head = [about.text] if isinstance(about, Scalar) and about.value is not None else []
         return "\n".join([*head, *self._collector.parts.lines])
 
-    def _top(self, metadata: Mapping[str, Tree]) -> None:
+    def _top(self, metadata: MappingType[str, Tree]) -> None:
         for key, _ in self._tree.pairs if self._tree.get("consciousness") is not None else ():
             if key.text not in {"metadata", "consciousness", "examples"}:
                 self._reader.slip("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at)
@@ -208,13 +198,10 @@ class _DetectorReader:
             if key_text not in _METADATA:
                 pass_over(self._reader, key_text, value)
 
-    def _pass_over_all(self, tree: Tree) -> None:
-        for key, value in tree.pairs if isinstance(tree, MappingTree) else ():
-            pass_over(self._reader, key.text, value)
-
     # -- when it looks --------------------------------------------------------------------------------------------
 
     def _trigger(self, tree: Tree | None) -> None:
+        look_back, min_messages = 10, 1
         for key, value in self._flat(tree):
             number = number_of(value)
             word = value.text.casefold() if isinstance(value, Scalar) else ""
@@ -226,32 +213,32 @@ class _DetectorReader:
                 message = f"`{key}` has no effect: a cooldown is counted in messages of the user, not in time"
                 self._reader.add("KEY_IGNORED", message, value.at, "Write `cooldown_rounds:` and a number of messages.")
             elif key.startswith("cooldown") and number is not None:
-                self._watching.cooldown = int(min(max(number, 0), 1_000))
+                self._settings["cooldown"] = int(min(max(number, 0), 1_000))
             elif (_LOOK_BACK.search(key) and not _TIME.search(key)) or key in {"window_size", "max_messages"}:
-                self._watching.look_back = int(min(max(number or 10, 1), LOOK_BACK_MAX))
+                look_back = int(min(max(number or 10, 1), LOOK_BACK_MAX))
             elif key.startswith("min") and "message" in key:
-                self._watching.min_messages = int(min(max(number or 1, 1), LOOK_BACK_MAX))
+                min_messages = int(min(max(number or 1, 1), LOOK_BACK_MAX))
             else:
                 pass_over(self._reader, key, value)
-        self._watching.look_back = max(self._watching.look_back, self._watching.min_messages)
+        self._settings |= {"look_back": max(look_back, min_messages), "min_messages": min_messages}
 
     def _timing(self, key: str, value: Tree, word: str) -> None:
         users = re.search(r"user|client|用户|来访", word) is not None
         assistants = re.search(r"(^|_)(ai|assistant|bot)(_|$)|助[手理]|机器人", word) is not None
         if _BEFORE_REPLY.search(word):
-            self._watching.on = "user"
+            self._settings["on"] = "user"
         elif "both" in word or (_BOTH.search(word) and users == assistants):
-            self._watching.on = "both"
+            self._settings["on"] = "both"
         elif _ASSISTANT.search(word) or (assistants and not users):
-            self._watching.on = "assistant"
+            self._settings["on"] = "assistant"
         elif not users:
             message = f"`{key}`: the detector watches every message of the user"
             self._reader.add("KEY_IGNORED", message, value.at)
 
     def _flat(self, tree: Tree | None) -> Iterator[tuple[str, Tree]]:
         """Yield the pairs of a mapping and of nested mappings."""
-        for key, value in tree.pairs if isinstance(tree, MappingTree) else ():
-            if isinstance(value, MappingTree):
+        for key, value in pairs_of(tree):
+            if isinstance(value, Mapping):
                 yield from self._flat(value)
             else:
                 yield key.text, value
@@ -259,8 +246,8 @@ class _DetectorReader:
     # -- what it looks for ----------------------------------------------------------------------------------------
 
     def _detection(self, tree: Tree | None) -> None:
-        pairs = tree.pairs if isinstance(tree, MappingTree) else ()
-        for key, value in sorted(pairs, key=lambda pair: not _has_measures(pair[1])):  # signs and patterns need them
+        # measures first, because signs and patterns need them
+        for key, value in sorted(pairs_of(tree), key=lambda pair: not _has_measures(pair[1])):
             self._collector.take(key.text, value)
 
     def _safety(self, tree: Tree | None) -> Scalar | None:
@@ -268,31 +255,31 @@ class _DetectorReader:
         action: Scalar | None = None
         for key, value in _held(tree).items():
             if "keyword" in key or CRISIS in key:
-                action = self._crisis(_held(value) if isinstance(value, MappingTree) else {key: value}) or action
-            elif isinstance(value, MappingTree) and ("failure" in key or "fallback" in key):
+                action = self._crisis(_held(value) if isinstance(value, Mapping) else {key: value}) or action
+            elif isinstance(value, Mapping) and ("failure" in key or "fallback" in key):
                 for inner, value_tree in self._flat(value):
                     word = value_tree.text if isinstance(value_tree, Scalar) else ""
                     if "fallback" in inner and word in {"use_previous", "none", "skip", "ignore"}:
-                        self._watching.on_failure = "use_previous" if word == "use_previous" else "none"
+                        self._settings["on_failure"] = "use_previous" if word == "use_previous" else "none"
                     else:
                         pass_over(self._reader, inner, value_tree)
             else:
                 self._collector.take(key, value, "safety")
         return action
 
-    def _crisis(self, held: Mapping[str, Tree]) -> Scalar | None:
+    def _crisis(self, held: MappingType[str, Tree]) -> Scalar | None:
         """Read lists of words, also by category, and return the action for them."""
         is_off = any(is_switched_off(key, value) for key, value in held.items())
         action: Scalar | None = None
         for key, value in held.items():
-            words = words_in(value) if isinstance(value, SequenceTree) or WORD_KEY.search(key) else []
-            for item in value.items if isinstance(value, SequenceTree) and not is_off else ():
-                if isinstance(item, MappingTree) and not words_in(item):
+            words = words_in(value) if isinstance(value, Sequence) or WORD_KEY.search(key) else []
+            for item in items_of(value):
+                if isinstance(item, Mapping) and not is_off and not words_in(item):
                     message = f"an item of `{key}` has no `word` or `phrase`, so nothing in it is watched"
                     self._reader.add("KEY_IGNORED", message, item.at, "Write each as a text, or as `word:` and a text.")
             if "action" in key and isinstance(value, Scalar):
                 action = value
-            elif isinstance(value, MappingTree) and not is_off:
+            elif isinstance(value, Mapping) and not is_off:
                 action = self._crisis(_held(value)) or action
             elif words and not is_off:
                 rule = Rule(words=tuple(words), label=CRISIS, always=True, at=value.at)
@@ -307,19 +294,18 @@ class _DetectorReader:
         actions: list[Tree] = []
         for key, value in _held(tree).items():
             if "action" in key:
-                actions += value.items if isinstance(value, SequenceTree) else (value,)
+                actions += value.items if isinstance(value, Sequence) else (value,)
             else:
                 pass_over(self._reader, key, value)
         return actions
 
     def _examples(self, detector: Detector) -> Iterator[Example]:
         tree = self._tree.get("examples") or self._body.get("examples")
-        for item in tree.items if isinstance(tree, SequenceTree) else ():
+        for item in items_of(tree):
             found = example(item, detector, self._collector.parts.labels, self._reader)
             if found is not None:
                 yield found
 
 
 def _has_measures(tree: Tree) -> bool:
-    items = tree.items if isinstance(tree, SequenceTree) else ()
-    return any(isinstance(item, MappingTree) and item.get("range") is not None for item in items)
+    return any(key.text == "range" for item in items_of(tree) for key, _ in pairs_of(item))

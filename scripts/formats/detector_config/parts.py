@@ -6,7 +6,8 @@ criteria a pattern. Every description is passed to the model as part of what it 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from collections.abc import Mapping as MappingType
 
 from msgspec import Struct, structs
 
@@ -16,9 +17,7 @@ from scripts.formats.words import DEGREES, TRENDS
 from scripts.formats.words import DETECTOR_KEYS as KEYS
 from scripts.model.detectors import SIGNIFICANT, Measure, Pattern, Rule, Sign, Trend
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping as MappingTree
-from scripts.yaml.parser import Scalar, Tree
-from scripts.yaml.parser import Sequence as SequenceTree
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of
 from scripts.yaml.unknown_keys import SWITCH_FIX, is_switched_off
 
 WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
@@ -41,14 +40,12 @@ class Parts(Struct):
     patterns: list[Pattern]
     lines: list[str]
     labels: list[str]  # names of everything to detect
-    threshold: float | None = None
+    threshold: float = 0.7
 
 
 def texts_in(tree: Tree | None) -> list[Scalar]:
     """Return the texts of a list, or a single text as a list."""
-    if isinstance(tree, Scalar):
-        return [tree] if tree.value is not None else []
-    items = tree.items if isinstance(tree, SequenceTree) else ()
+    items = (tree,) if isinstance(tree, Scalar) else items_of(tree)
     return [item for item in items if isinstance(item, Scalar) and item.value is not None]
 
 
@@ -58,10 +55,10 @@ def words_in(tree: Tree) -> list[str]:
         case Scalar():
             text = "" if tree.value is None else tree.text
             return [word for part in re.split(r"[,，、;；\n]", text) if (word := part.strip())]
-        case SequenceTree():
+        case Sequence():
             texts = [item.text for item in texts_in(tree)]
             return texts + [word for item in tree.items if not isinstance(item, Scalar) for word in words_in(item)]
-        case MappingTree():
+        case Mapping():
             return [word for key, value in tree.pairs if WORD_KEY.search(key.text) for word in words_in(value)]
 
 
@@ -71,6 +68,10 @@ def number_of(tree: Tree | None) -> float | None:
     if isinstance(value, str):
         value = number_in(value)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _word(tree: Tree | None) -> str:
+    return tree.text.strip().casefold() if isinstance(tree, Scalar) else ""
 
 
 def degree_of(tree: Tree | None, scale: int = 1) -> float | None:
@@ -84,7 +85,7 @@ def degree_of(tree: Tree | None, scale: int = 1) -> float | None:
             number /= scale
         number = number if number <= 1 else number / 10 if number <= 10 else number / 100
         return min(max(number, 0.0), 1.0)
-    word = tree.text.strip().casefold() if isinstance(tree, Scalar) else ""
+    word = _word(tree)
     percent = re.fullmatch(r"(\d{1,3}(?:\.\d+)?)\s*[%％]", word)
     return min(float(percent[1]) / 100, 1.0) if percent is not None else DEGREES.get(word)
 
@@ -96,9 +97,9 @@ def degree_fix(word: str) -> str:
 
 def _severities(tree: Tree) -> Iterator[tuple[str, Scalar, float]]:
     """Yield the severities in a tree that are numbers, with their keys."""
-    for item in tree.items if isinstance(tree, SequenceTree) else ():
+    for item in items_of(tree):
         yield from _severities(item)
-    for key, value in tree.pairs if isinstance(tree, MappingTree) else ():
+    for key, value in pairs_of(tree):
         number = number_of(value) if key.text in KEYS.severities else None
         if number is not None and isinstance(value, Scalar):
             yield key.text, value, number
@@ -128,21 +129,14 @@ def pass_over(reader: Reader, key: str, value: Tree) -> None:
 
 def _holds_action(key: str, tree: Tree) -> bool:
     """Whether a part contains actions, which belong elsewhere in the file."""
-    items = tree.items if isinstance(tree, SequenceTree) else (tree,)
-    mappings = [item for item in items if isinstance(item, MappingTree)]
-    if any(item.get("action_type") is not None for item in mappings):
-        return True
-    return _ACTIONS.search(key) is not None and any(item.get("type") is not None for item in mappings)
-
-
-def _has_entries(tree: Tree) -> bool:
-    return isinstance(tree, SequenceTree) and any(isinstance(item, MappingTree) for item in tree.items)
+    kinds = {"action_type", "type"} if _ACTIONS.search(key) else {"action_type"}
+    return any(name.text in kinds for item in (tree, *items_of(tree)) for name, _ in pairs_of(item))
 
 
 def _holds_words(tree: Tree) -> bool:
     """Whether a part has a list of words under each of its keys, such as `high` and `low`."""
-    pairs = tree.pairs if isinstance(tree, MappingTree) else ()
-    return bool(pairs) and all(isinstance(value, SequenceTree) and texts_in(value) for _, value in pairs)
+    values = [value for _, value in pairs_of(tree)]
+    return bool(values) and all(isinstance(value, Sequence) and texts_in(value) for value in values)
 
 
 class Collector:
@@ -155,22 +149,21 @@ class Collector:
 
     def take(self, key: str, tree: Tree, path: str = "") -> None:
         """Read the part of the configuration under a key."""
-        if _EXCEPTIONS.search(key) and (isinstance(tree, MappingTree) or _has_entries(tree)):
+        if _EXCEPTIONS.search(key) and any(isinstance(each, Mapping) for each in (tree, *items_of(tree))):
             message = f"a detector has no exceptions; what is under `{key}` has no effect"
             self._reader.add("KEY_IGNORED", message, tree.at)
         elif _holds_action(key, tree):
             message = f"actions under `{key}` would not run"
             self._reader.add("UNKNOWN_KEY", message, tree.at, "Move it into `output_config: {trigger_actions: […]}`.")
-        elif isinstance(tree, MappingTree) and "threshold" in key:
+        elif isinstance(tree, Mapping) and "threshold" in key:
             self._thresholds(tree)
         elif ("confidence" in key or ("threshold" in key and not path)) and (least := degree_of(tree)) is not None:
             self.parts.threshold = least
         elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
             self._rule(key, tree, path.rpartition(".")[2] or key, f"{path}.{key}", None)
         elif key in KEYS.sure_words | KEYS.likely_words and _holds_words(tree):
-            groups = tree.pairs if isinstance(tree, MappingTree) else ()
-            graded = any(group.text.casefold() in DEGREES for group, _ in groups)
-            for group, words in groups:
+            graded = any(group.text.casefold() in DEGREES for group, _ in pairs_of(tree))
+            for group, words in pairs_of(tree):
                 if _EXCEPTIONS.search(group.text):
                     message = f"a detector has no exceptions; the words of `{group.text}` have no effect"
                     self._reader.add("KEY_IGNORED", message, words.at)
@@ -178,22 +171,21 @@ class Collector:
                 is_degree = graded and suggest(group.text.casefold(), list(DEGREES), "") != ""
                 degree = {"severity": group} if is_degree else None
                 self._rule(key, words, group.text, f"{path}.{key}.{group.text}", degree)
-        elif isinstance(tree, MappingTree):
+        elif isinstance(tree, Mapping):
             self._entry(key, tree, path)
-        elif isinstance(tree, SequenceTree) and tree.items:
+        elif items_of(tree):
             self._list(key, tree, path)
         elif key in KEYS.descriptions and isinstance(tree, Scalar):
             self._say(tree.text)
         else:
             pass_over(self._reader, key, tree)
 
-    def _list(self, key: str, tree: SequenceTree, path: str) -> None:
-        entries = [item for item in tree.items if isinstance(item, MappingTree)]
-        for item in entries:
-            self._entry(key, item, path, listed=True)
-        listed = [item.text for item in texts_in(tree)]
-        if listed:
-            self._say(f"{key}: {'; '.join(listed)}")
+    def _list(self, key: str, tree: Tree, path: str) -> None:
+        for item in items_of(tree):
+            if isinstance(item, Mapping):
+                self._entry(key, item, path, listed=True)
+        if listed := texts_in(tree):
+            self._say(f"{key}: {'; '.join(item.text for item in listed)}")
 
     def _say(self, line: str) -> None:
         if sum(map(len, self.parts.lines)) + len(line) <= DEFINE_CHARS_MAX:
@@ -201,7 +193,7 @@ class Collector:
 
     # -- entries --------------------------------------------------------------------------------------------------
 
-    def _entry(self, key: str, tree: MappingTree, path: str, *, listed: bool = False) -> None:
+    def _entry(self, key: str, tree: Mapping, path: str, *, listed: bool = False) -> None:
         """Read a named entry: a measure, a sign, a pattern, a rule, or a group of entries."""
         name = _name_in(tree) if listed else None
         label = name.text if name is not None else key
@@ -226,7 +218,7 @@ class Collector:
                 self.take(each.text, value, inner)
 
     def _shaped(
-        self, label: str, tree: MappingTree, held: Mapping[str, Tree], about: str, note: str, aside: list[str]
+        self, label: str, tree: Mapping, held: MappingType[str, Tree], about: str, note: str, aside: list[str]
     ) -> set[str]:
         """Recognise an entry by its structure; return the keys used."""
         bounds = _bounds(held)
@@ -245,7 +237,7 @@ class Collector:
             return set(values_set) | listed
         for criteria in KEYS.criteria & held.keys():
             found = held[criteria]
-            courses = tuple(self._courses(found)) if isinstance(found, MappingTree) else ()
+            courses = tuple(self._courses(found)) if isinstance(found, Mapping) else ()
             described = "" if courses else "; ".join(_criteria(found))
             define = " ".join(part for part in (about, described and f"({described})") if part)
             severity = self._severity(held)
@@ -254,7 +246,7 @@ class Collector:
             return {criteria}
         return set()
 
-    def _severity(self, held: Mapping[str, Tree]) -> float | None:
+    def _severity(self, held: MappingType[str, Tree]) -> float | None:
         written = next((held[key] for key in held if key in KEYS.severities), None)
         degree = degree_of(written, self._scale)
         if isinstance(written, Scalar) and written.value is not None and degree is None:
@@ -264,7 +256,7 @@ class Collector:
 
     # -- words ----------------------------------------------------------------------------------------------------
 
-    def _rule(self, key: str, tree: Tree, label: str, path: str, held: Mapping[str, Tree] | None) -> None:
+    def _rule(self, key: str, tree: Tree, label: str, path: str, held: MappingType[str, Tree] | None) -> None:
         texts = words_in(tree) if key in KEYS.sure_words else [each.text for each in texts_in(tree)]
         words = tuple(text for text in texts if len(text) <= WORD_CHARS_MAX)
         longer = [text for text in texts if len(text) > WORD_CHARS_MAX]
@@ -274,21 +266,19 @@ class Collector:
             return
         held = held or {}
         score = next((degree_of(held[each]) for each in held if each in KEYS.scores), None)
-        severity = self._severity(held)
-        self.parts.rules.append(
-            Rule(
-                words=words,
-                label=id_of(label),
-                score=score if score is not None else SURE if key in KEYS.sure_words else LIKELY,
-                severity=severity,
-                always=True if _GRAVE.search(path) else None,
-                at=tree.at,
-            )
+        rule = Rule(
+            words=words,
+            label=id_of(label),
+            score=score if score is not None else SURE if key in KEYS.sure_words else LIKELY,
+            severity=self._severity(held),
+            always=True if _GRAVE.search(path) else None,
+            at=tree.at,
         )
+        self.parts.rules.append(rule)
 
     # -- thresholds -----------------------------------------------------------------------------------------------
 
-    def _thresholds(self, tree: MappingTree) -> None:
+    def _thresholds(self, tree: Mapping) -> None:
         for key, value in tree.pairs:
             number = degree_of(value)
             if number is None:
@@ -309,7 +299,7 @@ class Collector:
 
     # -- patterns -------------------------------------------------------------------------------------------------
 
-    def _courses(self, tree: MappingTree) -> Iterator[Trend]:
+    def _courses(self, tree: Mapping) -> Iterator[Trend]:
         """Convert criteria to courses of measures; none if one of them cannot be converted."""
         measures = {each.name: each for each in self.parts.measures}
         shared: dict[str, float | int | str] = {}
@@ -328,16 +318,14 @@ class Collector:
                 yield _course(name, merged, tree)
 
 
-def _course(name: str, parts: Mapping[str, float | int | str], tree: MappingTree) -> Trend:
-    fields = structs.asdict(Trend(of=name, at=tree.at)) | dict(parts)
-    return Trend(**fields)
+def _course(name: str, parts: MappingType[str, float | int | str], tree: Mapping) -> Trend:
+    return structs.replace(Trend(of=name, at=tree.at), **parts)
 
 
 def _criterion(kind: str, value: Tree, measure: Measure | None) -> tuple[str, float | int | str] | None:
     """Convert a criterion to a part of a course; `kind` is its key without the measure's name."""
-    word = value.text.strip().casefold() if isinstance(value, Scalar) else ""
-    if kind == "trend" and word in TRENDS:
-        return "trend", TRENDS[word]
+    if kind == "trend" and _word(value) in TRENDS:
+        return "trend", TRENDS[_word(value)]
     number = number_of(value)
     if number is None:
         return None
@@ -364,12 +352,11 @@ def _criterion(kind: str, value: Tree, measure: Measure | None) -> tuple[str, fl
 
 def _criteria(tree: Tree) -> list[str]:
     """Return criteria as texts for a model."""
-    if isinstance(tree, MappingTree):
-        return [f"{key.text} {value.text}" for key, value in tree.pairs if isinstance(value, Scalar)]
-    return [each.text for each in texts_in(tree)]
+    pairs = [f"{key.text} {value.text}" for key, value in pairs_of(tree) if isinstance(value, Scalar)]
+    return pairs or [each.text for each in texts_in(tree)]
 
 
-def _bounds(held: Mapping[str, Tree]) -> list[float | None]:
+def _bounds(held: MappingType[str, Tree]) -> list[float | None]:
     """Return the two ends of a measure: a list, a text such as `-1 ~ 1`, or `min` and `max`."""
     written = held.get("range")
     if isinstance(written, Scalar) and (ends := _RANGE.fullmatch(written.text.strip())) is not None:
@@ -378,14 +365,19 @@ def _bounds(held: Mapping[str, Tree]) -> list[float | None]:
     return listed or ([number_of(held["min"]), number_of(held["max"])] if {"min", "max"} <= held.keys() else [])
 
 
-def _measure(name: str, define: str, low: float, high: float, significant: float | None, tree: MappingTree) -> Measure:
-    known = {"valence": "valence", "arousal": "arousal"}
-    fields = structs.asdict(Measure(name=id_of(name), define=define, min=low, max=high, at=tree.at))
-    fields |= {"lexicon": known.get(name), "significant": significant if significant is not None else SIGNIFICANT}
-    return Measure(**fields)
+def _measure(name: str, define: str, low: float, high: float, significant: float | None, tree: Mapping) -> Measure:
+    return Measure(
+        name=id_of(name),
+        define=define,
+        min=low,
+        max=high,
+        lexicon="valence" if name == "valence" else "arousal" if name == "arousal" else None,
+        significant=significant if significant is not None else SIGNIFICANT,
+        at=tree.at,
+    )
 
 
-def _name_in(tree: MappingTree) -> Scalar | None:
+def _name_in(tree: Mapping) -> Scalar | None:
     """Return the name of an entry of a list: its first short text."""
     for _, value in tree.pairs:
         if isinstance(value, Scalar) and isinstance(value.value, str) and 0 < len(value.text.strip()) <= 80:

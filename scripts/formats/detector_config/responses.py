@@ -1,7 +1,9 @@
 """Convert the responses of the consciousness format to actions."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
+from collections.abc import Mapping as MappingType
+from functools import partial
 
 from msgspec import Struct
 
@@ -23,8 +25,7 @@ from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping as MappingTree
-from scripts.yaml.parser import Scalar, Tree, plain_value, word
+from scripts.yaml.parser import Mapping, Scalar, Tree, pairs_of, plain_value, word
 from scripts.yaml.unknown_keys import is_ignorable, is_switched_off
 
 CRISIS = "crisis"
@@ -43,6 +44,7 @@ _WHEN = ("condition", "when", "if", "conditions")
 _LIMIT = re.compile(r"^(min|max|least)_|_(min|max)$|threshold")
 _KEYS = ("state_key", "variable", "variable_name", "key", "name")
 _EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
+_CONDITION_FIX = "Write e.g. `condition: severity >= 0.7`."
 _TEXTS = ("message", "content", "text", "response", "template")
 
 
@@ -94,18 +96,15 @@ class _Builder:
 
     def take(self, tree: Tree) -> None:
         """Read an action: ``{action_type, config}``, or only its name."""
-        if isinstance(tree, MappingTree):
+        kind: Tree | None = tree
+        if isinstance(tree, Mapping):
             tree = _with_kind(tree)
-        kind = (
-            next((each for key in _KINDS if (each := tree.get(key))), None) if isinstance(tree, MappingTree) else tree
-        )
+            kind = next((each for key in _KINDS if (each := tree.get(key))), None)
         if not isinstance(kind, Scalar) or kind.value is None:
             self._reader.add("ACTION_TYPE_UNKNOWN", "the item has no action", tree.at, "Write `action_type:`.")
             return
-        config = tree.get("config") if isinstance(tree, MappingTree) else None
-        inline = tree.pairs if isinstance(tree, MappingTree) else ()
-        held = {key.text: value for key, value in inline if key.text not in {*_KINDS, "config"}}
-        held |= {key.text: value for key, value in config.pairs} if isinstance(config, MappingTree) else {}
+        held = {key.text: value for key, value in pairs_of(tree) if key.text not in _KINDS}
+        held |= {key.text: value for key, value in pairs_of(held.pop("config", None))}
         for key in [key for key, value in held.items() if is_switched_off(key, value)]:
             pass_over(self._reader, key, held.pop(key))
         self._kind(kind.text)(kind, held)
@@ -116,7 +115,7 @@ class _Builder:
         if re.search(r"^(end|terminate|close)", name):
             return self._end
         if re.search(r"replace|override|block", name):
-            return self._replace
+            return partial(self._say, replaces=True)
         return self._say if re.search(r"^(say|respond|reply|send_message|message)", name) else self._tell
 
     def _set(self, kind: Scalar, held: dict[str, Tree]) -> None:
@@ -128,9 +127,8 @@ class _Builder:
             return
         if not isinstance(target, Scalar):
             message = f"`{kind.text}` has no variable, so nothing would be set"
-            self._reader.add(
-                "REQUIRED_FIELD_MISSING", message, kind.at, "Add `variable:` with the name of the variable."
-            )
+            fix = "Add `variable:` with the name of the variable."
+            self._reader.add("REQUIRED_FIELD_MISSING", message, kind.at, fix)
             return
         tree = held.pop("value", held.pop("state_value", None))
         value = self._value(tree) if tree is not None else Expression(self._seen_as(target.text), target.at)
@@ -146,26 +144,20 @@ class _Builder:
 
     def _end(self, kind: Scalar, held: dict[str, Tree]) -> None:
         reason = held.pop("reason", None)
-        text = reason.text if isinstance(reason, Scalar) else kind.text
-        self.actions.append(
-            End(id=self._id(kind.text), ending=Ending(reason=text), when=self._condition(kind, held), at=kind.at)
-        )
+        ending = Ending(reason=reason.text if isinstance(reason, Scalar) else kind.text)
+        self.actions.append(End(id=self._id(kind.text), ending=ending, when=self._condition(kind, held), at=kind.at))
         self._rest(held)
 
-    def _replace(self, kind: Scalar, held: dict[str, Tree]) -> None:
+    def _say(self, kind: Scalar, held: dict[str, Tree], *, replaces: bool = False) -> None:
         text = self._text(held)
         if text is None:
             self._tell(kind, held)
             return
-        self.replace = text
-        self._rest(held)
-
-    def _say(self, kind: Scalar, held: dict[str, Tree]) -> None:
-        text = self._text(held)
-        if text is None:
-            self._tell(kind, held)
-            return
-        self.actions.append(Say(id=self._id(kind.text), texts=(text,), when=self._condition(kind, held), at=kind.at))
+        if replaces:
+            self.replace = text
+        else:
+            when = self._condition(kind, held)
+            self.actions.append(Say(id=self._id(kind.text), texts=(text,), when=when, at=kind.at))
         self._rest(held)
 
     def _text(self, held: dict[str, Tree]) -> Template | None:
@@ -188,20 +180,16 @@ class _Builder:
         event = next((held.pop(key) for key in _EVENTS if isinstance(held.get(key), Scalar)), kind)
         for key, value in held.items():
             if _LIMIT.search(key) and number_of(value) is not None:
-                message, fix = (
-                    f"`{key}` is sent with the event; it is no condition",
-                    "Write e.g. `condition: severity >= 0.7`.",
-                )
-                self._reader.add("KEY_IGNORED", message, value.at, fix, severity="warning")
+                message = f"`{key}` is sent with the event; it is no condition"
+                self._reader.add("KEY_IGNORED", message, value.at, _CONDITION_FIX, severity="warning")
         data = {id_of(key): self._value(value) for key, value in held.items()}
         self._emit(event.text if isinstance(event, Scalar) else kind.text, {**_sent(kind.at), **data}, when, kind.at)
 
-    def _emit(self, event: str, data: Mapping[str, Expression], when: Expression | None, at: Location) -> None:
-        self.actions.append(
-            Emit(id=self._id(event), signal=Signal(event=id_of(event), data=data, at=at), when=when, at=at)
-        )
+    def _emit(self, event: str, data: MappingType[str, Expression], when: Expression | None, at: Location) -> None:
+        signal = Signal(event=id_of(event), data=data, at=at)
+        self.actions.append(Emit(id=self._id(event), signal=signal, when=when, at=at))
 
-    def _rest(self, held: Mapping[str, Tree]) -> None:
+    def _rest(self, held: MappingType[str, Tree]) -> None:
         for key, value in held.items():
             if is_ignorable(key, value, ()):
                 pass_over(self._reader, key, value)
@@ -229,8 +217,7 @@ class _Builder:
         """Read a condition: a text, a list of which all must hold, or ``{variable, operator, value}``."""
         tree = condition_text(tree)
         if not isinstance(tree, Scalar):
-            fix = "Write e.g. `condition: severity >= 0.7`."
-            self._reader.add("EXPRESSION_INVALID", "a condition is a text", tree.at, fix)
+            self._reader.add("EXPRESSION_INVALID", "a condition is a text", tree.at, _CONDITION_FIX)
             return None
         if tree.value is None:
             return None
@@ -256,16 +243,15 @@ class _Builder:
             return f"detected.now.{name}"
         if name.endswith(f"_{DETECTED}"):
             return "true"  # the actions run only then
-        part = _part(name)
-        return reference(name) if part is None else f"detected.{part}"
+        return _in_text(name)
 
 
-def _with_kind(tree: MappingTree) -> MappingTree:
+def _with_kind(tree: Mapping) -> Mapping:
     """Convert ``{notify: {condition: …}}``."""
     name, own = tree.pairs[0] if len(tree.pairs) == 1 else (None, None)
-    if name is None or not isinstance(own, MappingTree) or name.text == "config":
+    if name is None or not isinstance(own, Mapping) or name.text == "config":
         return tree
-    return MappingTree(((word("action_type", name), name), (word("config", name), own)), tree.at)
+    return Mapping(((word("action_type", name), name), (word("config", name), own)), tree.at)
 
 
 def _in_text(name: str) -> str:

@@ -10,18 +10,7 @@ from scripts.expressions.values import Value
 from scripts.formats.conditions import compares, to_condition
 from scripts.formats.placeholders import SCOPES, report_placeholders, texts_of_value, to_template, to_value_expression
 from scripts.formats.session import spellings
-from scripts.formats.session.spellings import CONFIG_KEYS, FIT_FOR, TEXT_KEYS, TUNING, ActionType, Config
-from scripts.model.actions import (
-    ROUNDS_DEFAULT,
-    Action,
-    AiAsk,
-    AiSay,
-    AiThink,
-    Call,
-    Form,
-    Media,
-    Show,
-)
+from scripts.model import actions
 from scripts.model.base import Expression, Location, Node, Template
 from scripts.model.diagnostics import Severity
 from scripts.model.exits import Exit
@@ -36,9 +25,9 @@ _R = TypeVar("_R")
 
 
 class _Action(Node, frozen=True, kw_only=True):
-    action_type: ActionType
+    action_type: spellings.ActionType
     action_id: str
-    config: Config
+    config: spellings.Config
     condition: Template | None = None
     action_name: str = ""
     description: str = ""
@@ -167,7 +156,7 @@ class _Translator:
         )
 
     def topic(self, topic: TopicForm) -> Topic:
-        actions = [self.inside(action.action_id, self.action, action) for action in topic.actions]
+        read = [self.inside(action.action_id, self.action, action) for action in topic.actions]
         return Topic(
             id=topic.topic_id,
             title=topic.topic_name,
@@ -175,12 +164,12 @@ class _Translator:
             strategy=topic.strategy,
             when=self.condition(topic.condition),
             declare=topic.declare,
-            actions=tuple(action for action in actions if action is not None),
+            actions=tuple(action for action in read if action is not None),
             at=topic.at,
             marks=_renamed(topic, topic_id="topic"),
         )
 
-    def action(self, action: _Action) -> Action | None:
+    def action(self, action: _Action) -> actions.Action | None:
         config = action.config
         common: dict[str, Any] = {
             "id": action.action_id,
@@ -191,21 +180,21 @@ class _Translator:
             "marks": _renamed(action, action_id="id"),
         }
         for key, at in config.marks.items():
-            if key not in CONFIG_KEYS[action.action_type]:
-                severity: Severity = "warning" if key in TUNING else "error"
+            if key not in spellings.CONFIG_KEYS[action.action_type]:
+                severity: Severity = "warning" if key in spellings.TUNING else "error"
                 message = f"`{key}` has no effect on `{action.action_type}`"
-                self.reader.add("KEY_IGNORED", message, at, FIT_FOR.get(key, ""), severity=severity)
+                self.reader.add("KEY_IGNORED", message, at, spellings.FIT_FOR.get(key, ""), severity=severity)
         match action.action_type:
             case "ai_say" | "ai_ask" | "ai_think":
                 return self.spoken(action.action_type, config, common)
             case "show_pic":
-                media = Media(
+                media = actions.Media(
                     image=self.text(config.image),
                     url=self.text(config.url),
                     caption=self.text(config.caption),
                     at=config.at,
                 )
-                return Show(media=media, **common)
+                return actions.Show(media=media, **common)
             case "use_skill":
                 return self.use_skill(config, common)
             case "show_form":
@@ -213,47 +202,49 @@ class _Translator:
             case _:
                 assert_never(action.action_type)
 
-    def spoken(self, kind: ActionType, config: Config, common: dict[str, Any]) -> Action | None:
+    def spoken(
+        self, kind: spellings.ActionType, config: spellings.Config, common: dict[str, Any]
+    ) -> actions.Action | None:
         """Return an action for a model, which needs a text."""
         task = self.content(config, instead=config.think_goal if kind == "ai_think" else "")
         if task is None:
             return None
         if kind == "ai_think":
-            return AiThink(task=task, outputs=self.outputs(config), **common)
+            return actions.AiThink(task=task, outputs=self.outputs(config), **common)
         if kind == "ai_ask":
-            return AiAsk(
+            return actions.AiAsk(
                 task=task,
                 outputs=self.outputs(config),
                 exits=self.exits(config),
-                max_rounds=config.max_rounds or ROUNDS_DEFAULT,
+                max_rounds=config.max_rounds or actions.ROUNDS_DEFAULT,
                 **common,
             )
-        return AiSay(
+        return actions.AiSay(
             task=task,
             **speech_of(config.max_rounds, config.require_acknowledgment is not False),
             exits=exits_of(exit_criteria=config.exit_criteria),
             **common,
         )
 
-    def exits(self, config: Config) -> tuple[Exit, ...]:
+    def exits(self, config: spellings.Config) -> tuple[Exit, ...]:
         """Return when a question ends: by words, by a condition if they compare variables, or by the criteria."""
         written = config.exit
         if written is not None and compares(written.source, lambda word: False):
             return exits_of(exit_when=self.condition(written), exit_criteria=config.exit_criteria)
         return exits_of(exit=self.text(written), exit_criteria=config.exit_criteria)
 
-    def use_skill(self, config: Config, common: dict[str, Any]) -> Action | None:
+    def use_skill(self, config: spellings.Config, common: dict[str, Any]) -> actions.Action | None:
         if config.skill is None:
             self.reader.missing("skill", config.at, "Add `skill:` with the id of the skill.")
             return None
-        return Call(
+        return actions.Call(
             skill=config.skill,
             input={name: self.value_expression(value, config.mark("input")) for name, value in config.input.items()},
             output=config.returns,
             **{**common, "marks": {**common["marks"], "call": config.mark("skill")}},
         )
 
-    def show_form(self, config: Config, common: dict[str, Any]) -> Action | None:
+    def show_form(self, config: spellings.Config, common: dict[str, Any]) -> actions.Action | None:
         """Return a form by name, or a form defined here, which is named after its action."""
         name = config.form or common["id"] or "form"
         if config.fields:
@@ -266,10 +257,10 @@ class _Translator:
         elif not config.form:
             self.reader.missing("form", config.at, "Add `form:` with the id of the form.")
             return None
-        return Form(sheet=name, max_rounds=config.max_rounds or ROUNDS_DEFAULT, **common)
+        return actions.Form(sheet=name, max_rounds=config.max_rounds or actions.ROUNDS_DEFAULT, **common)
 
-    def said(self, config: Config) -> Template | None:
-        return next((text for key in TEXT_KEYS if (text := getattr(config, key)) is not None), None)
+    def said(self, config: spellings.Config) -> Template | None:
+        return next((text for key in spellings.TEXT_KEYS if (text := getattr(config, key)) is not None), None)
 
     def sheet(self, written: FormDefinition) -> FormDefinition:
         """Convert the placeholders of a form."""
@@ -295,7 +286,7 @@ class _Translator:
             report_placeholders(self.reader, text, at)
         return Expression(to_value_expression(value), at)
 
-    def outputs(self, config: Config) -> tuple[Output, ...]:
+    def outputs(self, config: spellings.Config) -> tuple[Output, ...]:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
         if config.target_variable is not None:
             at = config.mark("target_variable")
@@ -307,7 +298,7 @@ class _Translator:
         found = (*config.output, *(output for output in named if output.get not in written))
         return tuple(self.with_older(each, config, alone=len(found) == 1) for each in found)
 
-    def with_older(self, output: Output, config: Config, *, alone: bool) -> Output:
+    def with_older(self, output: Output, config: spellings.Config, *, alone: bool) -> Output:
         """Complete an output with settings of its action: `required`, and the meaning of a single output."""
         is_target = config.target_variable is not None and output.get != config.target_variable
         if output.required is None and config.required is not None and not is_target:
@@ -316,9 +307,9 @@ class _Translator:
             output = msgspec.structs.replace(output, define=config.extraction_prompt)
         return output
 
-    def content(self, config: Config, instead: str = "") -> Template | None:
+    def content(self, config: spellings.Config, instead: str = "") -> Template | None:
         """Return the text of an action, from any of its keys."""
-        written = [(key, getattr(config, key)) for key in TEXT_KEYS if getattr(config, key) is not None]
+        written = [(key, getattr(config, key)) for key in spellings.TEXT_KEYS if getattr(config, key) is not None]
         for key, _ in written[1:]:
             message = f"`{key}` and `{written[0][0]}` both contain the text; `{written[0][0]}` is used"
             self.reader.slip("KEY_CONFLICT", message, config.mark(key))
@@ -326,7 +317,9 @@ class _Translator:
             return self.text(written[0][1])
         if instead:
             return self.text(Template(instead, config.mark("think_goal")))
-        if not any(key in config.marks for key in TEXT_KEYS):  # else the reader has said what is wrong with it
+        if not any(
+            key in config.marks for key in spellings.TEXT_KEYS
+        ):  # else the reader has said what is wrong with it
             self.reader.missing("content", config.at)
         return None
 

@@ -9,29 +9,14 @@ from msgspec import Meta
 
 from scripts.expressions.suggestions import SURE, likeness, snake_case
 from scripts.expressions.values import Value, literal, number_in
+from scripts.formats import words
 from scripts.formats.text_lists import choice_texts
-from scripts.formats.words import (
-    COMPARISON_KEYS,
-    COMPARISONS,
-    DECLARATION_KEYS,
-    FIELD_KEYS,
-    FIELD_TYPES,
-    FORM_KEYS,
-    OUTPUT_KEYS,
-    PHASE_KEYS,
-    PICTURE_KEYS,
-    SESSION_KEYS,
-    SKILL_KEYS,
-    SPOKEN_KEYS,
-    TOPIC_KEYS,
-    VARIABLE_TYPES,
-)
 from scripts.model.base import Node, Template
 from scripts.model.exits import Rounds
 from scripts.model.older_keys import CustomCondition, ExitCriteria
 from scripts.model.script import FormField
 from scripts.model.variables import Output
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, replaced, word
 
 _ACTION_NAMES = {"type": "action_type", "id": "action_id", "when": "condition", "if": "condition"}
 _CONDITIONS = {"condition", *(key for key, name in _ACTION_NAMES.items() if name == "condition")}
@@ -62,22 +47,22 @@ def action(tree: Mapping) -> Mapping:
         at = config.at if config is not None else pairs[0][0].at
         own = Mapping(pairs, at)
         entries.append((word("config", own), _config(_text(tree.get("action_type") or tree.get("type")), own)))
-    return _replaced(Mapping(tuple(entries), tree.at), "condition", condition_text)
+    return replaced(Mapping(tuple(entries), tree.at), "condition", condition_text)
 
 
 def _config(kind: str, config: Mapping) -> Mapping:
     match kind:
         case "use_skill":
-            renamed = keys_renamed(config, SKILL_KEYS)
+            renamed = keys_renamed(config, words.SKILL_KEYS)
             return Mapping(tuple(_by_name(*pair) for pair in renamed.pairs), config.at)
         case "show_form":
-            return keys_renamed(config, FORM_KEYS)
+            return keys_renamed(config, words.FORM_KEYS)
         case "show_pic":
-            return keys_renamed(config, PICTURE_KEYS)
+            return keys_renamed(config, words.PICTURE_KEYS)
         case _:
             described = _mappings(config, "output_variables")
             names = {"output_variables": "output"} if next(described, None) is not None else {}
-            renamed = keys_renamed(config, {**SPOKEN_KEYS, **names})
+            renamed = keys_renamed(config, {**words.SPOKEN_KEYS, **names})
             written = (pair for pair in renamed.pairs if pair[0].text not in TEXT_KEYS or not _is_blank(pair[1]))
             return _choosing(Mapping(tuple((key, _spoken_value(key, value)) for key, value in written), config.at))
 
@@ -105,7 +90,7 @@ def _named(item: Tree) -> Iterator[Tree]:
 
 def _is_output_key(key: str) -> bool:
     """Whether a key is one of an output, also if it is misspelt."""
-    return any(likeness(key, each) >= SURE for each in (*Output.__struct_fields__, *OUTPUT_KEYS))
+    return any(likeness(key, each) >= SURE for each in (*Output.__struct_fields__, *words.OUTPUT_KEYS))
 
 
 def _choosing(config: Mapping) -> Mapping:
@@ -144,9 +129,9 @@ def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
     return key, Mapping(pairs, value.at) if len(pairs) == len(value.items) else value
 
 
-_NAMES_OF_VARIABLES = {"var", *(key for key, name in DECLARATION_KEYS.items() if name == "var")}
+_NAMES_OF_VARIABLES = {"var", *(key for key, name in words.DECLARATION_KEYS.items() if name == "var")}
 _OF_SESSION = {"use", "forms", "phases", "default_scope", "locale", "declare"}
-_OF_SESSION |= {key for key, name in SESSION_KEYS.items() if name in {"use", "declare"}}
+_OF_SESSION |= {key for key, name in words.SESSION_KEYS.items() if name in {"use", "declare"}}
 
 
 def listed_sessions(tree: Mapping) -> tuple[Tree, ...]:
@@ -161,7 +146,7 @@ def document(tree: Mapping) -> Mapping:
     """Return the keys of a session in `session`, also if they are beside it or the file is the session."""
     if listed := listed_sessions(tree):
         tree = keys_renamed(tree, {"sessions": "session"})
-        tree = _replaced(tree, "session", lambda _: listed[0])
+        tree = replaced(tree, "session", lambda _: listed[0])
     own = tree.get("session")
     if own is not None and not isinstance(own, Mapping):
         return tree
@@ -195,7 +180,7 @@ def condition_text(tree: Tree) -> Tree:
 
 def session(tree: Mapping) -> Mapping:
     """Convert the keys of a session, and return its variables as a list."""
-    return _replaced(keys_renamed(tree, SESSION_KEYS), "declare", _declared)
+    return replaced(keys_renamed(tree, words.SESSION_KEYS), "declare", _declared)
 
 
 def _declared(tree: Tree) -> Tree:
@@ -212,23 +197,23 @@ def _declared(tree: Tree) -> Tree:
 
 def topic(tree: Mapping) -> Mapping:
     """Convert the keys, the condition and the variables of a topic."""
-    return _replaced(_replaced(keys_renamed(tree, TOPIC_KEYS), "condition", condition_text), "declare", _declared)
+    return replaced(replaced(keys_renamed(tree, words.TOPIC_KEYS), "condition", condition_text), "declare", _declared)
 
 
 def phase(tree: Mapping) -> Mapping:
     """Convert the keys, the condition and the variables of a phase."""
-    renamed = keys_renamed(tree, PHASE_KEYS)
-    return _replaced(_replaced(renamed, "entry_condition", condition_text), "declare", _declared)
+    renamed = keys_renamed(tree, words.PHASE_KEYS)
+    return replaced(replaced(renamed, "entry_condition", condition_text), "declare", _declared)
 
 
 def declaration(tree: Mapping) -> Mapping:
     """Convert a declared variable."""
-    return _typed(keys_renamed(tree, DECLARATION_KEYS))
+    return _typed(keys_renamed(tree, words.DECLARATION_KEYS))
 
 
 def output(tree: Mapping) -> Mapping:
     """Convert an output, also the ends in ``range: [1, 10]``."""
-    pairs = (each for pair in keys_renamed(tree, OUTPUT_KEYS).pairs for each in _ends(*pair))
+    pairs = (each for pair in keys_renamed(tree, words.OUTPUT_KEYS).pairs for each in _ends(*pair))
     return _typed(Mapping(tuple(pairs), tree.at))
 
 
@@ -240,18 +225,18 @@ def _ends(key: Scalar, value: Tree) -> tuple[tuple[Scalar, Tree], ...]:
 
 def _typed(tree: Mapping) -> Mapping:
     return _with_choices(
-        _changed(tree, "type", lambda kind: _said(VARIABLE_TYPES.get(kind.text.strip().lower(), kind.text), kind))
+        _changed(tree, "type", lambda kind: _said(words.VARIABLE_TYPES.get(kind.text.strip().lower(), kind.text), kind))
     )
 
 
 def _with_choices(tree: Mapping) -> Mapping:
     """Return the choices as a list of texts."""
-    return _replaced(tree, "choices", choice_texts)
+    return replaced(tree, "choices", choice_texts)
 
 
 def exit_criteria(tree: Mapping) -> Mapping:
     """Convert the understanding of exit criteria to percent, if it is a fraction of one or a text such as `80%`."""
-    listed = _replaced(
+    listed = replaced(
         tree, "custom_conditions", lambda value: Sequence((value,), value.at) if isinstance(value, Mapping) else value
     )
     return _changed(listed, "understanding_threshold", _percent)
@@ -267,8 +252,12 @@ def _percent(tree: Scalar) -> Scalar:
 
 def comparison(tree: Mapping) -> Mapping:
     """Convert the keys and the operator of a comparison to the spelling of this format."""
-    tree = _changed(keys_renamed(tree, COMPARISON_KEYS), "variable", lambda name: _said(name.text.strip("${} "), name))
-    return _changed(tree, "operator", lambda sign: _said(COMPARISONS.get(sign.text.strip(), sign.text.strip()), sign))
+    tree = _changed(
+        keys_renamed(tree, words.COMPARISON_KEYS), "variable", lambda name: _said(name.text.strip("${} "), name)
+    )
+    return _changed(
+        tree, "operator", lambda sign: _said(words.COMPARISONS.get(sign.text.strip(), sign.text.strip()), sign)
+    )
 
 
 CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_criteria, CustomCondition: comparison}
@@ -276,8 +265,8 @@ CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_c
 
 def form_field(tree: Mapping) -> Mapping:
     """Convert a field of a form."""
-    renamed = keys_renamed(tree, FIELD_KEYS)
-    kinds = FIELD_TYPES if renamed.get("choices") is not None else {**FIELD_TYPES, "checkbox": "boolean"}
+    renamed = keys_renamed(tree, words.FIELD_KEYS)
+    kinds = words.FIELD_TYPES if renamed.get("choices") is not None else {**words.FIELD_TYPES, "checkbox": "boolean"}
     typed = _changed(renamed, "type", lambda kind: _said(kinds.get(kind.text.strip().lower(), kind.text), kind))
     return _with_choices(typed)
 
@@ -297,11 +286,7 @@ def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
 
 
 def _changed(tree: Mapping, name: str, change: Callable[[Scalar], Tree]) -> Mapping:
-    return _replaced(tree, name, lambda value: change(value) if isinstance(value, Scalar) else value)
-
-
-def _replaced(tree: Mapping, name: str, change: Callable[[Tree], Tree]) -> Mapping:
-    return Mapping(tuple((key, change(value) if key.text == name else value) for key, value in tree.pairs), tree.at)
+    return replaced(tree, name, lambda value: change(value) if isinstance(value, Scalar) else value)
 
 
 def _text(tree: Tree | None) -> str:

@@ -7,59 +7,35 @@ from typing import Any
 import msgspec
 
 from scripts.expressions.suggestions import suggest
-from scripts.formats.stage import verb_actions
+from scripts.formats.stage import keywords, verb_actions
 from scripts.formats.stage.calls import call, choose, foreach_of, list_of_input, loop_of
-from scripts.formats.stage.keywords import (
-    ACTION_WORDS,
-    BLOCKS,
-    DO,
-    ELSE,
-    ELSE_IF,
-    FOREACH,
-    KINDS,
-    UNTIL,
-    WHEN,
-    WHILE,
-    with_verb,
-)
 from scripts.formats.stage.stage_reader import NEVER, Item, StageReader, mappings
 from scripts.formats.words import VERBS
-from scripts.model.actions import (
-    LOOP_TURNS_MAX,
-    Action,
-    AiAsk,
-    AiSay,
-    Ask,
-    Chat,
-    Foreach,
-    If,
-    Repeat,
-    Say,
-    Until,
-    UserSay,
-)
+from scripts.model import actions
 from scripts.model.base import Expression
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 from scripts.yaml.unknown_keys import is_note
 
-Actions = tuple[Action, ...]
+Actions = tuple[actions.Action, ...]
 
 _ACTION_KEYS = ("say", "ai_say", "ai_ask", "think", "user_say", "goto", "set", "end")  # never the name of a parameter
 
 
 def block(notation: StageReader, tree: Tree | None) -> Actions:
     """Read a list of actions; a single action needs no dash."""
-    found: list[Action] = []
+    found: list[actions.Action] = []
     for written in mappings(tree):
-        each = notation.reader.in_snake_case(written, ACTION_WORDS) if isinstance(written, Mapping) else written
-        if isinstance(each, Mapping) and found and isinstance(last := found[-1], If) and _is_other_arm(each):
+        each = (
+            notation.reader.in_snake_case(written, keywords.ACTION_WORDS) if isinstance(written, Mapping) else written
+        )
+        if isinstance(each, Mapping) and found and isinstance(last := found[-1], actions.If) and _is_other_arm(each):
             found[-1] = _with_other_arm(notation, last, each)
         else:
             found += actions_of(notation, each)
     return tuple(found)
 
 
-def actions_of(notation: StageReader, tree: Tree) -> list[Action]:
+def actions_of(notation: StageReader, tree: Tree) -> list[actions.Action]:
     """Read one item of a list."""
     match tree:
         case Sequence():
@@ -70,18 +46,18 @@ def actions_of(notation: StageReader, tree: Tree) -> list[Action]:
             if tree.plain and VERBS.get(tree.text) in {"end", "user_say"}:  # they need no value
                 return _of_mapping(notation, Item(notation, Mapping(((tree, word("", tree)),), tree.at)))
             notation.slip("TYPE_MISMATCH", "a text without a key is said unchanged", tree.at, "Write `- say: …`.")
-            return [Say(texts=(notation.template(tree),), at=tree.at)]
+            return [actions.Say(texts=(notation.template(tree),), at=tree.at)]
         case Mapping():
             return _of_mapping(notation, Item(notation, tree))
 
 
-def _of_mapping(notation: StageReader, item: Item) -> list[Action]:
+def _of_mapping(notation: StageReader, item: Item) -> list[actions.Action]:
     config = item.tree.get("config")
     for key in config.keys() if isinstance(config, Mapping) else ():
         if key in item:
             message = f"`{key}` is beside `config` and in it"
             notation.refuse("KEY_CONFLICT", message, item.at, "Write it once.")
-    item = Item(notation, with_verb(item.tree))
+    item = Item(notation, keywords.with_verb(item.tree))
     for verb, skills in item.tree.pairs:
         if VERBS.get(verb.text) == "call" and isinstance(skills, Sequence):  # call: [A, B]
             rest = tuple(pair for pair in item.tree.pairs if pair[0] is not verb)
@@ -89,20 +65,20 @@ def _of_mapping(notation: StageReader, item: Item) -> list[Action]:
             return [action for tree in each for action in _of_mapping(notation, Item(notation, tree))]
     keys = item.keys()
     calls = any(VERBS.get(key) == "call" for key in keys)
-    has_body = any(key in DO for key in keys)
-    if any(key in FOREACH for key in keys) and not (calls and not has_body):
+    has_body = any(key in keywords.DO for key in keys)
+    if any(key in keywords.FOREACH for key in keys) and not (calls and not has_body):
         return _foreach(notation, item)
-    if any(key in {*UNTIL, *WHILE} for key in keys):
+    if any(key in {*keywords.UNTIL, *keywords.WHILE} for key in keys):
         return _repeat(notation, item)
     if "if" in keys and (has_body or not any(key in VERBS for key in keys)):
         return _if(notation, item)
     if has_body and not any(key in VERBS for key in keys):
-        body = list(block(notation, item.take(*DO)))  # a nested list, possibly with a name
-        condition = notation.condition(item.take(*WHEN))
+        body = list(block(notation, item.take(*keywords.DO)))  # a nested list, possibly with a name
+        condition = notation.condition(item.take(*keywords.WHEN))
         for name in ("goal", "topic", "name", "note", "title"):
             item.take(name)
         item.finish()
-        return body if condition is None else [If(condition=condition, then=tuple(body), at=item.at)]
+        return body if condition is None else [actions.If(condition=condition, then=tuple(body), at=item.at)]
     return _verbs(notation, item)
 
 
@@ -111,23 +87,23 @@ def _of_mapping(notation: StageReader, item: Item) -> list[Action]:
 
 def _body(notation: StageReader, item: Item) -> Actions:
     """Read the content of a block: a list below `do`, or an action beside the block's key."""
-    inner = block(notation, item.take(*DO))
+    inner = block(notation, item.take(*keywords.DO))
     beside = _verbs(notation, item) if any(key in VERBS for key in item.keys()) else []  # noqa: SIM118  (not a dict)
     item.finish()
     return (*inner, *beside)
 
 
-def _foreach(notation: StageReader, item: Item) -> list[Action]:
+def _foreach(notation: StageReader, item: Item) -> list[actions.Action]:
     loop, at_hand = foreach_of(notation, item)
     common = _common(notation, item)
     with notation.each(at_hand):
         body = _body(notation, item)
-    return [Foreach(loop=loop, do=body, at=item.at, marks=item.marks, **common)]
+    return [actions.Foreach(loop=loop, do=body, at=item.at, marks=item.marks, **common)]
 
 
-def _repeat(notation: StageReader, item: Item) -> list[Action]:
-    is_while = any(key in WHILE for key in item.keys())  # noqa: SIM118
-    tree = item.take(*(WHILE if is_while else UNTIL))
+def _repeat(notation: StageReader, item: Item) -> list[actions.Action]:
+    is_while = any(key in keywords.WHILE for key in item.keys())  # noqa: SIM118
+    tree = item.take(*(keywords.WHILE if is_while else keywords.UNTIL))
     most = item.take("max", "max_rounds", "max_times", "times", "limit")
     if isinstance(tree, Mapping) and (tree.get("until") is not None or tree.get("max") is not None):
         inner = Item(notation, tree)
@@ -145,33 +121,33 @@ def _repeat(notation: StageReader, item: Item) -> list[Action]:
             f"Write `loop_{word}: CONDITION`.",
         )
     common = _common(notation, item)
-    passes = notation.number(most, 1, LOOP_TURNS_MAX) or 100
+    passes = notation.number(most, 1, actions.LOOP_TURNS_MAX) or 100
     body = _body(notation, item)
     if not is_while:
-        until = Until(until=condition, max=passes, at=item.at)
-        return [Repeat(until=until, do=body, at=item.at, marks=item.marks, **common)]
+        until = actions.Until(until=condition, max=passes, at=item.at)
+        return [actions.Repeat(until=until, do=body, at=item.at, marks=item.marks, **common)]
     if condition is None:
-        return [Repeat(until=Until(max=passes, at=item.at), do=body, at=item.at, **common)]
+        return [actions.Repeat(until=actions.Until(max=passes, at=item.at), do=body, at=item.at, **common)]
     ends = Expression(f"not ({condition.source})", condition.at)
-    loop = Repeat(until=Until(until=ends, max=passes, at=item.at), do=body, at=item.at)
-    return [If(condition=condition, then=(loop,), at=item.at, **common)]
+    loop = actions.Repeat(until=actions.Until(until=ends, max=passes, at=item.at), do=body, at=item.at)
+    return [actions.If(condition=condition, then=(loop,), at=item.at, **common)]
 
 
-def _if(notation: StageReader, item: Item) -> list[Action]:
+def _if(notation: StageReader, item: Item) -> list[actions.Action]:
     condition = notation.condition(item.take("if"))
     if condition is None:
         notation.refuse("REQUIRED_FIELD_MISSING", "`if` has no condition", item.at, "Write `if: CONDITION`.")
         condition = Expression(NEVER, item.at)
     common = _common(notation, item, when=("when", "condition"))
-    other = item.take(*ELSE)
-    nested = [tree for key in ELSE_IF if key in item and (tree := item.take(key)) is not None]
-    if not any(key in {*DO, *VERBS} for key in item.keys()) and other is None and not nested:  # noqa: SIM118
+    other = item.take(*keywords.ELSE)
+    nested = [tree for key in keywords.ELSE_IF if key in item and (tree := item.take(key)) is not None]
+    if not any(key in {*keywords.DO, *VERBS} for key in item.keys()) and other is None and not nested:  # noqa: SIM118
         notation.refuse("REQUIRED_FIELD_MISSING", "`if` has no actions", item.at, "Write them below `do:`.")
     then = _body(notation, item)
     otherwise = block(notation, other)
     for arm in reversed([arm for tree in nested for arm in mappings(tree)]):
         otherwise = _elif(notation, arm, otherwise)
-    found = If(condition=condition, then=then, otherwise=otherwise, at=item.at, marks=item.marks, **common)
+    found = actions.If(condition=condition, then=then, otherwise=otherwise, at=item.at, marks=item.marks, **common)
     return [found]
 
 
@@ -181,33 +157,35 @@ def _elif(notation: StageReader, tree: Tree, otherwise: Actions) -> Actions:
         notation.refuse("TYPE_MISMATCH", "expected `if` and `do`", tree.at, "Write `- elif: CONDITION` with `do:`.")
         return otherwise
     arm = _if(notation, Item(notation, tree))[0]
-    return (msgspec.structs.replace(arm, otherwise=otherwise),) if isinstance(arm, If) else otherwise
+    return (msgspec.structs.replace(arm, otherwise=otherwise),) if isinstance(arm, actions.If) else otherwise
 
 
 def _is_other_arm(tree: Mapping) -> bool:
-    return next(iter(tree.keys()), "") in {*ELSE, *ELSE_IF}
+    return next(iter(tree.keys()), "") in {*keywords.ELSE, *keywords.ELSE_IF}
 
 
-def _with_other_arm(notation: StageReader, last: If, tree: Mapping) -> If:
+def _with_other_arm(notation: StageReader, last: actions.If, tree: Mapping) -> actions.If:
     """Read an `if` with the `else` or `elif` that follows as a separate item."""
     item = Item(notation, tree)
-    if last.otherwise and isinstance(inner := last.otherwise[-1], If) and len(last.otherwise) == 1:
+    if last.otherwise and isinstance(inner := last.otherwise[-1], actions.If) and len(last.otherwise) == 1:
         return msgspec.structs.replace(last, otherwise=(_with_other_arm(notation, inner, tree),))
-    other = item.take(*ELSE)
+    other = item.take(*keywords.ELSE)
     if isinstance(other, Scalar) and other.value is None:
-        other = item.take(*DO) or other  # `- else:` with a sibling `do:`
+        other = item.take(*keywords.DO) or other  # `- else:` with a sibling `do:`
     if other is not None:
         item.finish()
         return msgspec.structs.replace(last, otherwise=(*last.otherwise, *block(notation, other)))
-    condition = notation.condition(item.take(*ELSE_IF)) or Expression("true", item.at)
+    condition = notation.condition(item.take(*keywords.ELSE_IF)) or Expression("true", item.at)
     then = _body(notation, item)
-    return msgspec.structs.replace(last, otherwise=(*last.otherwise, If(condition=condition, then=then, at=item.at)))
+    return msgspec.structs.replace(
+        last, otherwise=(*last.otherwise, actions.If(condition=condition, then=then, at=item.at))
+    )
 
 
 # -- single actions ---------------------------------------------------------------------------------------------------
 
 
-def _common(notation: StageReader, item: Item, when: tuple[str, ...] = WHEN) -> dict[str, Any]:
+def _common(notation: StageReader, item: Item, when: tuple[str, ...] = keywords.WHEN) -> dict[str, Any]:
     """Read the keys that every action may have."""
     named = notation.id(item.word("id", "action_id"))
     return {
@@ -218,14 +196,14 @@ def _common(notation: StageReader, item: Item, when: tuple[str, ...] = WHEN) -> 
     }
 
 
-def _verbs(notation: StageReader, item: Item) -> list[Action]:
+def _verbs(notation: StageReader, item: Item) -> list[actions.Action]:
     """Read the actions of an item, usually one; two actions in one item run in order."""
     verbs = [key for key in item.keys() if key in VERBS]  # noqa: SIM118
     if not verbs:
         return _no_verb(notation, item)
     verbs = [key for key in verbs if VERBS[key] != "output"] or verbs[:1]
     common = _common(notation, item)
-    found: list[Action] = []
+    found: list[actions.Action] = []
     for index, verb in enumerate(verbs):
         if verb not in item:
             continue  # an earlier action has read it as one of its own keys
@@ -252,17 +230,23 @@ def _verbs(notation: StageReader, item: Item) -> list[Action]:
     return found
 
 
-def _says_nothing(action: Action) -> bool:
+def _says_nothing(action: actions.Action) -> bool:
     match action:
-        case Say(texts=texts):
+        case actions.Say(texts=texts):
             return not any(text.source for text in texts)
-        case AiSay(task=text) | AiAsk(task=text) | Ask(question=text) | UserSay(text=text) | Chat(task=text):
+        case (
+            actions.AiSay(task=text)
+            | actions.AiAsk(task=text)
+            | actions.Ask(question=text)
+            | actions.UserSay(text=text)
+            | actions.Chat(task=text)
+        ):
             return not text.source
         case _:
             return False
 
 
-def _no_verb(notation: StageReader, item: Item) -> list[Action]:
+def _no_verb(notation: StageReader, item: Item) -> list[actions.Action]:
     """Report an item without an action as an error, because its intention would be lost."""
     rest = item.the_rest()
     if not rest:
@@ -271,17 +255,19 @@ def _no_verb(notation: StageReader, item: Item) -> list[Action]:
         for key, value in rest:
             notation.left_over(key, value, ())
         return []
-    kinds = [value for key, value in rest if key.text in KINDS and isinstance(value, Scalar) and value.value]
+    kinds = [value for key, value in rest if key.text in keywords.KINDS and isinstance(value, Scalar) and value.value]
     named = kinds[0] if kinds else rest[0][0]
-    fix = suggest(named.text, [*VERBS, *BLOCKS], otherwise=f"Use one of {', '.join(f'`{kind}`' for kind in _READERS)}.")
+    fix = suggest(
+        named.text, [*VERBS, *keywords.BLOCKS], otherwise=f"Use one of {', '.join(f'`{kind}`' for kind in _READERS)}."
+    )
     notation.refuse("ACTION_TYPE_UNKNOWN", f"`{named.text}` is not an action", named.at, fix)
     return []
 
 
-def _call(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+def _call(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
     loop, at_hand = (None, None)
     listed = list_of_input(notation, item, tree)
-    if any(key in FOREACH for key in item.keys()):  # noqa: SIM118
+    if any(key in keywords.FOREACH for key in item.keys()):  # noqa: SIM118
         loop, at_hand = foreach_of(notation, item)
         if listed is not None and at_hand.items != notation.word(listed).partition(".")[0]:
             notation.refuse("KEY_CONFLICT", "a call loops over one list; this one has two", listed.at)
@@ -291,16 +277,16 @@ def _call(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any])
         return call(notation, item, tree, loop, common, [key for key in _ACTION_KEYS if key in item])
 
 
-def _choose(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+def _choose(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
     def own(inner: Item) -> Actions:
-        keys = [key for key in inner.keys() if key in {*VERBS, *DO, *BLOCKS}]  # noqa: SIM118
+        keys = [key for key in inner.keys() if key in {*VERBS, *keywords.DO, *keywords.BLOCKS}]  # noqa: SIM118
         pairs = [(Scalar(key, True, inner.at), tree) for key in keys if (tree := inner.take(key)) is not None]
         return block(notation, Mapping(tuple(pairs), inner.at)) if pairs else ()
 
-    return choose(notation, item, tree, common, own, {*VERBS, *DO, *BLOCKS})
+    return choose(notation, item, tree, common, own, {*VERBS, *keywords.DO, *keywords.BLOCKS})
 
 
-_READERS: dict[str, Callable[[StageReader, Item, Tree, dict[str, Any]], Action | None]] = {
+_READERS: dict[str, Callable[[StageReader, Item, Tree, dict[str, Any]], actions.Action | None]] = {
     "say": verb_actions.say_of,
     "ai_say": verb_actions.ai_say_of,
     "ai_ask": verb_actions.ai_ask_of,

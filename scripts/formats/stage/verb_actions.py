@@ -11,29 +11,7 @@ from scripts.formats.session.spellings import CRITERIA, condition_text
 from scripts.formats.stage.names import bare, event_name
 from scripts.formats.stage.outputs import outputs
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
-from scripts.model.actions import (
-    CHAT_ROUNDS_MAX,
-    ROUNDS_DEFAULT,
-    Action,
-    AiAsk,
-    AiSay,
-    AiThink,
-    Ask,
-    Chat,
-    Emit,
-    End,
-    Ending,
-    Form,
-    Goto,
-    Media,
-    Say,
-    Scene,
-    Set,
-    Show,
-    Signal,
-    Speakers,
-    UserSay,
-)
+from scripts.model import actions
 from scripts.model.base import Expression, Template
 from scripts.model.exits import ROUNDS_MAX, Exit
 from scripts.model.older_keys import ExitCriteria, exits_of, speech_of
@@ -44,17 +22,17 @@ from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
 _OF_OUTPUT = ("get", "define", "desc", "description", "choices", "options")
 
 
-def say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
-    return Say(texts=notation.templates(tree), **common)
+def say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
+    return actions.Say(texts=notation.templates(tree), **common)
 
 
-def ai_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+def ai_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
     """Read `ai_say`: one message, which in this format waits only if it requires an acknowledgement."""
     rounds = item.take("max_rounds")
     if rounds is not None:
         notation.slip("KEY_IGNORED", "in this format `ai_say` sends one message and continues", rounds.at)
     acknowledge = notation.truth(item.take("require_acknowledgment", "require_acknowledgement"))
-    return AiSay(task=notation.template(tree), **speech_of(None, acknowledge), **common)
+    return actions.AiSay(task=notation.template(tree), **speech_of(None, acknowledge), **common)
 
 
 def _outputs(notation: StageReader, item: Item) -> tuple[OutputItem, ...]:
@@ -68,7 +46,7 @@ def _asking(notation: StageReader, item: Item) -> dict[str, Any]:
     return {
         "outputs": _outputs(notation, item),
         "invalid": item.template("invalid"),
-        "max_rounds": ROUNDS_DEFAULT if rounds is None else rounds,
+        "max_rounds": actions.ROUNDS_DEFAULT if rounds is None else rounds,
     }
 
 
@@ -89,34 +67,36 @@ def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
     return exits_of(**found)
 
 
-def ai_ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
-    return AiAsk(task=notation.template(tree), **_asking(notation, item), exits=_exits(notation, item), **common)
+def ai_ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
+    return actions.AiAsk(
+        task=notation.template(tree), **_asking(notation, item), exits=_exits(notation, item), **common
+    )
 
 
-def ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
-    return Ask(question=notation.template(tree), **_asking(notation, item), **common)
+def ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
+    return actions.Ask(question=notation.template(tree), **_asking(notation, item), **common)
 
 
-def think_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
-    return AiThink(task=notation.template(tree), outputs=_outputs(notation, item), **common)
+def think_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
+    return actions.AiThink(task=notation.template(tree), outputs=_outputs(notation, item), **common)
 
 
-def take_only_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+def take_only_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
     """Read `output` alone: values to extract from the conversation so far."""
     items = outputs(notation, tree, item.take("tolist", "to_list", "toList"))
-    return AiThink(task=Template("", tree.at), outputs=items, **common)
+    return actions.AiThink(task=Template("", tree.at), outputs=items, **common)
 
 
-def user_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+def user_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
     if isinstance(tree, Sequence) and tree.items:
         for other in tree.items[1:]:
             message = f"only one reply can be suggested; {shorten(notation.text(other))} is ignored"
             notation.refuse("TYPE_MISMATCH", message, other.at, "Write `user_option: VARIABLE` with `choices`.")
         tree = tree.items[0]
-    return UserSay(text=notation.template(tree), **common)
+    return actions.UserSay(text=notation.template(tree), **common)
 
 
-def set_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+def set_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
     value = item.take("value", "to", "as", "=")
     trees = tree.items if isinstance(tree, Sequence) else (tree,)
     pairs = [pair for each in trees for pair in _assigned(notation, each, value)]
@@ -137,7 +117,7 @@ def set_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]
             fix = f'To add, write `"{{{variable}}} + {number}"`.'
             notation.reader.add("SIGN_IGNORED", message, value_tree.at, fix)
         found[variable] = notation.value_expression(value_tree)
-    return Set(assignments=found, **common)
+    return actions.Set(assignments=found, **common)
 
 
 _ASSIGNMENT = re.compile(r"\s*([^=]+?)\s*([-+*/]?)=(?!=)\s*(.*)", re.DOTALL)
@@ -172,31 +152,33 @@ def _part(tree: Scalar, text: str) -> Scalar:
     return Scalar(text.strip(), True, tree.at, tree.is_block)
 
 
-def form_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+def form_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
     inner = Item(notation, tree) if isinstance(tree, Mapping) and braced(tree) is None else None
     name = notation.word(tree) if inner is None else inner.word("form", "name")
     rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
     if inner is not None:
         inner.finish()
-    return Form(sheet=notation.id(name), max_rounds=rounds or ROUNDS_DEFAULT, **common)
+    return actions.Form(sheet=notation.id(name), max_rounds=rounds or actions.ROUNDS_DEFAULT, **common)
 
 
-def show_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action | None:
+def show_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
     inner = Item(notation, tree) if isinstance(tree, Mapping) else item
     image = inner.template("image", "pic", "src", "picture")
     if inner is item and image is None:
         image = notation.template(tree)
-    media = Media(image=image, url=inner.template("url", "link"), caption=inner.template("caption", "text", "desc"))
+    media = actions.Media(
+        image=image, url=inner.template("url", "link"), caption=inner.template("caption", "text", "desc")
+    )
     if inner is not item:
         inner.finish()
     if media.image is None and media.url is None:
         message = "`show` has no picture"
         notation.refuse("REQUIRED_FIELD_MISSING", message, tree.at, "Add `image:`.")
         return None
-    return Show(media=msgspec.structs.replace(media, at=tree.at), **common)
+    return actions.Show(media=msgspec.structs.replace(media, at=tree.at), **common)
 
 
-def scene(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+def scene(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
     """Read a scene: who speaks from here on; the scene's name becomes the id of its action."""
     if isinstance(tree, Mapping):
         inner = Item(notation, tree)
@@ -206,19 +188,19 @@ def scene(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any])
         named, speakers = notation.id(notation.word(tree)), _speakers(item, tree)
     if named and named != common.get("id", named):
         notation.slip("KEY_IGNORED", "the `id` of the scene is used instead of its name", item.at)
-    return Scene(speakers=speakers, **{"id": named, **common})
+    return actions.Scene(speakers=speakers, **{"id": named, **common})
 
 
-def _speakers(item: Item, tree: Tree) -> Speakers:
-    return Speakers(ai=item.word("ai", "AI"), human=item.word("human", "HUMAN", "user"), at=tree.at)
+def _speakers(item: Item, tree: Tree) -> actions.Speakers:
+    return actions.Speakers(ai=item.word("ai", "AI"), human=item.word("human", "HUMAN", "user"), at=tree.at)
 
 
-def chat_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
-    rounds = notation.number(item.take("max_rounds"), 1, CHAT_ROUNDS_MAX) or ROUNDS_MAX
-    return Chat(task=notation.template(tree), max_rounds=rounds, exits=_exits(notation, item), **common)
+def chat_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
+    rounds = notation.number(item.take("max_rounds"), 1, actions.CHAT_ROUNDS_MAX) or ROUNDS_MAX
+    return actions.Chat(task=notation.template(tree), max_rounds=rounds, exits=_exits(notation, item), **common)
 
 
-def emit_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+def emit_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
     inner = Item(notation, tree) if isinstance(tree, Mapping) else item
     named = inner.word("event", "name") if inner is not item else notation.word(tree)
     data = inner.take("data", "value")
@@ -234,18 +216,18 @@ def emit_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any
     )
     if data is not None and not isinstance(data, Mapping):
         data_fields = {"value": notation.value_expression(data)}
-    return Emit(signal=Signal(event=event, data=data_fields, at=tree.at), **common)
+    return actions.Emit(signal=actions.Signal(event=event, data=data_fields, at=tree.at), **common)
 
 
-def goto_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+def goto_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
     if isinstance(tree, Mapping):
         inner = Item(notation, tree)
         parts = [inner.word("stage", "phase"), inner.word("goal", "topic")]
         inner.finish()
-        return Goto(target="/".join(notation.id(part) for part in parts if part), **common)
-    return Goto(target=notation.word(tree), **common)
+        return actions.Goto(target="/".join(notation.id(part) for part in parts if part), **common)
+    return actions.Goto(target=notation.word(tree), **common)
 
 
-def end_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> Action:
+def end_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
     reason = notation.word(tree)
-    return End(ending=None if reason.lower() in {"", "true"} else Ending(reason=reason), **common)
+    return actions.End(ending=None if reason.lower() in {"", "true"} else actions.Ending(reason=reason), **common)
