@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,25 +27,17 @@ async def background(work: Coroutine[None, None, None], stopped: str) -> AsyncIt
         await cancel_all(task)
 
 
-@asynccontextmanager
-async def looking(
-    look: Callable[[], Awaitable[None]], leads: Callable[[], bool] = lambda: True, *, failed: str, stopped: str
-) -> AsyncIterator[None]:
-    """Call `look`, which does what is due, every LOOK_S seconds inside the context, if this server `leads`.
-
-    Log `failed` if the database cannot be read, and `stopped` if another error ends it.
-    """
-    async with background(_look_repeatedly(look, leads, failed), stopped):
-        yield
+def looking(look: Callable[[], Awaitable[None]], what: str) -> AbstractAsyncContextManager[None]:
+    """Call `look`, which does what is due, every LOOK_S seconds inside the context; `what` names it in the log."""
+    return background(_look_repeatedly(look, what), f"scheduled {what} have stopped until the server is restarted")
 
 
-async def _look_repeatedly(look: Callable[[], Awaitable[None]], leads: Callable[[], bool], failed: str) -> None:
+async def _look_repeatedly(look: Callable[[], Awaitable[None]], what: str) -> None:
     while True:
         try:
-            if leads():
-                await look()
+            await look()
         except StoreError as error:
-            log.warning(failed, problem=str(error))
+            log.warning(f"scheduled {what} failed", problem=str(error))
         await asyncio.sleep(LOOK_S)
 
 

@@ -19,7 +19,7 @@ from granian.server.embed import Server as Granian
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from api.analytics import files, process
-from api.analytics.worker_process import WorkerProcesses
+from api.analytics.process import WorkerProcesses
 from api.app import create_app
 from api.embedded import running
 from api.sessions.live_turns import LiveTurns

@@ -19,7 +19,7 @@ from store.interface.errors import QueryRefused
 class Question(Struct, frozen=True, kw_only=True, tag="question"):
     """One SELECT over an analytics file, with its limits and the format of the result."""
 
-    path: str
+    path: str = ""
     sql: str
     limits: QueryLimits
     form: Form

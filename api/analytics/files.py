@@ -26,6 +26,7 @@ from api.analytics.locks import FolderLock, ReadersWriterLock
 from api.analytics.outlines import joined, outline, unreadable
 from api.analytics.process import Processes
 from api.analytics.pseudonyms import salt_of
+from api.background import cancel_all
 from api.catalog.catalog import Catalog
 from api.errors import ApiError
 from api.metrics import Metrics
@@ -63,16 +64,18 @@ class _State:
     """The state of one file, of a tenant and masked or not, while the server runs."""
 
     def __init__(self, tenant: str, masked: bool, place: Place) -> None:
-        self.tenant = tenant
-        self.masked = masked
-        self.place = place
+        self.tenant, self.masked, self.place = tenant, masked, place
         self.readers = ReadersWriterLock()
+        self.making: Making | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Note that the file is to be refreshed before it is read."""
         self.has_units = False  # whether the last refresh included memory units
         self.next_look = 0.0
         self.looked_at = -math.inf  # last time that it equalled the database; monotonic clock
         self.as_of: datetime | None = None  # the same time as UTC
-        self.making: Making | None = None
-        self.task: asyncio.Task[None] | None = None
 
     @property
     def is_refreshing(self) -> bool:
@@ -149,20 +152,18 @@ class AnalyticsFiles:
         in_file = state.place.as_of()
         return in_file if in_file is None or state.as_of is None else max(in_file, state.as_of)
 
-    async def drop(self, tenant: str | None = None) -> None:
+    async def forget(self, tenant: str | None = None) -> None:
         """Remove the files of a tenant, or of all tenants, so that no file contains erased data.
 
         Running queries fail, or continue on the unlinked file.
         """
-        for (whose, _), state in list(self._states.items()):
-            if tenant in {None, whose} and state.task is not None:
-                state.task.cancel()
-                await asyncio.wait({state.task})
+        await cancel_all(*(state.task for state in self._states_of(tenant) if state.task is not None))
         await asyncio.to_thread(self._remove, "" if tenant is None else _stem(tenant))
-        for (whose, _), state in self._states.items():
-            if tenant in {None, whose}:
-                state.next_look, state.has_units = 0.0, False
-                state.looked_at, state.as_of = -math.inf, None
+        for state in self._states_of(tenant):
+            state.forget()
+
+    def _states_of(self, tenant: str | None) -> list[_State]:
+        return [state for state in self._states.values() if tenant in {None, state.tenant}]
 
     async def tidy(self) -> None:
         """Remove the temporary files of a killed process; no other process may have the database open."""
@@ -175,11 +176,7 @@ class AnalyticsFiles:
 
     async def close(self) -> None:
         """Cancel running refreshes."""
-        tasks = {state.task for state in self._states.values() if state.task is not None}
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await cancel_all(*(state.task for state in self._states_of(None) if state.task is not None))
 
     def _remove(self, begin: str) -> None:
         """Remove all files and folders whose names begin with `begin`."""
@@ -267,9 +264,7 @@ class AnalyticsFiles:
 
     async def _refresh(self, state: _State, masking: Masking, done: int, *, units: bool) -> Delta:
         """Apply one delta; `done` turns were applied before."""
-        prefix = f"{state.place.path.stem}{DELTA}"
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=prefix, dir=self._folder))
-        try:
+        async with folder_beside(state.place, DELTA) as folder:
             known, started = state.place.known(), time.monotonic()
             delta = await self._store.analytics.delta(state.tenant, folder, known, units=units)
             took = time.monotonic() - started
@@ -284,8 +279,6 @@ class AnalyticsFiles:
                 )
                 self._metrics.refresh_seconds.inc(time.monotonic() - started)
             return delta
-        finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def _outlines(self, tenant: str, digests: list[str]) -> Outline:
         found = []
@@ -300,9 +293,10 @@ class AnalyticsFiles:
 
 
 @asynccontextmanager
-async def folder_beside(place: Place) -> AsyncIterator[Path]:
+async def folder_beside(place: Place, kind: str = PARTS) -> AsyncIterator[Path]:
     """Create a temporary folder in the folder of the file."""
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=f"{place.path.stem}{PARTS}", dir=place.path.parent))
+    prefix = f"{place.path.stem}{kind}"
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=prefix, dir=place.path.parent))
     try:
         yield folder
     finally:

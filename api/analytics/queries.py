@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from api.analytics.charts.chart import Chart, chart_of, chart_words
+from api.analytics.charts.chart import chart_of, chart_words
 from api.analytics.execute import PICTURES, AnswerDocument, Question
 from api.analytics.files import AnalyticsFiles, folder_beside
 from api.analytics.jobs import Finished, FinishSnapshot
@@ -46,11 +47,14 @@ class AnalyticsQueries(Struct, frozen=True):
 
     async def query(self, tenant: str, new: NewAnalyticsQuery, *, masked: bool) -> QueryResult:
         """Run one SELECT. Raises QueryRefused, QueryStopped, ApiError, StoreError."""
-        limits = QueryLimits(rows_max=new.rows_max, bytes_max=BYTES_MAX, timeout_s=new.timeout_s)
-        words = chart_words(new.language)
-        return await self._ask(
-            tenant, new.sql, limits, new.format, masked=masked, max_age_s=new.max_age_s, title=new.title, words=words
+        question = Question(
+            sql=new.sql,
+            limits=QueryLimits(rows_max=new.rows_max, bytes_max=BYTES_MAX, timeout_s=new.timeout_s),
+            form=new.format,
+            title=new.title,
+            words=chart_words(new.language),
         )
+        return await self._ask(tenant, question, masked=masked, max_age_s=new.max_age_s)
 
     async def report(
         self,
@@ -65,41 +69,25 @@ class AnalyticsQueries(Struct, frozen=True):
     ) -> QueryResult:
         """Run a report, with a chart in a language. Raises the errors of `query`, and ReportRefused."""
         limits = QueryLimits(rows_max=ROWS_MAX, bytes_max=BYTES_MAX, timeout_s=TIMEOUT_DEFAULT_S)
-        sql = statement(report, parameters)
         chart = chart_of(report.name, language)
-        return await self._ask(tenant, sql, limits, form, masked=masked, max_age_s=max_age_s, chart=chart)
+        question = Question(sql=statement(report, parameters), limits=limits, form=form, chart=chart)
+        return await self._ask(tenant, question, masked=masked, max_age_s=max_age_s)
 
-    async def _ask(
-        self,
-        tenant: str,
-        sql: str,
-        limits: QueryLimits,
-        form: Form,
-        *,
-        masked: bool,
-        max_age_s: float,
-        title: str = "",
-        words: dict[str, str] | None = None,
-        chart: Chart | None = None,
-    ) -> QueryResult:
-        units = UNITS in sql.lower()
+    async def _ask(self, tenant: str, question: Question, *, masked: bool, max_age_s: float) -> QueryResult:
+        """Answer a question over the file of a tenant."""
+        units = UNITS in question.sql.lower()
         async with self.files.reading(tenant, masked=masked, units=units, max_age_s=max_age_s) as place:
             as_of = self.files.as_of(tenant, masked=masked)
             if as_of is None:
                 raise StoreUnavailable("the analytics file does not exist")
-            question = Question(
-                path=str(place.path), sql=sql, limits=limits, form=form, title=title, words=words or {}, chart=chart
-            )
-            timeout_s = limits.timeout_s + MARGIN_S + (RENDER_S if form in PICTURES else 0.0)
+            timeout_s = question.limits.timeout_s + MARGIN_S + (RENDER_S if question.form in PICTURES else 0.0)
             outcome = "failed"
             try:
-                answer = await self.processes.run(question, AnswerDocument, timeout_s=timeout_s)
+                asked = replace(question, path=str(place.path))
+                answer = await self.processes.run(asked, AnswerDocument, timeout_s=timeout_s)
                 outcome = "done"
-            except QueryRefused:
-                outcome = "refused"
-                raise
-            except QueryStopped:
-                outcome = "stopped"
+            except (QueryRefused, QueryStopped) as error:
+                outcome = "refused" if isinstance(error, QueryRefused) else "stopped"
                 raise
             finally:
                 self.metrics.queries.labels(outcome).inc()

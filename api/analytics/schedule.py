@@ -4,8 +4,8 @@ import asyncio
 import hashlib
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
@@ -53,24 +53,21 @@ class Snapshots:
         self._clock = clock
         self._making = asyncio.Lock()
 
-    @asynccontextmanager
-    async def running(self, leads: Callable[[], bool] = lambda: True) -> AsyncIterator[None]:
-        """Write snapshots inside the context, if the settings have an interval."""
-        if not self._every:
-            yield
-            return
-        stopped = "scheduled snapshots have stopped until the server is restarted"
-        async with looking(self.look, leads, failed="scheduled snapshots failed", stopped=stopped):
-            yield
+    def running(self, leads: Callable[[], bool]) -> AbstractAsyncContextManager[None]:
+        """Write snapshots inside the context, if the settings have an interval, while this server `leads`."""
+        return looking(lambda: self.look(leads), "snapshots") if self._every else nullcontext()
 
     async def forget(self, tenant: str) -> None:
         """Remove the snapshots of a tenant, so that none contains erased data."""
         async with self._making:  # a snapshot in progress may still contain it
             self._remove(*self._of(tenant))
 
-    async def look(self) -> None:
-        """Write the snapshots that are due; a failed one is tried again at the next call. Raises StoreError."""
-        for tenant in await self._store.analytics.tenants():
+    async def look(self, leads: Callable[[], bool] = lambda: True) -> None:
+        """Write the snapshots that are due, if this server `leads`; a failed one is tried again at the next call.
+
+        Raises StoreError.
+        """
+        for tenant in await self._store.analytics.tenants() if leads() else ():
             async with self._making:
                 if self._is_due(tenant):
                     try:

@@ -160,8 +160,8 @@ class Services:
         self.snapshots = Snapshots(store, self.analytics, settings, clock)
         self.dashboards = Dashboards(store, self.analytics, clock, self.ids)
         self.dashboard_files = DashboardFiles(self.dashboards, settings, clock)
-        copies = (self.snapshots, self.dashboard_files)
-        self.deletion = Deletion(self.chat, self.turn_runner, self.keys, files, copies)
+        copies = (files, self.snapshots, self.dashboard_files)
+        self.deletion = Deletion(self.chat, self.turn_runner, self.keys, copies)
 
     def _tools(self) -> ToolsOfTurn:
         """Return the tools of turns: those of the server, or the examples of their declarations."""

@@ -10,7 +10,6 @@ from typing import Protocol
 import structlog
 from msgspec import Struct
 
-from api.analytics.files import AnalyticsFiles
 from api.atomic_files import create_private
 from api.auth.api_keys import ApiKeys
 from api.errors import ApiError
@@ -46,11 +45,8 @@ class Copies(Protocol):
 class Deletion:
     """Deletes sessions and users of all tenants."""
 
-    def __init__(
-        self, chat: Chat, runner: TurnRunner, keys: ApiKeys, analytics: AnalyticsFiles, copies: Sequence[Copies]
-    ) -> None:
+    def __init__(self, chat: Chat, runner: TurnRunner, keys: ApiKeys, copies: Sequence[Copies]) -> None:
         self._chat = chat
-        self._analytics = analytics
         self._copies = copies
         self._keys = keys
         self._store: Store = runner.store
@@ -110,7 +106,6 @@ class Deletion:
 
     async def drop_copies(self, tenant: str) -> None:
         """Delete the files of this server that may contain data of an erased user, made for analytics."""
-        await self._analytics.drop(tenant)
         for copies in self._copies:
             await copies.forget(tenant)
 

@@ -1,12 +1,18 @@
-"""Create, change and show dashboards."""
+"""Create and change dashboards, and show one as an HTML page that needs nothing else: no script, no other host."""
 
 import asyncio
-from collections.abc import Sequence
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
 
 from api.analytics.charts.chart import chart_words, report_texts
-from api.analytics.dashboards.page import Part, dashboard_page, page_words
+from api.analytics.formats.readable import label
 from api.analytics.queries import AnalyticsQueries
 from api.errors import ApiError, invalid_field, refusing, refusing_field
 from api.schemas.analytics import DashboardText, DashboardView, Form, Language, NewAnalyticsQuery, Tile
@@ -16,10 +22,34 @@ from store.interface.analyst_rows import DashboardRow, SavedQueryRow, ScheduleRo
 from store.interface.errors import QueryRefused, QueryStopped, ReportRefused, RowConflict, RowRefused
 from store.store import Store
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 ROWS_SHOWN_MAX = 200
 """Rows of a table on a page."""
 PAGE_S = 300.0
 """After it, no further tile of a page is computed."""
+_ENGLISH = {
+    "definition": "Definition",
+    "more_rows": "and {count} more rows",
+    "late": "not computed, because the page took more than {seconds:g} s",
+}
+
+
+class _Part(Struct, frozen=True, kw_only=True):
+    """A computed tile, or why it could not be computed."""
+
+    title: str
+    about: str = ""
+    sql: str = ""
+    is_wide: bool = False
+    chart: bytes = b""
+    """An SVG picture; empty: the result cannot be drawn."""
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
+    rows_hidden: int = 0
+    """The rows beyond those that are shown."""
+    problem: str = ""
 
 
 class Dashboards:
@@ -72,7 +102,7 @@ class Dashboards:
         """
         ends_at = asyncio.get_running_loop().time() + PAGE_S
         parts = [await self._part(row.tenant, tile, ends_at, language, masked=masked) for tile in row.tiles]
-        return dashboard_page(row.name, parts, self._clock(), language)
+        return _page(row.name, parts, self._clock(), language)
 
     async def _row(self, tenant: str, dashboard_id: str, new: DashboardText, known: Sequence[TileRow]) -> DashboardRow:
         checked = [(tile.report, tile.query_id, tile.parameters) for tile in known]
@@ -110,10 +140,10 @@ class Dashboards:
             raise ApiError("QUERY_NOT_FOUND", f"there is no saved query {query_id}")
         return query
 
-    async def _part(self, tenant: str, tile: TileRow, ends_at: float, language: Language, *, masked: bool) -> Part:
+    async def _part(self, tenant: str, tile: TileRow, ends_at: float, language: Language, *, masked: bool) -> _Part:
         """Compute a tile, unless the time of the page is over."""
         if asyncio.get_running_loop().time() > ends_at:
-            return _failed(tile, page_words(language)["late"].format(seconds=PAGE_S))
+            return _failed(tile, _page_words(language)["late"].format(seconds=PAGE_S))
         try:
             title, about, sql = await self._definition(tenant, tile, language)
             content = await self._run(tenant, tile, sql, "json", language, masked=masked)
@@ -125,7 +155,7 @@ class Dashboards:
         except (QueryRefused, QueryStopped):
             chart = b""  # not every result can be drawn
         words = chart_words(language) if tile.report is not None else {}
-        return Part(
+        return _Part(
             title=title,
             about=about,
             sql=sql,
@@ -164,8 +194,8 @@ def dashboard_view(row: DashboardRow) -> DashboardView:
     return msgspec.convert(row, DashboardView, from_attributes=True)
 
 
-def _failed(tile: TileRow, problem: str) -> Part:
-    return Part(title=tile.title or tile.report or "", is_wide=tile.is_wide, problem=problem)
+def _failed(tile: TileRow, problem: str) -> _Part:
+    return _Part(title=tile.title or tile.report or "", is_wide=tile.is_wide, problem=problem)
 
 
 def _found(row: DashboardRow | None, dashboard_id: str) -> DashboardRow:
@@ -176,3 +206,32 @@ def _found(row: DashboardRow | None, dashboard_id: str) -> DashboardRow:
 
 def _not_found(dashboard_id: str) -> ApiError:
     return ApiError("DASHBOARD_NOT_FOUND", f"there is no dashboard {dashboard_id}")
+
+
+# -- the page ---------------------------------------------------------------------------------------------------------
+
+
+def _page_words(language: Language) -> Mapping[str, str]:
+    """Return the words of a page in a language."""
+    return _ENGLISH if language == "en" else report_texts(language)["page"]
+
+
+def _page(name: str, parts: Sequence[_Part], now: datetime, language: Language) -> str:
+    """Return the HTML page. All texts are escaped, and charts are pictures, which run no scripts."""
+    written = f"{now.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    words = _page_words(language)
+    return _template().render(
+        name=name, parts=parts, written=written, picture=_picture, label=label, words=words, language=language
+    )
+
+
+def _picture(chart: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(chart).decode()
+
+
+@cache
+def _template() -> "Template":
+    from jinja2 import Environment, StrictUndefined  # only where a page is rendered
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(Path(__file__).with_name("page.html").read_text("utf-8"))

@@ -4,8 +4,8 @@ import asyncio
 import hashlib
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable, Set
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Set
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
@@ -40,12 +40,9 @@ class DashboardFiles:
         self._clock = clock
         self._writing = asyncio.Lock()
 
-    @asynccontextmanager
-    async def running(self, leads: Callable[[], bool] = lambda: True) -> AsyncIterator[None]:
+    def running(self, leads: Callable[[], bool]) -> AbstractAsyncContextManager[None]:
         """Write files inside the context, while this server `leads`."""
-        stopped = "dashboards are not written until the server is restarted"
-        async with looking(lambda: self.look(leads), failed="dashboards cannot be read", stopped=stopped):
-            yield
+        return looking(lambda: self.look(leads), "dashboards")
 
     async def look(self, leads: Callable[[], bool] = lambda: True) -> None:
         """Remove the files of dashboards that were deleted on another server; if this server `leads`, write those that

@@ -13,7 +13,7 @@ from litestar.params import QueryParameter
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from api.http.request import ApiRequest, BackupId, creating
-from api.integrity.fix_memories import fix_memories
+from api.integrity.check_sessions import fix_memories
 from api.models import model_names, state_of
 from api.schemas.operations import (
     BackupList,
@@ -163,7 +163,7 @@ async def run_compaction(request: ApiRequest) -> CompactionResultView:
     is done, some seconds for a gigabyte.
     """
     done = await request.services.store.maintenance.compact()
-    await request.services.analytics.files.drop()  # rebuilt later, without blocks of deleted rows
+    await request.services.analytics.files.forget()  # rebuilt later, without blocks of deleted rows
     return CompactionResultView(bytes_before=done.bytes_before, bytes_after=done.bytes_after)
 
 

@@ -206,7 +206,7 @@ async def test_what_is_removed_while_it_is_made_is_not_there_and_who_waits_is_re
         async with asyncio.timeout(BOUND_S):
             while not list((data / FOLDER).glob("*-delta-*")):  # noqa: ASYNC110 - nor does a folder
                 await asyncio.sleep(0)
-        await made.drop("default")
+        await made.forget("default")
         with pytest.raises(StoreBusy, match="removed in the meantime"):
             await asking
         assert [path.name for path in (data / FOLDER).iterdir()] == [LOCK]
@@ -217,7 +217,7 @@ async def test_what_is_removed_before_it_is_read_is_reported(files: Any) -> None
     async with files() as (made, _):
         with pytest.raises(StoreBusy, match="removed in the meantime"):
             async with made.reading("default", masked=False) as place:
-                await made.drop("default")
+                await made.forget("default")
                 query(place.path, "FROM sessions")
 
 
@@ -272,7 +272,7 @@ async def test_what_a_killed_command_left_is_gone_with_the_next_question(files: 
             left = place.path.parent / f"{place.path.stem}{DELTA}left"
         left.mkdir()
         (left / "turns.parquet").write_text(eventful_database.WORD)
-        await analytics.drop()
+        await analytics.forget()
         left.mkdir(exist_ok=True)
         await sessions_in(analytics)
         assert not left.exists()

@@ -18,8 +18,7 @@ from litestar.types import HTTPDisconnectEvent
 
 from api.analytics import process
 from api.analytics.execute import AnswerDocument, Question
-from api.analytics.process import Processes
-from api.analytics.worker_process import WorkerProcesses
+from api.analytics.process import Processes, WorkerProcesses
 from api.errors import ApiError
 from api.http.routes.analytics import cancel_on_disconnect
 from store.analytics.query import QueryLimits

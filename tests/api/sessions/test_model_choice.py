@@ -96,7 +96,7 @@ async def test_session_is_replayed_with_the_models_that_it_asked(
         session = await api.create_session("talk")
         await api.post(f"/api/sessions/{session['sessionId']}/model", json={"model": "clever"})
         await api.send_texts(session, "Fine", "No")
-        verified = await api.read("/api/operations/verify", replay=True)
+        verified = await api.read("/api/operations/verify")
         assert (verified["findings"], verified["sessions"]) == ([], 1)
 
 
