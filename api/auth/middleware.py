@@ -13,7 +13,6 @@ from litestar import Request
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Receive, ReceiveMessage, Scope, Send
 
-from api.asgi.sse_response import REVOCATION
 from api.auth.authenticator import OPERATOR, Authenticator
 from api.auth.policy import ADMIN, DEBUGGING, RoutePolicy
 from api.auth.principal import CALLER, Principal
@@ -21,6 +20,7 @@ from api.auth.request_checks import Addresses, check_cookie_origin, check_origin
 from api.errors import ApiError
 from api.ids import TENANT
 from api.settings import Settings
+from api.sse import REVOCATION
 from store.interface.errors import StoreError
 
 T = TypeVar("T")

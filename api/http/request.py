@@ -15,12 +15,12 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
-from api.asgi.sse import EVENT_STREAM
 from api.auth.principal import CALLER, Principal, principal_of
 from api.auth.request_checks import check_header
 from api.errors import invalid_field
 from api.http.services import Services, current
 from api.sessions.turn_runner import Preconditions
+from api.sse import EVENT_STREAM
 
 JSON: Final = "application/json"
 TAKES: Final = "takes"
@@ -55,29 +55,32 @@ KeyId: TypeAlias = Annotated[str, PathParameter(name="keyId")]
 WebhookId: TypeAlias = Annotated[str, PathParameter(name="webhookId")]
 DeliveryId: TypeAlias = Annotated[str, PathParameter(name="deliveryId")]
 
+
+def header(name: str, description: str, example: str, *, max_length: int | None = None) -> HeaderParameter:
+    """Document a header of requests."""
+    examples = [Example(value=example)]
+    return HeaderParameter(name=name, description=description, examples=examples, max_length=max_length)
+
+
 IdempotencyKey: TypeAlias = Annotated[
     str | None,
-    HeaderParameter(
-        name="Idempotency-Key",
+    header(
+        "Idempotency-Key",
+        "A key of your choice. A second request with it gets the answer of the first.",
+        "7f3d1c52",
         max_length=KEY_CHARS_MAX,
-        description="A key of your choice. A second request with it gets the answer of the first.",
-        examples=[Example(value="7f3d1c52")],
     ),
 ]
 IfMatch: TypeAlias = Annotated[
     str | None,
-    HeaderParameter(
-        name="If-Match",
-        description="The ETag (the turn) that the message answers; 412 if the session is at another turn.",
-        examples=[Example(value='"3"')],
-    ),
+    header("If-Match", "The ETag (the turn) that the message answers; 412 if the session is at another turn.", '"3"'),
 ]
 IfRevision: TypeAlias = Annotated[
     str | None,
-    HeaderParameter(
-        name="If-Match",
-        description='The ETag (the revision) that the change began from; `"0"`: there is no draft. 412 if it differs.',
-        examples=[Example(value='"1764104400000"')],
+    header(
+        "If-Match",
+        'The ETag (the revision) that the change began from; `"0"`: there is no draft. 412 if it differs.',
+        '"1764104400000"',
     ),
 ]
 REVISION_ETAG = ResponseHeader(
@@ -85,26 +88,20 @@ REVISION_ETAG = ResponseHeader(
 )
 Prefer: TypeAlias = Annotated[
     str | None,
-    HeaderParameter(
-        name="Prefer",
-        description="While the session answers another message, `busy=queue` waits and `busy=reject` fails.",
-        examples=[Example(value="busy=queue")],
+    header(
+        "Prefer", "While the session answers another message, `busy=queue` waits and `busy=reject` fails.", "busy=queue"
     ),
 ]
 Accept: TypeAlias = Annotated[
     str | None,
-    HeaderParameter(
-        name="Accept",
-        description="`text/event-stream` for a stream; JSON is the default.",
-        examples=[Example(value="text/event-stream")],
-    ),
+    header("Accept", "`text/event-stream` for a stream; JSON is the default.", "text/event-stream"),
 ]
 LastEventId: TypeAlias = Annotated[
     str | None,
-    HeaderParameter(
-        name="Last-Event-ID",
-        description="The `id` of the last frame received; the stream continues after it.",
-        examples=[Example(value="0b8a4a4e-5f0e-4c39-9e57-6f1f3a1c2d4e:12")],
+    header(
+        "Last-Event-ID",
+        "The `id` of the last frame received; the stream continues after it.",
+        "0b8a4a4e-5f0e-4c39-9e57-6f1f3a1c2d4e:12",
     ),
 ]
 Debug: TypeAlias = Annotated[bool, QueryParameter(name="debug", description="With the prompts and replies of models.")]

@@ -41,8 +41,7 @@ from api.sessions.migration import SessionMigrator
 from api.sessions.session_creation import SessionCreation
 from api.sessions.turn_runner import ToolsOfTurn, TurnRunner
 from api.settings import Settings
-from api.timers.scheduler import Scheduler
-from api.timers.session_timers import SessionTimers
+from api.timers import Scheduler, SessionTimers
 from api.tools.session_tools import SessionTools, ToolCaller
 from api.transfer.session_import import SessionImporter
 from api.webhooks.dispatcher import Dispatcher

@@ -12,7 +12,6 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Example, OpenAPIMediaType, OpenAPIResponse, OpenAPIType, Operation, Schema
 from msgspec import Struct
 
-from api.asgi.sse import EVENT_STREAM
 from api.auth.middleware import clients_of
 from api.http.error_responses import route_of
 from api.http.request import ApiRequest, wants_stream
@@ -20,6 +19,7 @@ from api.schemas.base import View
 from api.sessions.live_turns import Key, PendingTurn, TurnResult
 from api.sessions.streams import Audience, StreamRequest
 from api.sessions.views import ETAG, etag
+from api.sse import EVENT_STREAM
 
 
 class _Part(Struct, frozen=True):

@@ -1,13 +1,64 @@
-"""Logging: of a server and its commands as JSON or readable lines, and of programs that embed Cuebook."""
+"""Logging: of a server and its commands as JSON or readable lines, and of programs that embed Cuebook. Exceptions are
+logged with their kind and stack, without texts that may come from a user.
+"""
 
 import logging
 import sys
+import traceback
+from collections.abc import Iterator
+from itertools import islice
 
 import structlog
 from structlog.types import Processor
+from structlog.typing import EventDict, WrappedLogger
 
-from api.logs.redaction import redacted_message
 from store.interface.debug_logging import set_level
+from store.interface.errors import StoreError, describe_error
+
+CHAIN_MAX = 10
+"""Maximum length of a chain of causes."""
+
+
+def redacted_message(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Replace `exc_info` of a log event by a stack without values, for a renderer.
+
+    Messages of exceptions are left out, because Python and libraries quote values in them; only those about files and
+    RAM, and Cuebook's own StoreError, are included.
+    """
+    info = event.pop("exc_info", None)
+    error = info if isinstance(info, BaseException) else sys.exc_info()[1] if info else None
+    if error is not None:
+        event["exception"] = format_stack(error)
+    return event
+
+
+def format_stack(error: BaseException) -> str:
+    """Return the stack of an exception, after those of its causes."""
+    return "\n".join(_format_one(each) for each in reversed(list(islice(_causes(error), CHAIN_MAX))))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    each: BaseException | None = error
+    while each is not None:
+        yield each
+        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+
+
+def _format_one(error: BaseException) -> str:
+    kind = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+    message = _safe_message(error)
+    stack = "".join(traceback.format_tb(error.__traceback__))
+    grouped = error.exceptions[:CHAIN_MAX] if isinstance(error, BaseExceptionGroup) else ()
+    text = f"{stack}{kind}: {message}" if message else f"{stack}{kind}"
+    return "\n".join([text, *map(format_stack, grouped)])
+
+
+def _safe_message(error: BaseException) -> str:
+    """Return the message of an exception if it contains no user text, else an empty text."""
+    if isinstance(error, StoreError):  # Cuebook's own message, see `store.interface.errors.describe_error`
+        return str(error)
+    message = describe_error(error) if isinstance(error, Exception) else ""
+    return "" if message == type(error).__name__ else message
 
 
 def warnings_only() -> None:

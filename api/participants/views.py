@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from api.asgi.sse import encoded, frame_id
 from api.errors import ApiError
 from api.schemas.participants import (
     MediaView,
@@ -24,6 +23,7 @@ from api.schemas.sessions import WaitView
 from api.sessions.live_turns import TurnResult
 from api.sessions.streams import Audience
 from api.sessions.views import wait_now, wait_view
+from api.sse import encoded, frame_id
 from runtime.engine.interventions import OPERATOR
 from runtime.state.program import Program
 from runtime.state.state import ExecutionStatus, State, Wait

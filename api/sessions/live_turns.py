@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 from cachetools import TTLCache
 from msgspec import Struct
 
-from api.asgi.sse import EventPosition, encoded, frame_id, reset_frame
 from api.errors import ApiError
 from api.ids import new_id
 from api.schemas.sessions import DeltaView, ResetView
 from api.settings import Settings
+from api.sse import EventPosition, encoded, frame_id, reset_frame
 from runtime.state.ports import MessageDelta, MessageReset
 from runtime.state.program import Program
 from runtime.state.state import State

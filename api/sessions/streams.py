@@ -11,8 +11,6 @@ from litestar.types import Receive
 from msgspec import UNSET, Struct
 
 from api import errors
-from api.asgi.sse import KEEP_ALIVE, EventPosition, encoded, frame_id, reset_frame
-from api.asgi.sse_response import SendPace, SseResponse, while_connected
 from api.errors import ApiError
 from api.schemas.base import View
 from api.schemas.sessions import EventList, EventView, ProactiveView, TurnPlace
@@ -20,6 +18,16 @@ from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn, TurnRe
 from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import TurnRunner
 from api.sessions.views import event_views, message_view, proactive_messages
+from api.sse import (
+    KEEP_ALIVE,
+    EventPosition,
+    SendPace,
+    SseResponse,
+    encoded,
+    frame_id,
+    reset_frame,
+    while_connected,
+)
 from api.timestamps import utc_text
 from store.interface.errors import StoreError
 from store.interface.rows import MessageRow, TurnEventsRow, TurnRow

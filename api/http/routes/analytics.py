@@ -13,7 +13,6 @@ from litestar.types import Receive
 
 from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
-from api.asgi.sse_response import while_connected
 from api.auth.principal import masks
 from api.errors import ApiError, invalid_field, refusing
 from api.http.error_responses import ANY_PARAMETERS
@@ -32,6 +31,7 @@ from api.schemas.analytics import (
     ReportView,
     TableDescription,
 )
+from api.sse import while_connected
 from api.timestamps import utc_text
 from store.analytics.file import MODEL_VERSION, described_tables
 from store.analytics.reporting import REPORTS, report_named

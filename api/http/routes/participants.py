@@ -7,7 +7,6 @@ from typing import Annotated
 from litestar import Response, delete, get, put
 from litestar.params import JSONBody, QueryParameter
 
-from api.asgi.sse import EventPosition, read_place
 from api.auth.middleware import clients_of
 from api.auth.principal import participant_of
 from api.errors import ApiError
@@ -46,6 +45,7 @@ from api.schemas.participants import (
 from api.schemas.sessions import NewMessage
 from api.sessions.session_cache import CachedSession, require_not_redacted
 from api.sessions.views import ETAG, etag
+from api.sse import EventPosition, read_place
 from scripts.model.script import Locale
 from store.interface.participant_rows import ParticipantRow
 

@@ -7,7 +7,6 @@ import msgspec
 from litestar import Response, delete, get
 from litestar.params import HeaderParameter, JSONBody, QueryParameter
 
-from api.asgi.sse import EventPosition, read_place
 from api.auth.middleware import clients_of
 from api.auth.principal import masks, user_for
 from api.errors import ApiError
@@ -49,6 +48,7 @@ from api.sessions.views import (
     session_view,
     snapshot,
 )
+from api.sse import EventPosition, read_place
 from runtime.state.scopes import Scopes
 from store.interface.rows import Gaps
 from store.store import Store

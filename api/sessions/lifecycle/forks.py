@@ -1,17 +1,64 @@
-"""Forks: a copy of a session up to a turn, under another id. The original does not change."""
+"""The past of a session: turns that requests refer to, and forks, which copy a session up to a turn under another id."""
 
 import msgspec
 from msgspec import Struct
 
-from api.schemas.lifecycle import NewFork
-from api.sessions.chat import Chat
+from api.errors import ApiError, refusing
+from api.schemas.lifecycle import NewFork, PastTurn
+from api.sessions.chat import Chat, context_of
 from api.sessions.lifecycle.keys_and_metadata import apply_patch
-from api.sessions.lifecycle.resolve_turn import load_turn, resolve_turn
 from api.sessions.row_mapping import FORKED_FROM, Origin, messages_of, origin_of
 from api.sessions.session_cache import CachedSession, key_exists, require_not_redacted
 from api.sessions.turn_runner import Preconditions, TurnRunner, fingerprint_of, same_request
+from runtime.state.state import State, StateUnreadable, decode
 from store.interface.errors import KeyTaken, RowRefused
-from store.interface.rows import ForkRow
+from store.interface.rows import ForkRow, TurnRow
+from store.store import Store
+
+
+async def resolve_turn(store: Store, cached: CachedSession, back: PastTurn) -> int | None:
+    """Return the turn that `back` refers to; None if it names none. Raises ApiError REQUEST_INVALID, TURN_NOT_FOUND."""
+    if back.turn is not None and back.before_user_message is not None:
+        raise _invalid(cached, "name either a `turn` or `beforeUserMessage`")
+    if back.before_user_message is not None:
+        return await _before_user_message(store, cached, back.before_user_message)
+    if back.turn is not None and back.turn > cached.state.turn:
+        raise _not_found(cached, back.turn)
+    return back.turn
+
+
+async def _before_user_message(store: Store, cached: CachedSession, index: int) -> int:
+    location = await store.turns.user_message(*cached.key, index, without=cached.state.gaps)
+    if index == location.count:
+        return cached.state.turn
+    if location.turn is None or location.turn > cached.state.turn:
+        raise _invalid(cached, f"the user has sent {location.count} messages, so there is no message {index} (from 0)")
+    if location.turn == 0 or not location.is_first:
+        message = f"message {index} of the user was added with others before it in turn {location.turn}; name a turn"
+        raise _invalid(cached, message)
+    return location.turn - 1
+
+
+async def load_turn(store: Store, cached: CachedSession, number: int) -> tuple[TurnRow, State]:
+    """Return a turn and the state after it.
+
+    Raises ApiError TURN_NOT_FOUND, VARIABLE_STORE_INIT_ERROR, SESSION_REDACTED.
+    """
+    require_not_redacted(cached.session)
+    row = await store.turns.get(*cached.key, number) if 0 <= number <= cached.state.turn else None
+    if row is None:
+        raise _not_found(cached, number)
+    with refusing("VARIABLE_STORE_INIT_ERROR", StateUnreadable, context=context_of(cached)):
+        return row, decode(bytes(row.state))
+
+
+def _not_found(cached: CachedSession, number: int) -> ApiError:
+    message = f"the session has turns 0 to {cached.state.turn}, but no turn {number}"
+    return ApiError("TURN_NOT_FOUND", message, context=context_of(cached))
+
+
+def _invalid(cached: CachedSession, message: str) -> ApiError:
+    return ApiError("REQUEST_INVALID", message, context=context_of(cached))
 
 
 class _ForkRequest(Struct, frozen=True):

@@ -9,8 +9,7 @@ import duckdb
 import pytest
 import structlog
 
-from api.logs.configuration import configure_logging, warnings_only
-from api.logs.redaction import format_stack
+from api.logs.configuration import configure_logging, format_stack, warnings_only
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from store.interface.errors import StoreUnavailable, describe_error
 from tests.support.fixture_types import OpenApp

@@ -13,7 +13,7 @@ from api.ids import TENANT
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from api.settings import Settings
-from api.timers import scheduler
+from api.timers import TROUBLE_S
 from runtime.models.offline_model import OfflineModel
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply
@@ -307,7 +307,7 @@ async def test_a_reminder_whose_time_changed_is_not_lost_while_its_session_is_bu
                 await asyncio.sleep(0.02)
         message = asyncio.create_task(api.send_message(session, {"content": "Well."}))
         await model.asked.wait()
-        await asyncio.sleep(scheduler.TROUBLE_S + 0.5)
+        await asyncio.sleep(TROUBLE_S + 0.5)
         model.go.set()
         assert (await message).json()["error"]["code"] == "LLM_SERVICE_ERROR"
         calendar.passed += timedelta(hours=5)

@@ -1,7 +1,8 @@
-"""The scheduler: fires the timers of sessions when they are due, while the server runs.
+"""The timers of sessions, and the scheduler that fires them when they are due, while the server runs.
 
-The table of timers says what is due; whether a timer still exists is decided by the session's state when it fires, and
-its turn is committed like any other. A timer therefore fires once, also after a crash.
+Each firing is a turn, committed only if the session has had no other turn since. The table of timers says what is due;
+whether a timer still exists is decided by the session's state when it fires, and its turn is committed like any other.
+A timer therefore fires once, also after a crash.
 """
 
 import asyncio
@@ -10,16 +11,55 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 
 import structlog
+from msgspec import Struct
 
 from api.background import cancel_all, start_background, wait_at_most
 from api.errors import ApiError
-from api.sessions.turn_runner import Preconditions
-from api.timers.session_timers import SessionTimers
+from api.sessions.chat import Chat
+from api.sessions.live_turns import TurnResult
+from api.sessions.row_mapping import timer_rows
+from api.sessions.turn_runner import Preconditions, TurnRunner
 from runtime.state.inputs import TimerDue
 from store.interface.errors import StoreError
 from store.interface.timer_rows import TimerRow
+
+
+class _FiringRequest(Struct, frozen=True):
+    """The fingerprint of a firing."""
+
+    timer_id: str
+
+
+class SessionTimers(Struct, frozen=True):
+    """The timers of the sessions of all tenants."""
+
+    chat: Chat
+    runner: TurnRunner
+
+    async def fire(self, tenant: str, session_id: str, turn_input: TimerDue, condition: Preconditions) -> TurnResult:
+        """Fire the timers of a session that are due, or the one that `turn_input` names. Raises ApiError.
+
+        INTERVENTION_REFUSED: the session has no such timer, or nothing is due.
+        """
+        take = partial(self.chat.take_turn, turn_input, condition.idempotency_key, refused="INTERVENTION_REFUSED")
+        request = _FiringRequest(turn_input.timer_id)
+        return await self.chat.submit_change(tenant, session_id, request, take, condition)
+
+    async def arm(self, tenant: str, session_id: str, expected_turn: int | None = None) -> tuple[TimerRow, ...]:
+        """Store the timers of a session as its current state has them, and return them. Raises ApiError
+        SESSION_NOT_FOUND, SESSION_REDACTED, TURN_CONFLICT.
+
+        Those of a fork or an import are not stored until then, or until the session's next turn.
+        """
+        async with self.chat.exclusive(tenant, session_id, expected_turn=expected_turn) as cached:
+            rows = timer_rows(cached.session, cached.program, cached.state, self.runner.settings.timezone)
+            await self.runner.store.timers.replace(tenant, session_id, rows, cached.state.turn)
+        self.chat.timers_changed.set()
+        return rows
+
 
 READ_MAX = 512  # sessions in one reading of the table; they wait in memory for their turn
 IDLE_S = 15.0  # interval of reading the table without a signal: for timers of a server that died, or another clock

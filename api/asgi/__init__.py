@@ -1,1 +1,0 @@
-"""ASGI and wire formats: server-sent events, encoded slashes, HEAD and OPTIONS."""
