@@ -1,4 +1,4 @@
-"""The past of a session: turns that requests refer to, and forks, which copy a session up to a turn under another id."""
+"""The past of a session: turns that requests refer to, and forks, which copy a session up to a turn."""
 
 import msgspec
 from msgspec import Struct
