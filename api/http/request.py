@@ -28,10 +28,18 @@ TAKES: Final = "takes"
 
 
 @dataclass(frozen=True)
-class TimeParameter(QueryParameter):
-    """A query parameter that is a time with its offset."""
-
+class _TimeParameter(QueryParameter):
     tz: bool = True
+
+
+def query(name: str, description: str, **bounds: Any) -> QueryParameter:
+    """Document a query parameter; `bounds` are those of its value, such as `ge`."""
+    return QueryParameter(name=name, description=description, **bounds)
+
+
+def moment(name: str, description: str) -> QueryParameter:
+    """Document a query parameter that is a time with its offset."""
+    return _TimeParameter(name=name, description=description)
 
 
 KEY_CHARS_MAX = 255

@@ -17,7 +17,7 @@ from api.auth.principal import masks
 from api.errors import ApiError, invalid_field, refusing
 from api.http.error_responses import ANY_PARAMETERS
 from api.http.files import answering, download
-from api.http.request import ApiRequest
+from api.http.request import ApiRequest, query
 from api.schemas.analytics import (
     MAX_AGE_DEFAULT_S,
     MAX_AGE_MAX_S,
@@ -65,12 +65,7 @@ TextLanguage: TypeAlias = Annotated[Language, QueryParameter(required=False, des
 
 MaxAge: TypeAlias = Annotated[
     float,
-    QueryParameter(
-        name="maxAgeS",
-        ge=0,
-        le=MAX_AGE_MAX_S,
-        description="The greatest age of the answer in seconds; 0: refresh first.",
-    ),
+    query("maxAgeS", "The greatest age of the answer in seconds; 0: refresh first.", ge=0, le=MAX_AGE_MAX_S),
 ]
 
 
@@ -164,7 +159,7 @@ async def get_analytics_snapshot(
     max_age_s: MaxAge = MAX_AGE_DEFAULT_S,
     storage_version: Annotated[
         StorageVersion,
-        QueryParameter(name="storageVersion", description="The oldest version of DuckDB that must read the file."),
+        query("storageVersion", "The oldest version of DuckDB that must read the file."),
     ] = OWN,
 ) -> Stream:
     """A DuckDB file of all tables and reports, for DuckDB 2.0 unless an older version is named."""

@@ -3,9 +3,9 @@
 from typing import Annotated, Literal
 
 from litestar import Response, get, post
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 
-from api.http.request import ApiRequest, SessionId, TurnPreconditions
+from api.http.request import ApiRequest, SessionId, TurnPreconditions, query
 from api.schemas.contexts import CompressionView, ContextView, NewCompression, PromptMessage
 from api.sessions.compress import MORE, compress, context_messages, context_view, history_of
 from api.sessions.session_cache import CachedSession, require_not_redacted
@@ -40,20 +40,20 @@ async def get_history(
     request: ApiRequest,
     messages_max: Annotated[
         int,
-        QueryParameter(
-            name="maxMessages",
+        query(
+            "maxMessages",
+            "The greatest number of messages; a longer exchange is returned as a whole.",
             ge=1,
             le=MESSAGES_MAX - MORE,
-            description="The greatest number of messages; a longer exchange is returned as a whole.",
         ),
     ] = 50,
     tokens_max: Annotated[
         int | None,
-        QueryParameter(name="maxTokens", ge=1, le=2**31, description="The approximate greatest number of tokens."),
+        query("maxTokens", "The approximate greatest number of tokens.", ge=1, le=2**31),
     ] = None,
     view: Annotated[
         Literal["messages", "context"],
-        QueryParameter(description="`context`: what models see, after the summary and memo."),
+        query("view", "`context`: what models see, after the summary and memo."),
     ] = "messages",
 ) -> list[PromptMessage]:
     """Return the last messages as `{role, content}` with tool calls, from the start of an exchange.

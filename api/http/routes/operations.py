@@ -9,10 +9,9 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import QueryParameter
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from api.http.request import ApiRequest, BackupId, creating
+from api.http.request import ApiRequest, BackupId, creating, query
 from api.integrity.check_sessions import fix_memories
 from api.models import model_names, state_of
 from api.schemas.operations import (
@@ -79,12 +78,8 @@ async def metrics(request: ApiRequest) -> Response[bytes]:
 
 _UNITS: tuple[Literal["calls", "tokens", "cost"], ...] = ("calls", "tokens", "cost")
 
-After: TypeAlias = Annotated[
-    str | None, QueryParameter(name="after", description="The start of this batch: `next` of the last answer.")
-]
-Quick: TypeAlias = Annotated[
-    bool, QueryParameter(name="quick", description="Check only the latest state of each session.")
-]
+After: TypeAlias = Annotated[str | None, query("after", "The start of this batch: `next` of the last answer.")]
+Quick: TypeAlias = Annotated[bool, query("quick", "Check only the latest state of each session.")]
 
 
 @get("/api/models", summary="List language models")

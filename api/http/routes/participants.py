@@ -5,7 +5,7 @@ participant's token permits.
 from typing import Annotated
 
 from litestar import Response, delete, get, put
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 
 from api.auth.middleware import clients_of
 from api.auth.principal import participant_of
@@ -21,6 +21,7 @@ from api.http.request import (
     TurnPreconditions,
     creating,
     number_of,
+    query,
     wants_stream,
 )
 from api.http.turn_routes import StreamedEvents, answer_turn, turn_route
@@ -80,7 +81,7 @@ async def revoke_link(link_id: LinkId, request: ApiRequest) -> None:
 async def look_at_link(
     link_id: LinkId,
     request: ApiRequest,
-    locale: Annotated[Locale | None, QueryParameter(description="The language of the browser.")] = None,
+    locale: Annotated[Locale | None, query("locale", "The language of the browser.")] = None,
 ) -> LinkPage:
     """Return what a page shows before a participant is admitted."""
     return await request.services.links.look(link_id, locale, clients_of(request.scope))
@@ -116,8 +117,8 @@ async def create_participant_token(data: JSONBody[NewToken], request: ApiRequest
 @get("/participants", summary="List participants")
 async def list_participants(
     request: ApiRequest,
-    link: Annotated[str | None, QueryParameter(description="Only those of this link.")] = None,
-    user_id: Annotated[str | None, QueryParameter(name="userId", description="Only those with this user.")] = None,
+    link: Annotated[str | None, query("link", "Only those of this link.")] = None,
+    user_id: Annotated[str | None, query("userId", "Only those with this user.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ParticipantList:

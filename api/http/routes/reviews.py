@@ -3,9 +3,9 @@
 from typing import Annotated
 
 from litestar import Response, delete, get, post, put
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 
-from api.http.request import ApiRequest, Cursor, Limit, ReviewId, creating
+from api.http.request import ApiRequest, Cursor, Limit, ReviewId, creating, query
 from api.reviews.reviews import rating_view, review_view
 from api.schemas.reviews import (
     AgreementList,
@@ -73,7 +73,7 @@ async def rate(review_id: ReviewId, data: JSONBody[NewRating], request: ApiReque
 async def list_ratings(
     review_id: ReviewId,
     request: ApiRequest,
-    mine: Annotated[bool, QueryParameter(description="Only the ratings of the sender.")] = False,
+    mine: Annotated[bool, query("mine", "Only the ratings of the sender.")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> RatingList:

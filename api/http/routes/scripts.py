@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from litestar import Response, delete, get, patch, post, put
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import FromPath, JSONBody, QueryParameter
+from litestar.params import FromPath, JSONBody
 
 from api.catalog.catalog import SavedScript, unusable
 from api.catalog.diff import diff
@@ -25,6 +25,7 @@ from api.http.request import (
     Limit,
     ScriptId,
     location,
+    query,
     revision_of,
 )
 from api.schemas.scripts import (
@@ -60,7 +61,7 @@ _SAVE_RESPONSES = {
     200: ResponseSpec(ScriptView, generate_examples=False, description="The same text was saved before."),
 }
 
-Strict = Annotated[bool, QueryParameter(name="strict", description="Older and unknown keys are errors.")]
+Strict = Annotated[bool, query("strict", "Older and unknown keys are errors.")]
 
 
 @post("/scripts", status_code=201, summary="Save a script", response_headers=[_LOCATION], responses=_SAVE_RESPONSES)
@@ -86,17 +87,13 @@ async def list_scripts(
     request: ApiRequest,
     status: Annotated[
         Literal["draft", "published", "archived"] | None,
-        QueryParameter(description="The latest version of each script with this status."),
+        query("status", "The latest version of each script with this status."),
     ] = None,
-    search: Annotated[
-        str | None, QueryParameter(max_length=200, description="In id, name, description, author.")
-    ] = None,
-    within: Annotated[
-        Literal["about", "text"], QueryParameter(name="in", description="`text`: search in the YAML as well.")
-    ] = "about",
-    tag: Annotated[str | None, QueryParameter(description="Scripts with this tag.")] = None,
-    author: Annotated[str | None, QueryParameter(description="Scripts of this author.")] = None,
-    form: Annotated[FormName | None, QueryParameter(description="The form in which the script is written.")] = None,
+    search: Annotated[str | None, query("search", "In id, name, description, author.", max_length=200)] = None,
+    within: Annotated[Literal["about", "text"], query("in", "`text`: search in the YAML as well.")] = "about",
+    tag: Annotated[str | None, query("tag", "Scripts with this tag.")] = None,
+    author: Annotated[str | None, query("author", "Scripts of this author.")] = None,
+    form: Annotated[FormName | None, query("form", "The form in which the script is written.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> ScriptList:
@@ -179,12 +176,8 @@ async def get_version(script_id: ScriptId, version: FromPath[int], request: ApiR
 async def diff_versions(
     script_id: ScriptId,
     request: ApiRequest,
-    earlier: Annotated[
-        int | None, QueryParameter(name="from", ge=1, le=2**31, description="The default is the version before `to`.")
-    ] = None,
-    later: Annotated[
-        int | None, QueryParameter(name="to", ge=1, le=2**31, description="The default is the latest version.")
-    ] = None,
+    earlier: Annotated[int | None, query("from", "The default is the version before `to`.", ge=1, le=2**31)] = None,
+    later: Annotated[int | None, query("to", "The default is the latest version.", ge=1, le=2**31)] = None,
 ) -> ScriptDiff:
     """Return the differences by line and by part, and the changes that sessions of the earlier version could miss."""
     return await diff(request.services.catalog, request.tenant, script_id, earlier, later)

@@ -14,7 +14,7 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
 from api.errors import ApiError, refusing_field
-from api.http.request import ApiRequest, Cursor, Limit, SessionId, TimeParameter, UserId, number_of
+from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, moment, number_of, query
 from api.schemas.base import Id
 from api.schemas.lifecycle import (
     KeyedSession,
@@ -48,49 +48,35 @@ from store.interface.list_rows import SearchFilter, SessionFilter
 from store.interface.rows import NO_TURN, SnapshotRow
 from store.interface.timer_rows import TimerStatus
 
-OfUser: TypeAlias = Annotated[str | None, QueryParameter(name="userId", description="Sessions of this user.")]
+OfUser: TypeAlias = Annotated[str | None, query("userId", "Sessions of this user.")]
 OfScript: TypeAlias = Annotated[
     str | None,
-    QueryParameter(name="scriptId", description="Sessions that run this script now; its uuid or its own id."),
+    query("scriptId", "Sessions that run this script now; its uuid or its own id."),
 ]
 
 
 @get("/sessions", summary="List sessions")
 async def list_sessions(
     request: ApiRequest,
-    sort: Annotated[
-        Literal["activity", "created"], QueryParameter(description="The last active or the newest first.")
-    ] = "activity",
+    sort: Annotated[Literal["activity", "created"], query("sort", "The last active or the newest first.")] = "activity",
     user_id: OfUser = None,
     status: FromQuery[Status | None] = None,
     execution_status: Annotated[ExecutionStatus | None, QueryParameter(name="executionStatus")] = None,
     outcome: Annotated[
-        Id | None, QueryParameter(description="Ended so: `completed`, `abandoned`, or an outcome of the script.")
+        Id | None, query("outcome", "Ended so: `completed`, `abandoned`, or an outcome of the script.")
     ] = None,
     script_id: OfScript = None,
     script_version: Annotated[int | None, QueryParameter(name="scriptVersion", ge=1, le=2**31)] = None,
-    key: Annotated[str | None, QueryParameter(description="The session with this key.")] = None,
-    key_prefix: Annotated[
-        str | None, QueryParameter(name="keyPrefix", description="A prefix of the key, such as `telegram:`.")
-    ] = None,
+    key: Annotated[str | None, query("key", "The session with this key.")] = None,
+    key_prefix: Annotated[str | None, query("keyPrefix", "A prefix of the key, such as `telegram:`.")] = None,
     metadata: Annotated[
         list[str] | None,
-        QueryParameter(
-            description="`name:value`, repeatable: all must be in the metadata. Non-text values compare as JSON."
-        ),
+        query("metadata", "`name:value`, repeatable: all must be in the metadata. Non-text values compare as JSON."),
     ] = None,
-    created_after: Annotated[
-        datetime | None, TimeParameter(name="createdAfter", description="Created at or after this time.")
-    ] = None,
-    created_before: Annotated[
-        datetime | None, TimeParameter(name="createdBefore", description="Created before this time.")
-    ] = None,
-    active_after: Annotated[
-        datetime | None, TimeParameter(name="activeAfter", description="Last changed at or after this time.")
-    ] = None,
-    active_before: Annotated[
-        datetime | None, TimeParameter(name="activeBefore", description="Last changed before this time.")
-    ] = None,
+    created_after: Annotated[datetime | None, moment("createdAfter", "Created at or after this time.")] = None,
+    created_before: Annotated[datetime | None, moment("createdBefore", "Created before this time.")] = None,
+    active_after: Annotated[datetime | None, moment("activeAfter", "Last changed at or after this time.")] = None,
+    active_before: Annotated[datetime | None, moment("activeBefore", "Last changed before this time.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> SessionList:
@@ -135,18 +121,19 @@ async def search_sessions(
     request: ApiRequest,
     q: Annotated[
         str,
-        QueryParameter(
+        query(
+            "q",
+            'Words that all occur in one message, ignoring case, also as parts of words; `"a phrase"`.',
             min_length=1,
             max_length=QUERY_CHARS_MAX,
-            description='Words that all occur in one message, ignoring case, also as parts of words; `"a phrase"`.',
         ),
     ],
     user_id: OfUser = None,
-    session_id: Annotated[str | None, QueryParameter(name="sessionId", description="In this session.")] = None,
-    role: Annotated[Role | None, QueryParameter(description="The role of the message.")] = None,
+    session_id: Annotated[str | None, query("sessionId", "In this session.")] = None,
+    role: Annotated[Role | None, query("role", "The role of the message.")] = None,
     script_id: OfScript = None,
-    after: Annotated[datetime | None, TimeParameter(description="Recorded at or after this time.")] = None,
-    before: Annotated[datetime | None, TimeParameter(description="Recorded before this time.")] = None,
+    after: Annotated[datetime | None, moment("after", "Recorded at or after this time.")] = None,
+    before: Annotated[datetime | None, moment("before", "Recorded before this time.")] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> HitList:
@@ -183,8 +170,8 @@ async def list_hand_overs(
 @get("/timers", summary="List timers")
 async def list_timers(
     request: ApiRequest,
-    session_id: Annotated[str | None, QueryParameter(name="sessionId", description="Timers of this session.")] = None,
-    user_id: Annotated[str | None, QueryParameter(name="userId", description="Timers of this user.")] = None,
+    session_id: Annotated[str | None, query("sessionId", "Timers of this session.")] = None,
+    user_id: Annotated[str | None, query("userId", "Timers of this user.")] = None,
     status: FromQuery[TimerStatus | None] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -246,7 +233,7 @@ async def get_or_create(data: JSONBody[KeyedSession], request: ApiRequest) -> Re
 @get("/sessions/by-key", summary="Get a session by key", response_headers=[ETAG])
 async def get_by_key(
     request: ApiRequest,
-    key: Annotated[str, QueryParameter(min_length=1, max_length=ID_CHARS_MAX, description="The key as it was set.")],
+    key: Annotated[str, query("key", "The key as it was set.", min_length=1, max_length=ID_CHARS_MAX)],
 ) -> Response[SessionView]:
     """Return the session with a key in its current state."""
     cached = await request.services.labels.by_key(request.tenant, key)
@@ -262,7 +249,7 @@ async def get_by_key(
 async def list_snapshots(
     session_id: SessionId,
     request: ApiRequest,
-    after: Annotated[int, QueryParameter(ge=NO_TURN, le=2**31, description="Turns after this one.")] = NO_TURN,
+    after: Annotated[int, query("after", "Turns after this one.", ge=NO_TURN, le=2**31)] = NO_TURN,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> SnapshotList:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from litestar import Response, delete, get
-from litestar.params import HeaderParameter, JSONBody, QueryParameter
+from litestar.params import HeaderParameter, JSONBody
 
 from api.auth.middleware import clients_of
 from api.auth.principal import masks, user_for
@@ -24,6 +24,7 @@ from api.http.request import (
     WithEvents,
     condition,
     number_of,
+    query,
     seconds_to_wait,
     turn_of,
     wants_stream,
@@ -114,14 +115,12 @@ async def get_session(session_id: SessionId, request: ApiRequest) -> Response[Se
 async def list_messages(
     session_id: SessionId,
     request: ApiRequest,
-    order: Annotated[Literal["asc", "desc"], QueryParameter(description="Oldest or newest first.")] = "asc",
-    after: Annotated[int, QueryParameter(ge=0, le=2**31, description="Messages with a greater number.")] = 0,
-    before: Annotated[int | None, QueryParameter(ge=1, le=2**31, description="Messages with a smaller number.")] = None,
+    order: Annotated[Literal["asc", "desc"], query("order", "Oldest or newest first.")] = "asc",
+    after: Annotated[int, query("after", "Messages with a greater number.", ge=0, le=2**31)] = 0,
+    before: Annotated[int | None, query("before", "Messages with a smaller number.", ge=1, le=2**31)] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
-    with_removed: Annotated[
-        bool, QueryParameter(name="all", description="Also messages that a rewind or clear removed, as `removed`.")
-    ] = False,
+    with_removed: Annotated[bool, query("all", "Also messages that a rewind or clear removed, as `removed`.")] = False,
 ) -> Response[MessageList]:
     """Return a page of the conversation; without `order`, `after`, `before`, `limit` and `cursor` the newest 100."""
     tenant, store = request.tenant, request.services.store
@@ -159,7 +158,7 @@ async def _newest(
 async def get_variables(
     session_id: SessionId,
     request: ApiRequest,
-    scoped: Annotated[bool, QueryParameter(description="By scope, with type, source and time.")] = False,
+    scoped: Annotated[bool, query("scoped", "By scope, with type, source and time.")] = False,
 ) -> dict[str, Any]:
     """Return every variable with its value at the current position; with `scoped` a `variableStore`."""
     cached = await request.services.chat.session(request.tenant, session_id)
@@ -193,7 +192,7 @@ async def list_calls(
 async def list_events(
     session_id: SessionId,
     request: ApiRequest,
-    after: Annotated[int, QueryParameter(ge=0, le=2**31, description="Events after this number.")] = 0,
+    after: Annotated[int, query("after", "Events after this number.", ge=0, le=2**31)] = 0,
     limit: Limit = 100,
     cursor: Cursor = None,
     last_event_id: LastEventId = None,

@@ -13,7 +13,7 @@ from api.auth.principal import masks, user_for
 from api.errors import refusing
 from api.http.files import answering, taking
 from api.http.openapi import EXAMPLES
-from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location
+from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location, query
 from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
 from api.replay.session_case import NotACase, case_file_name, session_case
 from api.schemas.transfers import FORMATS, Format, ImportView, SessionCase, SkippedView
@@ -47,7 +47,7 @@ _IMPORTED = {each: _described(each) for each in KINDS} | {JSON: _DOCUMENT}
 async def export_session(
     session_id: SessionId,
     request: ApiRequest,
-    form: Annotated[Format, QueryParameter(name="format", description=f"One of {', '.join(FORMATS)}.")] = "json",
+    form: Annotated[Format, query("format", f"One of {', '.join(FORMATS)}.")] = "json",
     masked: Masked = None,
 ) -> Stream:
     """`json` and `yaml` contain everything that is needed to continue, and can be imported; `jsonl`, `markdown` and
@@ -64,7 +64,7 @@ async def export_session(
 
 
 def _name(name: str, description: str) -> QueryParameter:
-    return QueryParameter(name=name, min_length=1, max_length=ID_CHARS_MAX, description=description)
+    return query(name, description, min_length=1, max_length=ID_CHARS_MAX)
 
 
 @post(
@@ -82,15 +82,13 @@ async def import_session(
     request: ApiRequest,
     user_id: Annotated[str | None, _name("userId", "The user of the imported session.")] = None,
     key: Annotated[str | None, _name("key", "The key of the imported session instead of its own.")] = None,
-    file_name: Annotated[
-        str, QueryParameter(name="fileName", max_length=KEY_CHARS_MAX, description="The name of the file.")
-    ] = "",
+    file_name: Annotated[str, query("fileName", "The name of the file.", max_length=KEY_CHARS_MAX)] = "",
     path: Annotated[
-        str, QueryParameter(max_length=KEY_CHARS_MAX, description="The keys that lead to the session in the document.")
+        str, query("path", "The keys that lead to the session in the document.", max_length=KEY_CHARS_MAX)
     ] = "",
-    replace: Annotated[bool, QueryParameter(description="Replace an existing session.")] = False,
-    copy: Annotated[bool, QueryParameter(description="Import a copy with a new id.")] = False,
-    dry_run: Annotated[bool, QueryParameter(name="dryRun", description="Return the result without a change.")] = False,
+    replace: Annotated[bool, query("replace", "Replace an existing session.")] = False,
+    copy: Annotated[bool, query("copy", "Import a copy with a new id.")] = False,
+    dry_run: Annotated[bool, query("dryRun", "Return the result without a change.")] = False,
 ) -> Response[ImportView]:
     """A document of `export` (JSON or YAML) becomes the same session under its own id. Conversations of nanobot (JSON
     lines), of Agently (JSON or YAML) and exported JSON lines become sessions of the script for free conversation. The

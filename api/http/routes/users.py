@@ -5,19 +5,17 @@ from typing import Annotated, TypeAlias
 from litestar import delete, get, patch
 from litestar.datastructures import ResponseHeader
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 from litestar.response import Stream
 
-from api.http.request import ApiRequest, UserId
+from api.http.request import ApiRequest, UserId, query
 from api.privacy.user_export import user_export, user_layer
 from api.schemas.users import NewUserVariables, ReceiptView, UserExport, UserVariables
 from api.sessions.user_variables import set_variables
 
 Compact: TypeAlias = Annotated[
     bool,
-    QueryParameter(
-        name="compact", description="Also rewrite the file, so that the data is physically gone; this takes longer."
-    ),
+    query("compact", "Also rewrite the file, so that the data is physically gone; this takes longer."),
 ]
 _DISPOSITION = ResponseHeader(
     name="Content-Disposition", value='attachment; filename="user.json"', description="A file to be saved."
