@@ -20,7 +20,7 @@ from api.settings import Budgets, Span
 from runtime.state.limits import Bounds
 from runtime.state.ports import CallResult, Clock, Ids, Intent, ModelReply, ModelRequest, Purpose, RecordedResult, Usage
 from runtime.state.state import Spent
-from runtime.state.tool_ports import TOOL_PURPOSE
+from runtime.state.tool_ports import TOOL_PURPOSE, ToolRequest
 from runtime.turn.calls import added
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import RowRefused
@@ -28,6 +28,7 @@ from store.interface.rows import CallRow, SessionRow, encode
 from store.store import Store
 
 _MS = timedelta(milliseconds=1)
+NO_REPLY = b"null"
 CALLS_MAX = 500  # of all attempts at a turn; the latest are held in memory
 
 
@@ -77,9 +78,9 @@ class CallLog(Struct):
     clock: Clock
     ids: Ids
 
-    def new_row(self, purpose: str, action_id: str, round_: int, model: str, digest: str) -> CallRow:
-        """Return the row of a call that is about to be made; `model` names the model or the tool."""
-        return CallRow(
+    async def begin(self, request: ModelRequest | ToolRequest, purpose: str, model: str, digest: str) -> CallRow:
+        """Record durably that a call is about to be made; `model` names the model or the tool."""
+        row = CallRow(
             tenant=self.session.tenant,
             session_id=self.session.session_id,
             user_id=self.session.user_id,
@@ -89,12 +90,33 @@ class CallLog(Struct):
             number=self.attempts.count + 1,
             call_id=self.ids(),
             purpose=purpose,
-            action_id=action_id,
-            round=round_,
+            action_id=request.action_id,
+            round=request.round,
             model=model,
             request_digest=digest,
             started_at=self.clock(),
         )
+        try:
+            await self.save(row)
+        except asyncio.CancelledError:
+            await self.end(row, None, "not made: the turn took too long")
+            raise
+        return row
+
+    async def end(self, row: CallRow, reply: bytes | None, error: str, **usage: Any) -> datetime:
+        """Record durably how a call ended, with the columns of its usage; return the time."""
+        now = self.clock()
+        ended = msgspec.structs.replace(
+            row,
+            ended_at=now,
+            outcome="failed" if error or reply is None else "done",
+            error=error or None,
+            latency_ms=round((now - row.started_at) / _MS),
+            reply=msgspec.Raw(NO_REPLY if reply is None else reply),
+            **usage,
+        )
+        await self.save(ended)
+        return now
 
     async def note_interruption(self, row: CallRow) -> None:
         """Record durably that a call of an earlier attempt was interrupted and that the user got an error."""
@@ -134,24 +156,19 @@ class CallJournal(Struct):
 
     async def begin(self, request: ModelRequest, digest: str, model: str) -> Intent:
         """Record durably that a call is about to be made."""
-        row = self.calls.new_row(request.purpose, request.action_id, request.round, model, digest)
-        try:
-            await self.calls.save(row)
-        except asyncio.CancelledError:
-            await self.calls.save(_ended_row(row, self.calls.clock(), None, "not made: the turn took too long", None))
-            raise
-        return _intent(row)
+        return _intent(await self.calls.begin(request, request.purpose, model, digest))
 
     async def end(
         self, intent: Intent, reply: ModelReply | None, error: str = "", usage: Usage | None = None
     ) -> CallResult:
         """Record the result of a call durably; a reply that cannot be stored becomes an error."""
-        row, now = self.calls.attempts.rows[intent.call_id], self.calls.clock()
+        row, columns = self.calls.attempts.rows[intent.call_id], usage_columns(usage)
         try:
-            await self.calls.save(_ended_row(row, now, reply, error, usage))
+            document = None if reply is None else encode(msgspec.structs.replace(reply, usage=None))
+            now = await self.calls.end(row, document, error, **columns)
         except RowRefused:
             reply, error, usage = None, "the model's reply contains values that cannot be stored", None
-            await self.calls.save(_ended_row(row, now, reply, error, usage))
+            now = await self.calls.end(row, None, error)
         if usage is not None and usage.prompt is not None:
             self.calls.attempts.prompts[intent.call_id] = usage.prompt
         self.metrics.count_call(intent.purpose, done=reply is not None, usage=usage)
@@ -194,19 +211,6 @@ def _end(row: CallRow, prompt: str | None) -> CallResult:
     usage = usage_of(row, prompt)
     reply = msgspec.structs.replace(msgspec.json.decode(row.reply, type=ModelReply), usage=usage)
     return CallResult(reply=reply, usage=usage, ended_at=row.ended_at or row.started_at)
-
-
-def _ended_row(row: CallRow, now: datetime, reply: ModelReply | None, error: str, usage: Usage | None) -> CallRow:
-    """Return the row of a finished call. Raises RowRefused for a reply that JSON cannot represent."""
-    ended = msgspec.structs.replace(
-        row, ended_at=now, outcome="failed", error=error, latency_ms=round((now - row.started_at) / _MS)
-    )
-    if reply is not None:
-        document = encode(msgspec.structs.replace(reply, usage=None))
-        ended = msgspec.structs.replace(ended, outcome="done", error=None, reply=msgspec.Raw(document))
-    if usage is not None:
-        ended = msgspec.structs.replace(ended, **usage_columns(usage))
-    return ended
 
 
 _USAGE = {name: name for name in Usage.__struct_fields__ if name != "prompt"} | {"model": "endpoint_model"}
@@ -299,9 +303,9 @@ class Spending:
         return Spent(row.calls, row.tokens, row.cost)
 
 
-def usage_columns(usage: Usage) -> dict[str, Any]:
-    """Return the usage of a call by the columns of its row."""
-    return {column: getattr(usage, name) for name, column in _USAGE.items()}
+def usage_columns(usage: Usage | None) -> dict[str, Any]:
+    """Return the usage of a call by the columns of its row; empty if it is unknown."""
+    return {} if usage is None else {column: getattr(usage, name) for name, column in _USAGE.items()}
 
 
 def usage_of(row: CallRow, prompt: str | None = None) -> Usage | None:

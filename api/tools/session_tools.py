@@ -5,7 +5,6 @@ never made twice.
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from datetime import timedelta
 from functools import cache
 
 import msgspec
@@ -13,7 +12,7 @@ import structlog
 from msgspec import Struct
 
 from api.metrics import Metrics
-from api.model_calls import CallLog
+from api.model_calls import NO_REPLY, CallLog
 from api.settings import Settings
 from api.tools.http_tools import HttpTools
 from api.tools.mcp_tools import McpTools
@@ -72,8 +71,6 @@ class ToolCaller:
         await self._mcp.close()
 
 
-_MS = timedelta(milliseconds=1)
-_NO_REPLY = b"null"
 GIVEN_UP = "given up before its end"
 
 
@@ -89,7 +86,7 @@ class SessionTools(Struct, frozen=True):
         digest = request.digest
         same = [row for row in self.calls.attempts.rows.values() if row.request_digest == digest]
         for row in same:
-            if bytes(row.reply) != _NO_REPLY:
+            if bytes(row.reply) != NO_REPLY:
                 return ToolResult(msgspec.json.decode(bytes(row.reply), type=ToolReply), row.call_id)
         interrupted = next((row for row in same if row.ended_at is None), None)
         if interrupted is not None and options.on_interrupted == "fail":
@@ -98,7 +95,7 @@ class SessionTools(Struct, frozen=True):
                 f"a call of the tool {tool.id} was interrupted, and may have been carried out; "
                 "send the message again to repeat it"
             )
-        row = await self._begin(request, digest)
+        row = await self.calls.begin(request, TOOL_PURPOSE, request.tool, digest)
         return ToolResult(await self._made(tool, request, options, row), row.call_id)
 
     async def _made(self, tool: ToolDefinition, request: ToolRequest, options: CallOptions, row: CallRow) -> ToolReply:
@@ -139,26 +136,6 @@ class SessionTools(Struct, frozen=True):
         call = f"{session.tenant}/{session.session_id}/{self.calls.turn}/{digest}"
         return hashlib.sha256(call.encode()).hexdigest()[:48]
 
-    # -- rows --------------------------------------------------------------------------------------------------------
-
-    async def _begin(self, request: ToolRequest, digest: str) -> CallRow:
-        row = self.calls.new_row(TOOL_PURPOSE, request.action_id, request.round, request.tool, digest)
-        try:
-            await self.calls.save(row)
-        except asyncio.CancelledError:
-            await self._end(row, None, "not made: the turn took too long")
-            raise
-        return row
-
     async def _end(self, row: CallRow, reply: ToolReply | None, error: str) -> None:
-        now = self.calls.clock()
-        ended = msgspec.structs.replace(
-            row,
-            ended_at=now,
-            outcome="failed" if error else "done",
-            error=error or None,
-            latency_ms=round((now - row.started_at) / _MS),
-            reply=msgspec.Raw(_NO_REPLY if reply is None else encode(reply)),
-        )
-        await self.calls.save(ended)
+        await self.calls.end(row, None if reply is None else encode(reply), error)
         self.metrics.count_tool_call(done=not error)
