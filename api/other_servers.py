@@ -16,16 +16,12 @@ import structlog
 from api.analytics.pseudonyms import FILE_NAME as PSEUDONYMS
 from api.analytics.pseudonyms import salt_of
 from api.atomic_files import write_whole
-from api.auth.api_keys import ApiKeys
 from api.auth.authenticator import Authenticator
 from api.background import background, cancel_all, retain, start_background
 from api.key_file import SecretKeyFile
-from api.notifications.web_push import Reminders
-from api.participants.access import Participants
 from api.privacy.deletion import Deletion
 from api.sessions.live_turns import LiveTurns
 from api.settings import SettingsInvalid
-from api.webhooks.registry import WebhookRegistry
 from store.interface.errors import StoreError
 from store.interface.shared_database import Marks, SharedDatabase
 
@@ -53,26 +49,19 @@ class OtherServers:
         self,
         shared: SharedDatabase,
         live: LiveTurns,
-        keys: ApiKeys,
-        webhooks: WebhookRegistry,
-        participants: Participants,
-        reminders: Reminders,
-        deletion: Deletion,
         authenticator: Authenticator,
+        deletion: Deletion,
         data: Path,
+        reloads: Mapping[str, Sequence[Callable[[], Awaitable[None]]]],
     ) -> None:
-        self._deletion = deletion
-        self._erasures = data / ERASURES
-        self._dropping = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._shared = shared
         self._live = live
         self._authenticator = authenticator
-        self._reload: Mapping[str, Sequence[Callable[[], Awaitable[None]]]] = {
-            "keys": [keys.reload],
-            "webhooks": [webhooks.reload],
-            "participants": [participants.reload, reminders.reload],
-        }
+        self._deletion = deletion
+        self._erasures = data / ERASURES
+        self._reloads = reloads  # what reads again, by the mark that says that others changed it
+        self._dropping = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
         self.leads = False
         """Whether this server does what one server at a time does: retention, snapshots, dashboards."""
 
@@ -105,7 +94,7 @@ class OtherServers:
             await asyncio.sleep(MARKS_S)
             try:
                 now = await self._shared.marks()
-                for name, reloads in self._reload.items():
+                for name, reloads in self._reloads.items():
                     if getattr(now, name) != getattr(marks, name):
                         for reload in reloads:
                             await reload()

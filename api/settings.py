@@ -191,9 +191,6 @@ FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
 ADDRESS_FILE = "server-address"  # in the data folder while a server runs: its address, for other commands
 KEY_FILE = "server-key"  # its key: an account that can read this file can read the database too
-_LISTS = frozenset(
-    {"cors_origins", "trusted_proxies", "webhook_private_targets", "tool_private_targets"}
-)  # comma-separated in variables
 _BUDGET = "budgets_"  # prefix of the names of budgets in variables
 EXAMPLES = Path(__file__).parent.parent / "scripts" / "library"
 PAGES = Path(__file__).parent / "console" / "static"  # where `make console` writes
@@ -594,6 +591,8 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
     return {name: _beside(path, value) if name in _PATHS else value for name, value in data.items()}
 
 
+_LISTS = frozenset(each.name for each in msgspec.structs.fields(Settings) if each.type == list[str])
+"""Settings that are comma-separated in variables."""
 _PATHS = frozenset(each.name for each in msgspec.structs.fields(Settings) if each.type in (Path, Path | None))
 
 

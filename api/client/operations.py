@@ -8,24 +8,26 @@ import msgspec
 
 from api.client.transport import HttpTransport
 from api.ids import in_path
-from api.schemas.contexts import CompressionView, ContextView, NewCompression, PromptMessage
 from api.schemas.lifecycle import (
+    CompressionView,
+    ContextView,
     Ending,
     KeyedSession,
     KeyedView,
     ModelChoice,
+    NewCompression,
     NewFork,
     NewLabels,
     NewSpeech,
     NewValues,
     PastTurn,
+    PromptMessage,
     SessionChange,
     SnapshotList,
     SnapshotView,
 )
-from api.schemas.session_lists import HitList, SessionList, SessionStatsView
+from api.schemas.session_lists import Format, HitList, ImportView, SessionList, SessionStatsView
 from api.schemas.sessions import SessionView
-from api.schemas.transfers import Format, ImportView
 from runtime.state.state import Status
 from scripts.builtin import CHAT
 from scripts.model.script import Scope

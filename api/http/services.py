@@ -122,17 +122,12 @@ class Services:
         shared = self.store.shared
         if shared is None:
             return None
-        return OtherServers(
-            shared,
-            self.live,
-            self.keys,
-            self.webhooks,
-            self.participants,
-            self.reminders,
-            self.deletion,
-            self.authenticator,
-            self.settings.data,
-        )
+        reloads = {
+            "keys": [self.keys.reload],
+            "webhooks": [self.webhooks.reload],
+            "participants": [self.participants.reload, self.reminders.reload],
+        }
+        return OtherServers(shared, self.live, self.authenticator, self.deletion, self.settings.data, reloads)
 
     def leads(self) -> bool:
         """Return whether this server does what one of the servers on a database does."""

@@ -1,5 +1,8 @@
-"""Requests and responses that pause, end, change, rewind, fork, label or migrate a session, and about its timers."""
+"""Requests and responses that pause, end, change, rewind, fork, label or migrate a session, and about its timers and
+its context.
+"""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -11,10 +14,11 @@ from runtime.state.events import Role
 from runtime.state.scopes import CELLS_MAX
 from runtime.state.state import ExecutionStatus, Status
 from scripts.expressions.values import TEXT_CHARS_MAX
+from scripts.model.context_strategies import INSTRUCT_CHARS_MAX, MESSAGES_MAX
 from scripts.model.script import Scope
 from store.interface.timer_rows import TimerKind, TimerStatus
 
-MESSAGES_MAX = 100  # in one request
+APPENDED_MAX = 100  # messages in one request
 PARTS_MAX = 50  # of one message
 
 
@@ -76,7 +80,7 @@ class NewFork(PastTurn, frozen=True, kw_only=True):
 class NewMessages(Body, frozen=True, kw_only=True):
     """Messages from elsewhere."""
 
-    messages: Annotated[list["ExternalMessage"], Meta(min_length=1, max_length=MESSAGES_MAX)]
+    messages: Annotated[list["ExternalMessage"], Meta(min_length=1, max_length=APPENDED_MAX)]
 
 
 class ExternalMessage(Body, frozen=True, kw_only=True):
@@ -211,3 +215,55 @@ class FiredTimer(Body, frozen=True, kw_only=True):
     """The timer to fire now, also before it is due."""
 
     timer_id: Id
+
+
+class NewCompression(Body, frozen=True, kw_only=True):
+    """A request to summarise all but the last `keep` messages; `instruct` says what matters."""
+
+    keep: Annotated[int, Meta(ge=1, le=MESSAGES_MAX)] = 20
+    instruct: Annotated[str, Meta(max_length=INSTRUCT_CHARS_MAX)] = ""
+
+
+class CompressionView(View, frozen=True, kw_only=True):
+    """The summary, the number of the last message it covers, the number of messages after that, and its author:
+    `model` or `extract`; empty if there was nothing to summarise.
+    """
+
+    summary: str
+    summary_to: int
+    remaining: int
+    by: str
+
+
+class LastResizeView(View, frozen=True, kw_only=True):
+    """The last time that the context was shortened."""
+
+    type: str
+    turn: int
+    reason: str
+
+
+class ContextView(View, frozen=True, kw_only=True):
+    """The context that models see now: `messages` by number, and an estimate of its `tokens` with the summaries."""
+
+    strategy: str
+    settings: Mapping[str, Any] | None
+    """As a script spells them."""
+    summary: str
+    summary_to: int
+    memo: Mapping[str, Any]
+    memo_to: int
+    last_resize: LastResizeView | None
+    failed: int
+    messages: list[int]
+    tokens: int
+
+
+class PromptMessage(View, frozen=True, kw_only=True):
+    """A message in the format of prompts."""
+
+    role: Role
+    content: str
+    name: Any | UnsetType = UNSET
+    tool_calls: Any | UnsetType = UNSET
+    tool_call_id: Any | UnsetType = UNSET

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from api.schemas.contexts import CompressionView, ContextView, LastResizeView, NewCompression, PromptMessage
+from api.schemas.lifecycle import CompressionView, ContextView, LastResizeView, NewCompression, PromptMessage
 from api.sessions.history import first_message, messages_between, recent_messages
 from api.sessions.lifecycle.interventions import Interventions, PlannedIntervention
 from api.sessions.live_turns import TurnResult

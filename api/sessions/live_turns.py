@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from cachetools import TTLCache
 from msgspec import Struct
 
+from api.background import retrieve_exception
 from api.errors import ApiError
 from api.ids import new_id
 from api.schemas.sessions import DeltaView, ResetView
@@ -259,8 +260,7 @@ class PendingTurn:
         self._task.add_done_callback(self._done)
 
     def _done(self, task: asyncio.Task[TurnResult]) -> None:
-        if not task.cancelled():
-            task.exception()  # retrieved, because asyncio reports an exception that nothing retrieves
+        retrieve_exception(task)
         self.signal.notify()
 
     @property

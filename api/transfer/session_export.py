@@ -14,7 +14,7 @@ from api.analytics.pseudonyms import pseudonym_of, salt_of
 from api.catalog.catalog import Catalog
 from api.errors import ApiError
 from api.privacy.mask import hidden_of
-from api.schemas.transfers import Format
+from api.schemas.session_lists import Format
 from api.sessions.turn_runner import TurnRunner
 from api.transfer.document import VERSION
 from api.transfer.formats.nanobot import METADATA

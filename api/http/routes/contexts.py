@@ -6,7 +6,7 @@ from litestar import Response, get, post
 from litestar.params import JSONBody
 
 from api.http.request import ApiRequest, SessionId, TurnPreconditions, query
-from api.schemas.contexts import CompressionView, ContextView, NewCompression, PromptMessage
+from api.schemas.lifecycle import CompressionView, ContextView, NewCompression, PromptMessage
 from api.sessions.compress import MORE, compress, context_messages, context_view, history_of
 from api.sessions.session_cache import CachedSession, require_not_redacted
 from api.sessions.views import ETAG, etag

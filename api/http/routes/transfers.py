@@ -16,7 +16,7 @@ from api.http.openapi import EXAMPLES
 from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location, query
 from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
 from api.replay.session_case import NotACase, case_file_name, session_case
-from api.schemas.transfers import FORMATS, Format, ImportView, SessionCase, SkippedView
+from api.schemas.session_lists import FORMATS, Format, ImportView, SessionCase, SkippedView
 from api.transfer.document_reader import Kind
 from api.transfer.session_export import MEDIA_TYPES, export
 from api.transfer.session_import import ImportOptions, ImportResult

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from api.schemas.keys import Role
-from api.schemas.transfers import FORMATS
+from api.schemas.session_lists import FORMATS
 from tests.support.api_client import ApiClient
 from tests.support.private_conversation import OpenConversation
 

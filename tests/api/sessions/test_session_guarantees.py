@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.schemas.transfers import FORMATS
+from api.schemas.session_lists import FORMATS
 from runtime.state.ports import ModelFailed, ModelReply, Usage
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp

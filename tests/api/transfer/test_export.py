@@ -11,7 +11,7 @@ from api.catalog.catalog import Catalog
 from api.models import make_model
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
-from api.schemas.transfers import FORMATS
+from api.schemas.session_lists import FORMATS
 from api.settings import load_settings
 from api.timestamps import utc_now
 from runtime.models.hosted.settings import Secret
