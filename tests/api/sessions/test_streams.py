@@ -607,7 +607,7 @@ async def test_sessions_that_nobody_follows_are_forgotten() -> None:
     async def turn(number: int) -> None:
         state = State(seed=0, locale="en", event_seq=0)
 
-        async def work(own: PendingTurn[None]) -> None:
+        async def work(own: PendingTurn) -> Any:
             with live.answering(own):
                 live.begin(("t", str(number)), state, own)
 
