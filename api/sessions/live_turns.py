@@ -6,13 +6,10 @@ Every reader has its own position in the frames of a turn, so a slow reader need
 import asyncio
 import contextlib
 import itertools
-import sys
-import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeAlias
 
-from cachetools import TTLCache
 from msgspec import Struct
 
 from api.background import retrieve_exception
@@ -26,48 +23,6 @@ from runtime.state.program import Program
 from runtime.state.state import State
 from runtime.turn.calls import ModelCall
 from store.interface.rows import SessionRow, TurnRow
-
-BUFFER_S = 60.0
-BUFFER_BYTES_MAX = 32_000_000  # of all turns; the least recently used are dropped first
-BUFFER_TURN_BYTES_MAX = 2_000_000  # of one turn; a larger one is not buffered
-ENTRY_BYTES = 500  # approximate size of a turn without its frames
-
-Run: TypeAlias = tuple[tuple[str, str], int, str]
-"""One run of one turn: its session, the number of the last event before it, and its attempt."""
-
-
-class ReplayBuffer:
-    """The frames of recently finished turns, for clients that reconnect in the middle of them; bounded.
-
-    The database has the result of such a turn, but not its streamed words.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._turns: TTLCache[Run, tuple[bytes, ...], float] = TTLCache(BUFFER_BYTES_MAX, BUFFER_S, clock, _bytes_of)
-
-    @property
-    def size_bytes(self) -> float:
-        """Return the size of all buffered turns."""
-        return self._turns.currsize
-
-    def add(self, run: Run, frames: Sequence[bytes]) -> None:
-        """Store the frames of a turn unless it has none or too many."""
-        if frames and _bytes_of(frames) <= BUFFER_TURN_BYTES_MAX:
-            self._turns[run] = tuple(frames)
-
-    def frames(self, run: Run) -> tuple[bytes, ...] | None:
-        """Return the frames of a turn if they are buffered."""
-        return self._turns.get(run)
-
-    def remove(self, session: tuple[str, str]) -> None:
-        """Drop all frames of a session."""
-        for run in [run for run in self._turns if run[0] == session]:
-            self._turns.pop(run, None)  # it may expire meanwhile
-
-
-def _bytes_of(frames: Sequence[bytes]) -> int:
-    return ENTRY_BYTES + sum(map(sys.getsizeof, frames))
-
 
 FRAMES_MAX = 20_000  # word frames of one turn; beyond, its messages are sent as a whole
 KNOWN_S = 60.0  # how long a session without a turn and a reader is retained
@@ -113,7 +68,6 @@ class WordFrames:
 
     def __init__(self, session_id: str, base: int) -> None:
         self.attempt = new_id()[-ATTEMPT_CHARS:]
-        self.is_read = False  # whether any client has read them
         self._session_id = session_id
         self._base = base
         self._frames: list[bytes | MessageDelta | MessageReset] = []
@@ -130,7 +84,6 @@ class WordFrames:
         return len(self._frames)
 
     def __getitem__(self, part: slice) -> list[bytes]:
-        self.is_read = self.is_read or bool(self._frames)
         return [self._encoded(place) for place in range(*part.indices(len(self._frames)))]
 
     def _encoded(self, place: int) -> bytes:
@@ -293,7 +246,6 @@ class LiveTurns:
         self._requests = 0
         self._by_key: dict[Place, PendingTurn] = {}
         self._finished = Signal()
-        self._buffer = ReplayBuffer()
 
     # -- turns ------------------------------------------------------------------------------------------------------
 
@@ -324,8 +276,7 @@ class LiveTurns:
             channel.signal.notify()
 
     def remove(self, key: Key) -> None:
-        """Remove a deleted session: end its streams and drop its buffered frames."""
-        self._buffer.remove(key)
+        """Remove a deleted session, and end its streams."""
         channel = self._channels.pop(key, None)
         if channel is not None:
             channel.is_completed = True
@@ -356,15 +307,8 @@ class LiveTurns:
             if (turn := pending.turn) is not None and pending.channel is not None:
                 pending.channel.current = None
                 turn.end()
-                if turn.frames.is_read:  # no reader of unread frames can reconnect
-                    self._buffer.add((turn.key, turn.base, turn.frames.attempt), turn.frames[:])
 
     # -- readers ----------------------------------------------------------------------------------------------------
-
-    def replay_frames(self, key: Key, place: EventPosition) -> tuple[bytes, ...] | None:
-        """Return the frames of a recently finished turn after a position; None if they are not buffered."""
-        frames = self._buffer.frames((key, place.seq, place.attempt))
-        return frames[place.frame :] if frames is not None else None
 
     def is_in_turn(self, key: Key) -> bool:
         """Return whether a turn of a session runs now."""

@@ -172,11 +172,8 @@ class Streams:
         yield BEGINNING
         seq, sent, turn = place.seq, place.frame, channel.turn_at(place)
         if place.attempt and turn is None:
-            frames_sent = self._live.replay_frames(key, place)
-            if frames_sent is None:
-                frames_sent = (reset_frame(key[1], seq, await self._first_message_after(key, seq) or next_message),)
-            for first in range(0, len(frames_sent), FRAMES_A_CHUNK):
-                yield b"".join(map(audience.words, frames_sent[first : first + FRAMES_A_CHUNK]))
+            first_message = await self._first_message_after(key, seq) or next_message
+            yield audience.words(reset_frame(key[1], seq, first_message))  # the turn has ended: its messages follow
         while True:
             if turn is None and channel.current is not None and channel.current.base == seq:
                 turn, sent = channel.current, 0

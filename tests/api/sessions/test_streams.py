@@ -12,16 +12,11 @@ import pytest
 
 from api.http.request import wants_stream
 from api.sessions.live_turns import (
-    BUFFER_BYTES_MAX,
-    BUFFER_S,
-    BUFFER_TURN_BYTES_MAX,
-    ENTRY_BYTES,
     FRAMES_MAX,
     KNOWN_SESSIONS,
     LiveTurn,
     LiveTurns,
     PendingTurn,
-    ReplayBuffer,
 )
 from api.settings import Settings
 from runtime.state.ports import MessageDelta, MessageReset, ModelFailed, ModelReply, ModelRequest, OnReply
@@ -346,7 +341,7 @@ def has_transcript(said: list[tuple[str, str]]) -> Any:
     return lambda client: client.transcript[-len(said) :] == said and client.kinds[-1:] == ["wait"]
 
 
-async def test_a_turn_that_ended_meanwhile_continues_at_the_exact_word(
+async def test_a_turn_that_ended_meanwhile_is_sent_as_a_whole(
     api: ApiClient, model: StreamingModel, stream_client: NewStreamClient
 ) -> None:
     session = await api.create_session("talk")
@@ -360,7 +355,7 @@ async def test_a_turn_that_ended_meanwhile_continues_at_the_exact_word(
     await until(api, session, [("assistant", "Tell me more.")])
     async with api.open_stream(events(session), headers={"Last-Event-ID": client.last_id}) as stream:
         await client.receive(stream, has_transcript([("assistant", "Tell me more.")]))
-    assert client.kinds == ["message.delta"] * 3 + ["message", "judged", "message", "position", "wait"]
+    assert client.kinds == ["message.delta", "message.reset", "message", "judged", "message", "position", "wait"]
 
 
 async def test_partial_texts_of_an_unknown_turn_are_reset(
@@ -579,26 +574,6 @@ def test_what_a_silent_turn_takes_back_is_bounded_too() -> None:
     turn.on_delta(MessageReset(1))
     turn.on_delta(MessageReset(1))
     assert len(turn.frames) == 2
-
-
-def test_the_words_of_turns_that_are_over_take_a_bounded_number_of_bytes() -> None:
-    now = 0.0
-    retained, frames = ReplayBuffer(lambda: now), [b"x" * 99_000] * 10
-    runs = [(("t", str(number)), 0, "0badc0de") for number in range(2 * BUFFER_BYTES_MAX // 990_000)]
-    for run in runs:
-        retained.add(run, frames)
-        assert retained.size_bytes <= BUFFER_BYTES_MAX
-    left = [run for run in runs if retained.frames(run) is not None]
-    assert left == runs[-len(left) :]
-    assert (len(left) + 1) * (10 * 99_100 + ENTRY_BYTES) > BUFFER_BYTES_MAX
-    assert retained.frames(left[0]) == tuple(frames)
-    retained.add(runs[0], [b"x" * BUFFER_TURN_BYTES_MAX])
-    retained.add(runs[0], [])
-    assert retained.frames(runs[0]) is None
-    now = BUFFER_S + 1
-    retained.add(runs[0], [b"x"])
-    assert [run for run in runs if retained.frames(run) is not None] == [runs[0]]
-    assert 0 < retained.size_bytes - ENTRY_BYTES < 100
 
 
 async def test_sessions_that_nobody_follows_are_forgotten() -> None:
