@@ -88,7 +88,7 @@ async def replay(session: RecordedSession, first: int = 0) -> AsyncIterator[Turn
 
 
 class NotRepeatable(Exception):
-    """A turn that cannot be replayed; the message says which and why."""
+    """A session that cannot be repeated; the message says why."""
 
 
 async def record_again(session: RecordedSession, steps: Sequence[RecordedStep]) -> Replies:
@@ -120,6 +120,10 @@ async def replay_on_new_version(
     again: _Replayer | None = None
     model = await _model_of(session, further, first)
     async for step in session.steps(first):
+        if isinstance(step.input, Rewind):
+            why = "the session was rewound here to a turn of another version"
+            yield TurnReplay(step.row.turn, "stopped", why=why)
+            return
         try:
             if again is None:
                 again = await _migrated_replayer(session, program, step, model)
@@ -128,19 +132,12 @@ async def replay_on_new_version(
                 why = "the session moved to another version here" if step.move else "the session could not start"
                 yield TurnReplay(step.row.turn, "passed over", why=why)
                 continue
-            row = await again.turn(program, step, _require_portable(step.input), model)
+            row = await again.turn(program, step, step.input, model)
         except _TurnNotReplayable as stopped:
             yield TurnReplay(step.row.turn, "stopped", why=str(stopped), action=stopped.action)
             return
         found = differences(step.row, row, same_script=False)
         yield TurnReplay(step.row.turn, "differs" if found else "same", found)
-
-
-def _require_portable(turn_input: Input | Intervention) -> Input | Intervention:
-    """Return an input that any version accepts. Raises _TurnNotReplayable for a rewind."""
-    if isinstance(turn_input, Rewind):
-        raise _TurnNotReplayable("the session was rewound here to a turn of another version")
-    return turn_input
 
 
 class _Replayer:
@@ -200,9 +197,7 @@ class _Replayer:
             raise _TurnNotReplayable(f"the turn fails: {error}", error.place[2]) from error
         except ReplyRedacted:
             raise
-        except NotRecorded as error:
-            raise _TurnNotReplayable(str(error), error.action_id) from error
-        except ToolNotRecorded as error:
+        except (NotRecorded, ToolNotRecorded) as error:
             raise _TurnNotReplayable(str(error), error.action_id) from error
         except NotRecalled as error:
             raise _TurnNotReplayable(str(error)) from error
@@ -246,21 +241,30 @@ async def _replay_turn(
     """Replay a turn or a migration and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
     if step.input is not None:
         return await again.turn(program, step, step.input, model)
-    migration = await _plan_migration(session, again, program, step)
+    refused = "the session can no longer be migrated"
+    if step.move is not None and step.move.kind == "undo":
+        migration = undo(again.state, await session.state(step.row.turn - 2))
+        return await _move(again, program, step, migration, model, refused)
+    return await _migrate(session, again, program, step, model, refused)
+
+
+async def _migrate(
+    session: RecordedSession, again: _Replayer, program: Program, step: RecordedStep, model: Model, refused: str
+) -> TurnRow:
+    """Migrate the session before a turn from its own version. Raises _TurnNotReplayable with the text `refused`."""
+    again.apply_others(step)
+    old = await session.program(step.row.turn - 1)
+    migration = plan(old, program, again.state, step.row.started_at, session.source.timezone)
+    return await _move(again, program, step, migration, model, refused)
+
+
+async def _move(
+    again: _Replayer, program: Program, step: RecordedStep, migration: Plan, model: Model, refused: str
+) -> TurnRow:
     if migration.verdict not in MOVING:
-        raise _TurnNotReplayable(f"the session can no longer be migrated: {'; '.join(migration.why)}")
+        raise _TurnNotReplayable(f"{refused}: {'; '.join(migration.why)}")
     again.state = migration.state
     return await again.turn(program, step, Moved(migration.account, migration.restart), model)
-
-
-async def _plan_migration(session: RecordedSession, again: _Replayer, program: Program, step: RecordedStep) -> Plan:
-    """Plan the recorded migration of a session, or its undo, again."""
-    number = step.row.turn
-    if step.move is not None and step.move.kind == "undo":
-        return undo(again.state, await session.state(number - 2))
-    again.apply_others(step)
-    old = await session.program(number - 1)
-    return plan(old, program, again.state, step.row.started_at, session.source.timezone)
 
 
 # -- on another version -----------------------------------------------------------------------------------------------
@@ -269,16 +273,9 @@ async def _plan_migration(session: RecordedSession, again: _Replayer, program: P
 async def _migrated_replayer(session: RecordedSession, program: Program, step: RecordedStep, model: Model) -> _Replayer:
     """Return a replayer of the session before a turn, migrated to the new version. Raises _TurnNotReplayable."""
     again = await _replayer(session, program, step.before)
-    if step.row.turn == 0:
-        return again
-    again.apply_others(step)
-    old = await session.program(step.row.turn - 1)
-    migration = plan(old, program, again.state, step.row.started_at, session.source.timezone)
-    if migration.verdict not in MOVING:
-        why = "; ".join(migration.why)
-        raise _TurnNotReplayable(f"at {place_of(again.state)} the session cannot be migrated to this version: {why}")
-    again.state = migration.state
-    await again.turn(program, step, Moved(migration.account, migration.restart), model)
+    if step.row.turn > 0:
+        refused = f"at {place_of(again.state)} the session cannot be migrated to this version"
+        await _migrate(session, again, program, step, model, refused)
     return again
 
 

@@ -18,10 +18,6 @@ from scripts.yaml.writer import Item, Items, Layout, Record, document, plain
 TURNS_MAX = 500
 
 
-class NotACase(Exception):
-    """A session that no case can repeat; the message says why."""
-
-
 def case_file_name(session: RecordedSession) -> str:
     """Return a name for the case file of a session, beside its script."""
     return f"session-{session.head.session_id[:8]}{CASE_SUFFIX}"
@@ -30,16 +26,13 @@ def case_file_name(session: RecordedSession) -> str:
 async def session_case(session: RecordedSession) -> str:
     """Return the text of a case file that repeats a session, with its messages word by word.
 
-    Raises NotACase, SessionUnknown, StateUnreadable, ApiError.
+    Raises NotRepeatable, SessionUnknown, StateUnreadable, ApiError.
     """
     if session.head.turn >= TURNS_MAX:
-        raise NotACase(f"the session has {session.head.turn + 1} turns; a case may have {TURNS_MAX}")
+        raise NotRepeatable(f"the session has {session.head.turn + 1} turns; a case may have {TURNS_MAX}")
     steps = [step async for step in session.steps()]
     turns = [_turn(steps, number) for number in range(len(steps))]
-    try:
-        replies = await record_again(session, steps)
-    except NotRepeatable as error:
-        raise NotACase(str(error)) from error
+    replies = await record_again(session, steps)
     case = _case(session, await session.program(0), steps, turns, replies)
     cases = Items((Item(case),), flow=False)
     return document(Record((("script", f"{session.head.script_id}.yaml"), ("cases", cases)), flow=False))
@@ -79,10 +72,10 @@ def _case(
 
 
 def _turn(steps: Sequence[RecordedStep], number: int) -> Record:
-    """Return a turn of the case. Raises NotACase."""
+    """Return a turn of the case. Raises NotRepeatable."""
     step = steps[number]
     if number and step.others:
-        raise NotACase(f"before turn {number} another session changed a global variable")
+        raise NotRepeatable(f"before turn {number} another session changed a global variable")
     said = [message.content for message in step.row.messages if message.role == "assistant"]
     expect: tuple[str, Layout] = ("expect", plain(list(said)))
     match step.input:
@@ -95,14 +88,16 @@ def _turn(steps: Sequence[RecordedStep], number: int) -> Record:
         case Filled():
             return Record((("form", plain(dict(step.input.values))), expect))
         case TimerDue() if step.input.timer_id:
-            raise NotACase(f"in turn {number} a timer was fired by hand, before or after its moment")
+            raise NotRepeatable(f"in turn {number} a timer was fired by hand, before or after its moment")
         case TimerDue():
             seconds = (step.row.started_at - steps[number - 1].row.started_at).total_seconds()
             return Record((("pass", f"{max(math.ceil(seconds), 1)} seconds"), expect))
         case None:
-            raise NotACase(f"turn {number} moved the session to another version of its script, or could not start it")
+            raise NotRepeatable(
+                f"turn {number} moved the session to another version of its script, or could not start it"
+            )
         case _:
-            raise NotACase(f"in turn {number} the application changed the session; fork it before that turn")
+            raise NotRepeatable(f"in turn {number} the application changed the session; fork it before that turn")
 
 
 def _tools(steps: Sequence[RecordedStep]) -> dict[str, Value]:

@@ -15,7 +15,8 @@ from api.http.files import answering, taking
 from api.http.openapi import EXAMPLES
 from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location, query
 from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
-from api.replay.session_case import NotACase, case_file_name, session_case
+from api.replay.replay_session import NotRepeatable
+from api.replay.session_case import case_file_name, session_case
 from api.schemas.session_lists import FORMATS, Format, ImportView, SessionCase, SkippedView
 from api.transfer.document_reader import Kind
 from api.transfer.session_export import MEDIA_TYPES, export
@@ -126,7 +127,10 @@ async def get_session_case(session_id: SessionId, request: ApiRequest) -> Sessio
     settings, contexts = services.settings, services.turn_runner.contexts
     source = ReplaySource(services.store, services.catalog, settings.limits, contexts, settings.timezone)
     at = {"sessionId": session_id}
-    with refusing("REQUEST_INVALID", NotACase, context=at), refusing("SESSION_NOT_FOUND", SessionUnknown, context=at):
+    with (
+        refusing("REQUEST_INVALID", NotRepeatable, context=at),
+        refusing("SESSION_NOT_FOUND", SessionUnknown, context=at),
+    ):
         session = await find_session(source, request.tenant, session_id)
         text = await session_case(session)
     return SessionCase(file_name=case_file_name(session), yaml_content=text)
