@@ -178,15 +178,13 @@ async def backend(
     writing: bool = False,
     managing: bool = False,
     working: bool = False,
-    rendering: bool = False,
     tenant: str | None = None,
 ) -> AsyncIterator[Backend]:
     """Connect to the database through its server, or open it in this process if no server runs.
 
     In this process the database is opened read-only, except with `writing` or `managing`; `managing` needs no model
     and creates the database if there is none. With `working`, memory maintenance runs in the background, as in a
-    server. With `rendering`, the model of the settings is there to render prompts. `tenant` is the tenant whose data is
-    used.
+    server. `tenant` is the tenant whose data is used.
 
     Raises BackendUnavailable, StoreError.
     """
@@ -199,7 +197,7 @@ async def backend(
         async with httpx.AsyncClient(base_url=address, headers=_headers(key, tenant), trust_env=False) as client:
             yield Backend(client, is_served=True)
         return
-    async with _in_process(settings, store, has_model=writing or rendering, working=working, tenant=tenant) as api:
+    async with _in_process(settings, store, has_model=writing, working=working, tenant=tenant) as api:
         yield api
 
 

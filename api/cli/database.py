@@ -1,21 +1,28 @@
-"""``cuebook compact``, ``cuebook retention`` and ``cuebook verify``: operations on the whole database."""
+"""``cuebook compact|retention|verify|backups|copy``: operations on the whole database."""
 
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import to_builtins
-from rich.progress import DownloadColumn, MofNCompleteColumn
+from msgspec import Struct, to_builtins
+from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, TimeElapsedColumn
 
-from api.cli.backend import Backend, backend, run
-from api.cli.operation import PATH, Operation, copy_progress, megabytes
-from api.cli.options import ANY_PATH, in_json, with_settings
-from api.cli.output import end, errors, fail, failing, print_json, print_rows
-from api.cli.progress import OnProgress, counted_progress
+from api.cli.backend import Backend, RequestRefused, backend, run
+from api.cli.options import ANY_PATH, in_json, shown_by, skip_confirmation, with_settings
+from api.cli.output import confirm, end, errors, fail, failing, print_json, print_rows
+from api.cli.progress import OnProgress, counted_progress, progress_bar
+from api.ids import in_path
 from api.settings import Settings
 
+LOOK_S = 0.2  # between two requests for the progress of work on the server
+PATH = "/api/operations"
 COMPACT_TIMEOUT_S = 3_600.0
 RETENTION_TIMEOUT_S = 86_400.0
+BACKUP_TIMEOUT_S = 86_400.0
 VERIFY_TIMEOUT_S = 600.0  # of one batch: a batch may contain a single long session
 FIX_TIMEOUT_S = 3_600.0
 SPACE_COLUMNS = ("bytes", "reclaimableBytes", "neededBytes", "diskFreeBytes")
@@ -23,6 +30,47 @@ POLICY_COLUMNS = (
     "action", "afterDays", "script", "tenant", "status", "sessions", "turns", "messages", "bytes", "oldest",
 )  # fmt: skip
 FINDING_COLUMNS = ("code", "table", "tenant", "sessionId", "userId", "turn", "what", "remedy")
+BACKUP_COLUMNS = ("backupId", "createdAt", "bytes", "version")
+
+
+class Operation(Struct, frozen=True):
+    """A route whose POST request does the work; GET returns a preview, and reports the running work as `running`.
+
+    `progress_of` turns that report into the name of the step, the units done, and the least number of units in all.
+    """
+
+    name: str
+    timeout_s: float
+    what: str
+    counted: ProgressColumn
+    progress_of: Callable[[Any], tuple[str, int, int]]
+
+    async def run(self, settings: Settings, *, dry_run: bool) -> Any:
+        """Return the JSON answer, or with `dry_run` the preview; show a bar on a terminal."""
+        path = f"{PATH}/{self.name}"
+        async with backend(settings, writing=not dry_run) as api:
+            if dry_run:
+                return await api.get(path)
+            work = asyncio.create_task(api.send("POST", path, timeout_s=self.timeout_s))
+            with progress_bar(self.what, self.counted) as bar:
+                while errors.is_terminal and not (await asyncio.wait({work}, timeout=LOOK_S))[0]:
+                    found: Any = None
+                    with suppress(RequestRefused):  # a failed request for progress does not matter: the work continues
+                        found = await api.get(path)
+                    if found and found["running"] is not None:
+                        step, done, total = self.progress_of(found["running"])
+                        bar.update(description=step, completed=done, total=max(done, total))
+                return await work
+
+
+def copy_progress(running: Any) -> tuple[str, int, int]:
+    """Return step, bytes written and bytes expected of a compaction or backup."""
+    return running["step"], running["bytesWritten"], running["bytesExpected"]
+
+
+def megabytes(count: int) -> str:
+    """Return a number of bytes as a text."""
+    return f"{count / 1e6:.1f} MB"
 
 
 # -- compact ----------------------------------------------------------------------------------------------------------
@@ -157,3 +205,112 @@ async def _verify_batches(api: Backend, on_progress: OnProgress, *, quick: bool)
         after = answer["next"]
         if after is None:
             return found
+
+
+# -- backups ----------------------------------------------------------------------------------------------------------
+
+
+_BACKUP = Operation("backups", BACKUP_TIMEOUT_S, "backing up", DownloadColumn(), copy_progress)
+
+
+@click.group()
+def backups() -> None:
+    """Create, list, delete and restore backups of the database."""
+
+
+@backups.command("create", epilog="Example: cuebook backups create --json")
+@shown_by(lambda backup: errors.print(f"backup {backup['backupId']} written: {megabytes(backup['bytes'])}"))
+@with_settings("data")
+async def create(settings: Settings) -> Any:
+    """Write a backup, also while a server runs: reads and turns continue.
+
+    A backup is a folder with a copy of the database and the secrets that belong to it. It is written to `backup_folder`
+    of the settings, by default `backups` in the data folder; the oldest beyond `backup_keep` are deleted.
+    """
+    return await _BACKUP.run(settings, dry_run=False)
+
+
+@backups.command("list", epilog="Example: cuebook backups list --json")
+@shown_by(lambda found: print_rows(BACKUP_COLUMNS, found))
+@with_settings("data")
+async def list_backups(settings: Settings) -> Any:
+    """List the complete backups, the newest first."""
+    async with backend(settings) as api:
+        return (await api.get(f"{PATH}/backups"))["data"]
+
+
+@backups.command("delete", epilog="Example: cuebook backups delete 2026-11-26T060000Z")
+@click.argument("backup")
+@skip_confirmation
+@with_settings("data")
+async def delete(settings: Settings, backup: str, yes: bool) -> None:
+    """Delete a backup."""
+    confirm(f"Delete the backup {backup}?", yes=yes)
+    async with backend(settings) as api:
+        await api.send("DELETE", f"{PATH}/backups/{in_path(backup)}", None)
+    errors.print(f"backup {backup} deleted")
+
+
+@backups.command(
+    "restore",
+    epilog="Examples:\n\n  cuebook backups restore 2026-11-26T060000Z\n\n"
+    "  cuebook backups restore /mnt/backups/2026-11-26T060000Z --data restored",
+)
+@click.argument("backup", type=ANY_PATH)
+@skip_confirmation
+@with_settings("data")
+def restore(settings: Settings, backup: Path, yes: bool) -> None:
+    """Put a backup in the place of the database. Stop the server first.
+
+    BACKUP is the name of a backup or the path of its folder. The replaced files are moved to a folder `replaced-…` in
+    the data folder. Sessions are then as they were when the backup was begun.
+    """
+    from api.integrity.backups import SECRETS, folder_of  # not needed for `--help`
+    from store.interface.errors import StoreError
+    from store.interface.private_files import FILE_NAME
+    from store.open_store import restore_database
+
+    if settings.database is not None:
+        fail("the database is PostgreSQL: restore it with its own tools, such as pg_restore or a base backup")
+    folder = backup if backup.is_dir() else folder_of(settings) / backup
+    if not (folder / FILE_NAME).is_file():
+        fail(f"{folder} is no backup: it contains no {FILE_NAME}; `cuebook backups list` shows the backups")
+    confirm(f"Replace the database in {settings.data} by the backup {folder}?", yes=yes)
+    with failing(StoreError, OSError):
+        replaced = restore_database(
+            folder, settings.data, [settings.keys_in / name for name in SECRETS], datetime.now(UTC)
+        )
+    if replaced is not None:
+        errors.print(f"the replaced files are in {replaced}; delete them when you do not need them")
+    errors.print(
+        "restored. Run `cuebook verify`, and start the server with `cuebook serve --hold-late-timers` if sessions must "
+        "not continue by themselves"
+    )
+
+
+# -- copy -------------------------------------------------------------------------------------------------------------
+
+
+@click.command("copy", epilog="Example: cuebook copy --from cuebook-data --to postgresql://me@db.example.com/cuebook")
+@click.option("--from", "source", required=True, help="Data folder, or `postgresql://…`, to read.")
+@click.option("--to", "target", required=True, help="New data folder, or empty PostgreSQL database, to write.")
+def copy_database(source: str, target: str) -> None:
+    """Copy a whole database: from a data folder to PostgreSQL, or back.
+
+    Stop the servers on both before. A copy that was interrupted goes on where it stopped when the same command runs
+    again; at the end all rows of both are compared. The key files of the data folder are not copied: give them to the
+    servers on the new database.
+    """
+    from store.interface.addresses import without_password  # not needed by the other commands
+    from store.interface.errors import StoreError
+    from store.open_store import postgres_driver
+
+    with failing(StoreError), postgres_driver():
+        from store.copying import copy_database as copy_rows
+
+    with failing(StoreError), progress_bar("copying", MofNCompleteColumn(), TimeElapsedColumn()) as bar:
+        counts = copy_rows(
+            source, target, lambda what, done, total: bar.update(description=what, completed=done, total=total)
+        )
+    shown = without_password(target) if "://" in target else target
+    errors.print(f"Copied {sum(counts.values()):,} rows to {shown}; both have the same rows.")

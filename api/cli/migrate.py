@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeAlias
 import click
 from msgspec import Struct
 
-from api.cli.backend import Backend, RequestRefused, backend, run
+from api.cli.backend import Backend, RequestRefused, backend
 from api.cli.options import in_json, skip_confirmation, with_settings
 from api.cli.output import confirm, end, errors, fail, print_json, print_table
 from api.cli.progress import tracked
@@ -45,7 +45,7 @@ class _MigrationOptions(Struct, frozen=True):
 @skip_confirmation
 @in_json
 @with_settings("data", "model")
-def migrate(
+async def migrate(
     settings: Settings,
     script: str | None,
     version: int | None,
@@ -64,20 +64,21 @@ def migrate(
     `blocked` (it cannot migrate). It works while a server runs. Exits with 1 if a session cannot migrate.
     """
     if undo is not None:
-        _undo(settings, undo, as_json)
+        await _undo(settings, undo, as_json)
         return
     if script is None:
         fail("name a script by its id or its file, or a session with --undo")
     options = _options(script, version, tuple(sessions))
     verdicts = _verdicts(only)
-    preview = run(_preview(settings, options))
-    if dry_run:
-        _finish(preview, as_json, "")
-    chosen = [row for row in preview if row["verdict"] in verdicts]
-    if sys.stdin.isatty() and not yes and chosen:
-        _table(preview)
-        confirm(f"Migrate {len(chosen)} of {len(preview)} sessions?", yes=False)
-    moved = run(_move(settings, options, chosen))
+    async with backend(settings, writing=True) as api:
+        preview = await _preview(api, options)
+        if dry_run:
+            _finish(preview, as_json, "")
+        chosen = [row for row in preview if row["verdict"] in verdicts]
+        if sys.stdin.isatty() and not yes and chosen:
+            _table(preview)
+            confirm(f"Migrate {len(chosen)} of {len(preview)} sessions?", yes=False)
+        moved = await _move(api, options, chosen)
     _finish([moved.get(row["sessionId"], row) for row in preview], as_json, f"; {_count(moved.values())} migrated")
 
 
@@ -100,12 +101,11 @@ def _verdicts(only: str | None) -> set[str]:
 # -- through the API --------------------------------------------------------------------------------------------------
 
 
-async def _preview(settings: Settings, options: _MigrationOptions) -> list[Row]:
+async def _preview(api: Backend, options: _MigrationOptions) -> list[Row]:
     """Return the verdict of each session without changing it."""
     body = _target(options) if options.source is None else _import_body(options.source)
-    async with backend(settings, writing=True) as api:
-        sessions = await _sessions(api, options)
-        return [await _migrate_session(api, each, body | {"dryRun": True}) for each in tracked("checking", sessions)]
+    sessions = await _sessions(api, options)
+    return [await _migrate_session(api, each, body | {"dryRun": True}) for each in tracked("checking", sessions)]
 
 
 async def _sessions(api: Backend, options: _MigrationOptions) -> list[Row]:
@@ -135,13 +135,12 @@ async def _migrate_session(api: Backend, session: Row, body: Mapping[str, object
         return row | {"verdict": "failed", "why": [str(refused)]}
 
 
-async def _move(settings: Settings, options: _MigrationOptions, chosen: list[Row]) -> dict[str, Row]:
-    async with backend(settings, writing=True) as api:
-        body = _target(options)
-        if options.source is not None:
-            body["version"] = (await api.send("POST", "/api/scripts/import", _import_body(options.source)))["version"]
-        sessions = [row | {"status": "active"} for row in chosen]
-        return {row["sessionId"]: await _migrate_session(api, row, body) for row in tracked("migrating", sessions)}
+async def _move(api: Backend, options: _MigrationOptions, chosen: list[Row]) -> dict[str, Row]:
+    body = _target(options)
+    if options.source is not None:
+        body["version"] = (await api.send("POST", "/api/scripts/import", _import_body(options.source)))["version"]
+    sessions = [row | {"status": "active"} for row in chosen]
+    return {row["sessionId"]: await _migrate_session(api, row, body) for row in tracked("migrating", sessions)}
 
 
 def _target(options: _MigrationOptions) -> dict[str, object]:
@@ -152,12 +151,9 @@ def _import_body(source: Source) -> dict[str, object]:
     return {"yamlContent": source.text, "files": dict(source.side_files)}
 
 
-def _undo(settings: Settings, session_id: str, as_json: bool) -> None:
-    async def work() -> Any:
-        async with backend(settings, writing=True) as api:
-            return await api.send("POST", f"/api/sessions/{in_path(session_id)}/migrate/undo", {})
-
-    row = run(work())
+async def _undo(settings: Settings, session_id: str, as_json: bool) -> None:
+    async with backend(settings, writing=True) as api:
+        row: Row = await api.send("POST", f"/api/sessions/{in_path(session_id)}/migrate/undo", {})
     if as_json:
         print_json(row)
         return

@@ -162,7 +162,7 @@ async def show_session(
 ) -> None:
     """Show a session: its status, position, variables and messages."""
     path = f"/api/sessions/{in_path(session_id)}"
-    async with backend(settings, rendering=with_prompts) as api:
+    async with backend(settings) as api:
         shown = await api.get(path)
         shown["messages"] = await api.rows(f"{path}/messages")
         if with_calls or with_prompts:

@@ -59,7 +59,7 @@ async def export_sessions(
             await _export_all(api, form, output, masked=masked)
             return
         if session_id is None:
-            session_id = await _session_of(api, key)
+            session_id = (await api.get("/api/sessions/by-key", key=key))["sessionId"]
         content = await _export(api, session_id, form, masked=masked)
     write_text(content.decode(), output)
 
@@ -76,14 +76,6 @@ async def write_case(settings: Settings, session_id: str, output: Path | None) -
     async with backend(settings) as api:
         found = await api.get(f"/api/sessions/{in_path(session_id)}/case")
     write_text(found["yamlContent"], output)
-
-
-async def _session_of(api: Backend, key: str | None) -> str:
-    """Return the id of the session with a key."""
-    for row in await api.rows("/api/sessions"):
-        if row["key"] == key:
-            return str(row["sessionId"])
-    raise RequestRefused(f"there is no session with the key {key}")
 
 
 async def _export_all(api: Backend, form: str, folder: Path, *, masked: bool) -> None:

@@ -12,7 +12,7 @@ from api.atomic_files import writing_whole
 from api.cli.analytics.options import PATH, age_of, fresh, unmasked, wait_until_ready
 from api.cli.backend import backend, run
 from api.cli.options import OUTPUT_FILE, in_json, with_settings
-from api.cli.output import errors, fail, print_json
+from api.cli.output import errors, fail, failing, file_errors, print_json
 from api.cli.progress import byte_progress, counted_progress
 from api.settings import Settings
 from store.analytics.export_folder import Exported, ExportFolder, FolderRefused
@@ -43,11 +43,8 @@ def snapshot(
     if file.exists() and not force:
         fail(f"{file} already exists; --force replaces it")
     parameters = {"masked": not unmasked, "storageVersion": storage_version, "maxAgeS": age_of(fresh)}
-    try:
-        with writing_whole(file) as output:
-            run(download_snapshot(settings, output, parameters))
-    except OSError as error:
-        fail(f"{file} cannot be written: {error.strerror}")
+    with file_errors(file), writing_whole(file) as output:
+        run(download_snapshot(settings, output, parameters))
     errors.print(f"wrote {file}, {file.stat().st_size / 1e6:,.1f} MB")
 
 
@@ -83,12 +80,8 @@ def export(settings: Settings, folder: Path, since: datetime | None, unmasked: b
     are left out unless --unmasked. It works while a server runs.
     """
     first = None if since is None else since.date().isoformat()
-    try:
+    with failing(FolderRefused, AnalyticsUnreadable), file_errors(folder):
         done = _export(settings, folder, first, masked=not unmasked)
-    except (FolderRefused, AnalyticsUnreadable) as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"{folder} cannot be written to: {error.strerror}")
     if as_json:
         print_json(done)
         return

@@ -16,7 +16,7 @@ from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 from api.atomic_files import writing_whole
 from api.cli.backend import RequestRefused
 from api.cli.options import Command
-from api.cli.output import errors, fail
+from api.cli.output import errors, fail, file_errors
 from api.cli.progress import ProgressBar, progress_bar
 from api.schemas.analytics import MAX_AGE_DEFAULT_S
 
@@ -132,9 +132,6 @@ def write_document(content: bytes, output: Path | None) -> None:
     if output is None:
         sys.stdout.buffer.write(content)
         return
-    try:
-        with writing_whole(output) as file:
-            file.write(content)
-    except OSError as error:
-        fail(f"{output} cannot be written: {error.strerror}")
+    with file_errors(output), writing_whole(output) as file:
+        file.write(content)
     errors.print(f"wrote {output}, {len(content):,} bytes")
