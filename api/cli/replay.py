@@ -1,46 +1,31 @@
-"""``cuebook replay``: run recorded sessions again, on their own or on a new version of their script."""
+"""``cuebook replay``: run recorded sessions again."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
 from rich.markup import escape
 
 from api.catalog.catalog import Catalog
 from api.cli.backend import open_for_reading, run
-from api.cli.models import model_of
-from api.cli.options import EXISTING_PATH, in_json, with_settings
+from api.cli.options import in_json, with_settings
 from api.cli.output import console, end, errors, fail, failing, print_json
 from api.cli.progress import ProgressBar, progress_bar
-from api.cli.script_arguments import runnable
 from api.errors import ApiError
 from api.ids import TENANT
-from api.models import close_model
 from api.replay.differences import TurnDifference
 from api.replay.recorded_session import RecordedSession, ReplaySource, SessionUnknown, find_session
-from api.replay.replay_session import TurnReplay, replay, replay_on_new_version
+from api.replay.replay_session import TurnReplay, replay
 from api.settings import Settings
 from api.timestamps import utc_now
-from runtime.state.ports import Model
-from runtime.state.program import Program
-from runtime.state.state import StateUnreadable, decode
+from runtime.state.state import StateUnreadable
 from store.interface.pages import all_pages
+from store.store import Store
 
 PAGE = 200
 TEXT_MAX = 300  # characters of a value in a line
-
-
-class _ReplayOptions(Struct, frozen=True):
-    """The sessions to replay, the script (None: their own), the first turn, and a model for calls not recorded."""
-
-    sessions: tuple[str, ...]
-    program: Program | None
-    first: int
-    further: Model | None
 
 
 class _ReplayedSession(Struct, frozen=True):
@@ -57,42 +42,26 @@ class _ReplayedSession(Struct, frozen=True):
 
 @click.command(
     "replay",
-    epilog="Examples:\n\n  cuebook replay 7109d623-8314-4cc4-b6a2-11c8d5b88e58\n\n"
-    "  cuebook replay --all --script intake.yaml",
+    epilog="Examples:\n\n  cuebook replay 7109d623-8314-4cc4-b6a2-11c8d5b88e58\n\n  cuebook replay --all",
 )
 @click.argument("sessions", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Replay every session; with --script, every one of that script.")
-@click.option("--script", type=EXISTING_PATH, help="Replay on this version of the script.")
+@click.option("--all", "every", is_flag=True, help="Replay every session.")
 @click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to replay [0].")
-@click.option("--model", help="With --script: model for calls without a recording [none: the replay stops there].")
 @in_json
 @with_settings("data")
-def replay_sessions(
-    settings: Settings,
-    sessions: Sequence[str],
-    every: bool,
-    script: Path | None,
-    first: int,
-    model: str | None,
-    as_json: bool,
-) -> None:
+def replay_sessions(settings: Settings, sessions: Sequence[str], every: bool, first: int, as_json: bool) -> None:
     """Replay recorded sessions and report where the results differ from the recording.
 
-    Use it to check a new version of Cuebook or of a script against real sessions. Each turn gets the recorded user
-    message, time, model replies and user variables; nothing is written and no model is called. With --script, the
-    recorded messages run on another version of the script.
+    Use it to check a new version of Cuebook against real sessions. Each turn gets the recorded user message, time,
+    model replies and user variables; nothing is written and no model is called. To try another version of a script,
+    write a session as a test case with `cuebook sessions case`.
 
     A running server locks the database; stop it first, or replay a copy. Exits with 1 if a session differs.
     """
     if bool(sessions) == every:
         fail("name sessions by their ids, or all of them with --all")
-    if model is not None and script is None:
-        fail("--model requires --script: without it a replay uses the recorded replies only")
-    further = model_of(replace(settings, model=model)) if model is not None else None
-    program = Program(runnable(script)[0]) if script is not None else None
-    options = _ReplayOptions(tuple(sessions), program, first, further)
     with failing(SessionUnknown, StateUnreadable, ApiError):
-        replayed = run(_replay_all(settings, options))
+        replayed = run(_replay_all(settings, sessions, first))
     if as_json:
         print_json({"sessions": [_document(each) for each in replayed], "parted": sum(map(_has_parted, replayed))})
     else:
@@ -104,48 +73,34 @@ def replay_sessions(
 # -- replaying --------------------------------------------------------------------------------------------------------
 
 
-async def _replay_all(settings: Settings, options: _ReplayOptions) -> list[_ReplayedSession]:
-    try:
-        async with open_for_reading(settings) as store:
-            if store is None:
-                fail(f"the database in {settings.data} is in use; stop that process, or replay a copy of the folder")
-            source = ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
-            sessions = await _sessions(source, options)
-            with progress_bar("turns", total=sum(each.head.turn + 1 for each in sessions)) as bar:
-                return [await _replay(each, options, bar) for each in sessions]
-    finally:
-        if options.further is not None:
-            await close_model(options.further)
+async def _replay_all(settings: Settings, session_ids: Sequence[str], first: int) -> list[_ReplayedSession]:
+    async with open_for_reading(settings) as store:
+        if store is None:
+            fail(f"the database in {settings.data} is in use; stop that process, or replay a copy of the folder")
+        source = ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
+        sessions = [await find_session(source, TENANT, each) for each in session_ids or await _all_ids(store, first)]
+        with progress_bar("turns", total=sum(each.head.turn + 1 for each in sessions)) as bar:
+            return [await _replay(each, first, bar) for each in sessions]
 
 
-async def _sessions(source: ReplaySource, options: _ReplayOptions) -> list[RecordedSession]:
-    """Return the named sessions, or all that have the first turn and are not redacted, oldest first."""
-    if options.sessions:
-        return [await find_session(source, TENANT, each) for each in options.sessions]
-    found: list[RecordedSession] = []
-    async for rows in all_pages(partial(source.store.sessions.page, TENANT), PAGE):
-        for row in rows:
-            if row.redacted_at is not None:
-                continue
-            if options.program is None or row.script_id == options.program.script.id:
-                found += [await find_session(source, TENANT, row.session_id)] if row.turn >= options.first else []
+async def _all_ids(store: Store, first: int) -> list[str]:
+    """Return the ids of all sessions that have the first turn and are not redacted, oldest first."""
+    found: list[str] = []
+    async for rows in all_pages(partial(store.sessions.page, TENANT), PAGE):
+        found += [row.session_id for row in rows if row.redacted_at is None and row.turn >= first]
     return found[::-1]
 
 
-async def _replay(session: RecordedSession, options: _ReplayOptions, bar: ProgressBar) -> _ReplayedSession:
-    if options.first > session.head.turn:
-        raise SessionUnknown(f"session {session.head.session_id} has no turn {options.first}")
-    turns: AsyncIterator[TurnReplay] = replay(session, options.first)
-    if options.program is not None:
-        program = options.program.in_locale(decode(bytes(session.head.state)).locale)
-        turns = replay_on_new_version(session, program, options.further, options.first)
+async def _replay(session: RecordedSession, first: int, bar: ProgressBar) -> _ReplayedSession:
+    if first > session.head.turn:
+        raise SessionUnknown(f"session {session.head.session_id} has no turn {first}")
     done: list[TurnReplay] = []
     try:
-        async for turn in turns:
+        async for turn in replay(session, first):
             done.append(turn)
             bar.advance()
     except (StateUnreadable, ApiError) as error:  # stored by another version of Cuebook; the other sessions continue
-        done.append(TurnReplay(options.first + len(done), "stopped", why=str(error)))
+        done.append(TurnReplay(first + len(done), "stopped", why=str(error)))
     return _ReplayedSession(session, tuple(done))
 
 
