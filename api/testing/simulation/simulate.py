@@ -17,8 +17,8 @@ from api.ids import TENANT
 from api.sessions.row_mapping import cells_of, seed_of, session_before_first_turn, turn_row
 from api.sessions.session_cache import CachedSession, Failure
 from api.sessions.turn_runner import code_of
+from api.testing.plausible_replies import draw_reply
 from api.testing.player import LOCAL
-from api.testing.simulation.replies import draw_reply
 from api.testing.simulation.traffic import (
     LoadProfile,
     SimulationFailed,

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from api.testing.plausible_replies import draw_reply, trigger_phrases
 from api.testing.player import Player
-from api.testing.simulation.replies import draw_reply, trigger_phrases
 from runtime.models.offline_model import OfflineModel
 from runtime.state.inputs import Chosen, Filled, Input, Reply
 from runtime.state.limits import Limits

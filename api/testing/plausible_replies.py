@@ -1,4 +1,4 @@
-"""Replies of simulated users: valid or invalid, drawn from what the session waits for and from its script."""
+"""Random replies as people give them, drawn from what a session waits for and from its script; some are invalid."""
 
 import re
 from collections.abc import Sequence
@@ -7,9 +7,10 @@ from datetime import date, timedelta
 from functools import lru_cache
 from random import Random
 
+import regex
 from msgspec import structs
 
-from api.testing.cases.walk_replies import fits, missing_outputs
+from runtime.answers.patterns import PatternGivenUp, searched
 from runtime.state.form_view import RenderedColumn
 from runtime.state.inputs import Chosen, Filled, Input, Reply
 from runtime.state.program import Program
@@ -53,7 +54,7 @@ def draw_reply(program: Program, state: State, wait: Wait, today: date, rng: Ran
         return _choice(wait, rng)
     if wait.kind != "text":
         return Reply(wait.suggestion or "ok")
-    return Reply(_answer(_outputs(program, state), today, rng))
+    return Reply(_answer(missing_outputs(program, state), today, rng))
 
 
 def trigger_phrases(script: Script) -> list[str]:
@@ -95,17 +96,20 @@ def _as_shown(field: FormField, shown: RenderedColumn, columns: Sequence[Rendere
     )
 
 
-def _outputs(program: Program, state: State) -> list[Output]:
+def missing_outputs(program: Program, state: State) -> list[Output]:
     """Return the outputs that the question still needs, with the types that their variables are declared with."""
     action = program.action(*state.home(), state.frames[-1].action)
     items = action.outputs if isinstance(action, Ask | AiAsk) else ()
+    known = state.progress.values if state.progress is not None else {}
+    outputs = [item for item in items if isinstance(item, Output)]
+    missing = [output for output in outputs if output.get not in known] or outputs
     records = [field for item in items if isinstance(item, Records) for field in item.fields]
     declarations = Scopes(program, state).declarations()
     return [
         structs.replace(output, type=declared.type, choice_list=declared.choices)
         if output.kind is None and (declared := declarations.get(output.get)) is not None
         else output
-        for output in (*missing_outputs(action, state), *records)
+        for output in (*missing, *records)
     ]
 
 
@@ -191,6 +195,14 @@ def _texts(pattern: str | None, hint: str) -> tuple[str, ...]:
     if pattern is None:
         return WORDS
     for texts in (WORDS, (*SAMPLES, *re.findall(r"\S+\b", hint))):
-        if found := tuple(text for text in texts if fits(f"^(?:{pattern})$", text)):
+        if found := tuple(text for text in texts if _fits(f"^(?:{pattern})$", text)):
             return found
     return WORDS
+
+
+def _fits(pattern: str, text: str) -> bool:
+    """Return whether a pattern matches within a text."""
+    try:
+        return searched(pattern, text) is not None
+    except (PatternGivenUp, regex.error):
+        return False
