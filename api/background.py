@@ -62,6 +62,16 @@ async def wait_at_most(seconds: float, event: asyncio.Event) -> None:
             await event.wait()
 
 
+@asynccontextmanager
+async def within(seconds: float, error: Exception) -> AsyncIterator[None]:
+    """Raise the error if the context takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise error from None
+
+
 async def cancel_all(*tasks: asyncio.Task[Any]) -> None:
     """Cancel tasks and wait until they have ended."""
     for task in tasks:

@@ -11,7 +11,7 @@ from runtime.state.scopes import CELLS_MAX
 from scripts.checks.personal_data import asking, choices, personal_names
 from scripts.expressions.values import Value
 from store.interface.masking import HIDDEN
-from store.interface.rows import MessageRow, SessionRow, TurnEventsRow
+from store.interface.rows import MessageRow, SessionRow, TurnEventsRow, UserHistoryRow, VariableWriteRow
 from store.store import Store
 
 CHARS_MIN = 2
@@ -94,26 +94,16 @@ def named(name: str) -> str:
 def spellings(value: Value) -> Iterator[str]:
     """Yield how the parts of a value are written in texts, if they are long enough to be recognised."""
     match value:
-        case list():
-            for item in value:
-                yield from spellings(item)
-        case dict():
-            for item in value.values():
-                yield from spellings(item)
-        case str():
-            yield from _long_enough(value.strip())
-        case float() if value.is_integer():
-            yield from _long_enough(str(int(value)))
-            yield from _long_enough(str(value))
+        case list() | dict():
+            for part in value.values() if isinstance(value, dict) else value:
+                yield from spellings(part)
         case bool() | None:
             pass
         case _:
-            yield from _long_enough(str(value))
-
-
-def _long_enough(spelling: str) -> Iterator[str]:
-    if len(spelling) >= CHARS_MIN:
-        yield spelling
+            written = [str(value).strip()]
+            if isinstance(value, float) and value.is_integer():
+                written.append(str(int(value)))
+            yield from (each for each in written if len(each) >= CHARS_MIN)
 
 
 def _plain(spelling: str) -> str:
@@ -180,27 +170,19 @@ async def hidden_of(store: Store, catalog: Catalog, session: SessionRow) -> Hidd
 
 async def _values(store: Store, session: SessionRow, names: frozenset[str]) -> AsyncIterator[tuple[str, Value]]:
     """Yield every value that variables of these names had in the session, and the user's values in other sessions."""
-    after = -1
-    while True:
-        rows = await store.turns.variable_history(
-            session.tenant, session.session_id, after_turn=after, limit=TURNS_A_PAGE
-        )
-        if not rows:
-            break
-        for row in rows:
-            if row.name in names:
-                yield row.name, row.old
-                yield row.name, row.new
+    tenant, after, offset = session.tenant, -1, 0
+    while rows := await store.turns.variable_history(tenant, session.session_id, after_turn=after, limit=TURNS_A_PAGE):
+        for found in _values_in(rows, names):
+            yield found
         after = rows[-1].turn
-    offset = 0
-    while writes := await store.sessions.user_history(
-        session.tenant, session.user_id, offset=offset, limit=TURNS_A_PAGE
-    ):
-        for write in writes:
-            if write.name in names:
-                yield write.name, write.old
-                yield write.name, write.new
+    while writes := await store.sessions.user_history(tenant, session.user_id, offset=offset, limit=TURNS_A_PAGE):
+        for found in _values_in(writes, names):
+            yield found
         offset += len(writes)
+
+
+def _values_in(rows: Iterable[VariableWriteRow | UserHistoryRow], names: frozenset[str]) -> Iterator[tuple[str, Value]]:
+    return ((row.name, value) for row in rows if row.name in names for value in (row.old, row.new))
 
 
 async def _quotes(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -26,7 +26,7 @@ from store.interface.rows import (
     VariableRow,
 )
 
-FORMAT = "cuebook.session"
+FORMAT: Final = "cuebook.session"
 VERSION = 1
 """Incremented when a document can no longer be read like one of the previous version."""
 VERSION_MIN = 1
@@ -160,28 +160,22 @@ class CallPart(_Part, frozen=True, kw_only=True):
     withheld: bool = False
 
 
-class Head(Struct, frozen=True, kw_only=True):
+class Head(_Part, frozen=True, kw_only=True):
     """The part of the document before the turns."""
 
-    format: str
-    version: int
-    exported_at: datetime
-    session: SessionPart
-    scripts: list[ScriptPart]
-    migrations: list[MovePart]
-    masked: Literal[True] | UnsetType = UNSET
-    """Whether personal values and states are removed: the document is for reading and cannot be imported."""
-
-
-class SessionDocumentFile(_Part, frozen=True, kw_only=True):
-    """A whole session."""
-
-    format: Literal["cuebook.session"]
+    format: Literal["cuebook.session"] = FORMAT
     version: int
     exported_at: Moment | None = None
     session: SessionPart
     scripts: Annotated[list[ScriptPart], Meta(min_length=1, max_length=SCRIPTS_MAX)]
     migrations: Annotated[list[MovePart], Meta(max_length=MOVES_MAX)] = []
+    masked: Literal[True] | UnsetType = UNSET
+    """Whether personal values and states are removed: the document is for reading and cannot be imported."""
+
+
+class SessionDocumentFile(Head, frozen=True, kw_only=True):
+    """A whole session."""
+
     turns: Annotated[list[TurnPart], Meta(min_length=1, max_length=TURNS_MAX)]
     calls: Annotated[list[CallPart], Meta(max_length=CALLS_MAX)] = []
 

@@ -1,5 +1,7 @@
 """Errors and skipped parts of an imported document."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 SKIPPED_MAX = 1_000
@@ -38,3 +40,8 @@ class ImportReport:
         """Report a part that is imported with a change."""
         if len(self.remarks) < SKIPPED_MAX:
             self.remarks.append(words)
+
+    def remark_all(self, part: str, changes: Iterable[str]) -> None:
+        """Report the changes of a part."""
+        for words in changes:
+            self.remark(f"{part}: {words}")

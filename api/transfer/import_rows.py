@@ -3,9 +3,9 @@
 A document that was edited or invented cannot become a session that no run could have produced.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import asdict
@@ -282,19 +282,18 @@ def _call(number: int, call: CallPart, owner: Owner, turns: int) -> SettledCallR
     where = f"calls[{number}]"
     if call.turn >= turns:
         raise DocumentInvalid(f"{where}: there is no turn {call.turn}")
-    try:
-        if call.purpose == TOOL_PURPOSE:
-            msgspec.json.decode(call.reply, type=ToolReply | None)
-        else:
-            msgspec.json.decode(call.reply, type=ModelReply | None)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DocumentInvalid(f"{where}: its reply cannot be read: {humanize_validation_error(str(error))}") from error
-    try:
-        if call.prompt is not None:
-            read_prompt(call.prompt)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DocumentInvalid(f"{where}: its prompt cannot be read: {humanize_validation_error(str(error))}") from error
+    kind: Any = ToolReply | None if call.purpose == TOOL_PURPOSE else ModelReply | None
+    _check_readable(f"{where}: its reply", lambda: msgspec.json.decode(call.reply, type=kind))
+    if (prompt := call.prompt) is not None:
+        _check_readable(f"{where}: its prompt", lambda: read_prompt(prompt))
     times = {"started_at": _utc(where, call.started_at)}
     if call.ended_at is not None:
         times["ended_at"] = _utc(where, call.ended_at)
     return SettledCallRow(**asdict(call) | times, **asdict(owner))
+
+
+def _check_readable(what: str, read: Callable[[], object]) -> None:
+    try:
+        read()
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise DocumentInvalid(f"{what} cannot be read: {humanize_validation_error(str(error))}") from error

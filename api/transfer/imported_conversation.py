@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from api.sessions import row_mapping
 from api.transfer.document import in_utc
+from api.transfer.import_report import DocumentInvalid, ImportReport
 from runtime.context.messages import PARTS
 from runtime.engine.engine import Turn, run_turn
 from runtime.models.offline_model import OfflineModel
@@ -68,7 +69,42 @@ class MessageUnusable(ValueError):
     """A message cannot be imported; the message says why."""
 
 
-def message_of(data: object) -> tuple[ImportedMessage, list[str]]:
+class MessageReader:
+    """Reads the messages of a conversation in order, and reports those that cannot be imported."""
+
+    def __init__(self, what: str, report: ImportReport) -> None:
+        self._what = what
+        self._report = report
+        self._places: list[int] = []
+        self.messages: list[ImportedMessage] = []
+
+    def take(self, number: int, data: object, place: int | None = None) -> None:
+        """Read what the report names by this number; `place` is its position among all messages, imported or not.
+
+        Raises DocumentInvalid if there are too many.
+        """
+        try:
+            message, left_out = _message_of(data)
+        except MessageUnusable as error:
+            self._report.skip(number, str(error))
+            return
+        if len(self.messages) == MESSAGES_MAX:
+            raise DocumentInvalid(f"{self._what} {number}: a session has at most {MESSAGES_MAX:,} messages")
+        self.messages.append(message)
+        self._places.append(number if place is None else place)
+        self._report.remark_all(f"{self._what} {number}", left_out)
+
+    def count_to(self, place: int) -> int:
+        """Return the number of imported messages up to a position among all messages."""
+        return sum(each <= place for each in self._places)
+
+    @property
+    def begins_at(self) -> datetime | None:
+        """The first known time."""
+        return next((each.at for each in self.messages if each.at is not None), None)
+
+
+def _message_of(data: object) -> tuple[ImportedMessage, list[str]]:
     """Convert a message in a common format; also return what was left out. Raises MessageUnusable."""
     if not isinstance(data, dict):
         raise MessageUnusable("a message must be an object with `role` and `content`")

@@ -72,7 +72,7 @@ async def line_pieces(source: SessionReader) -> AsyncIterator[bytes]:
         "_type": METADATA,
         "key": source.name,
         "created_at": start.created_at,
-        "updated_at": source.updated_at,
+        "updated_at": source.head.updated_at,
         "metadata": start.metadata,
         "last_consolidated": await _consolidated(source),
         "cuebook": {

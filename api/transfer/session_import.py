@@ -9,6 +9,7 @@ from uuid import uuid5
 import msgspec
 from msgspec import Struct
 
+from api.background import within
 from api.catalog.catalog import NAMESPACE, Catalog
 from api.errors import ApiError, ErrorDetail, invalid_field
 from api.ids import has_control
@@ -80,11 +81,8 @@ class SessionImporter:
         """Import a document, completely or not at all. Raises ApiError."""
         if options.replace and options.copy:
             raise invalid_field("copy", "it cannot be combined with `replace`")
-        try:
-            async with asyncio.timeout(self._queue_s):
-                await self._free.acquire()
-        except TimeoutError as error:
-            raise ApiError("SERVER_BUSY", "other sessions are being imported") from error
+        async with within(self._queue_s, ApiError("SERVER_BUSY", "other sessions are being imported")):
+            await self._free.acquire()
         try:
             return await self._chat.run_shielded(self._load(tenant, content, options))
         finally:
@@ -235,21 +233,22 @@ def _uuid_of(tenant: str, script_id: str) -> str:
 
 
 def _renumbered(session: SessionRow, numbers: _Numbers) -> SessionRow:
-    script_uuid, version = numbers[session.script_id, session.digest]
-    version = session.script_version if version is None else version
+    script_uuid, version = _here(numbers, session.script_id, session.digest, session.script_version)
     return msgspec.structs.replace(session, script_uuid=script_uuid, script_version=version)
 
 
 def _renumbered_move(move: MigrationRow, numbers: _Numbers) -> MigrationRow:
-    script_uuid, version = numbers[move.script_id, move.digest]
-    from_uuid, from_version = numbers[move.from_script_id, move.from_digest]
+    script_uuid, version = _here(numbers, move.script_id, move.digest, move.script_version)
+    from_uuid, from_version = _here(numbers, move.from_script_id, move.from_digest, move.from_version)
     return msgspec.structs.replace(
-        move,
-        script_uuid=script_uuid,
-        script_version=move.script_version if version is None else version,
-        from_script_uuid=from_uuid,
-        from_version=move.from_version if from_version is None else from_version,
+        move, script_uuid=script_uuid, script_version=version, from_script_uuid=from_uuid, from_version=from_version
     )
+
+
+def _here(numbers: _Numbers, script_id: str, digest: str, version: int) -> tuple[str, int]:
+    """Return the UUID of a script here, and the number of its version, by default that of the document."""
+    script_uuid, same = numbers[script_id, digest]
+    return script_uuid, version if same is None else same
 
 
 def _id_exists(session_id: str) -> ApiError:

@@ -13,7 +13,7 @@ from api.errors import ApiError, refusing
 from api.privacy.mask import HiddenValues
 from api.privacy.masked_rows import mask_call, mask_message, mask_migration, mask_session, mask_turn
 from api.sessions.session_cache import require_not_redacted
-from api.transfer.document import FORMAT, VERSION, CallPart, Head, MovePart, ScriptPart, SessionPart, TurnPart
+from api.transfer.document import VERSION, CallPart, Head, MovePart, ScriptPart, SessionPart, TurnPart
 from runtime.state.state import State, StateUnreadable, decode
 from store.interface.errors import StoreUnavailable
 from store.interface.pages import all_pages
@@ -48,7 +48,6 @@ class SessionReader(Struct, frozen=True):
                 raise ApiError("SCRIPT_NOT_FOUND", "the script's text is not in the database")
             scripts.append(ScriptPart.of(text))
         return Head(
-            format=FORMAT,
             version=VERSION,
             exported_at=self.now,
             session=SessionPart.of(self.start),
@@ -102,11 +101,6 @@ class SessionReader(Struct, frozen=True):
     def name(self) -> str:
         """Return the key of the session, else its id."""
         return self.start.key or self.start.session_id
-
-    @property
-    def updated_at(self) -> datetime:
-        """Return the time of its last turn."""
-        return self.head.updated_at
 
 
 async def open_source(store: Store, tenant: str, session_id: str, now: datetime) -> SessionReader | None:

@@ -7,14 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from api.transfer.import_report import DocumentInvalid, ImportReport
-from api.transfer.imported_conversation import (
-    MESSAGES_MAX,
-    ImportedConversation,
-    ImportedMessage,
-    MessageUnusable,
-    message_of,
-    usable_metadata,
-)
+from api.transfer.imported_conversation import MESSAGES_MAX, ImportedConversation, MessageReader, usable_metadata
 from runtime.state.state import ContextMemory, LastResize
 from scripts.model.base import ID_CHARS_MAX
 
@@ -43,28 +36,17 @@ def read_session(data: object, report: ImportReport) -> ImportedConversation:
     if not isinstance(data, dict):
         raise DocumentInvalid(f"a session is an object, this is {_kind(data)}")
     full, window = _history(data, _FULL), _history(data, _WINDOW)
-    messages: list[ImportedMessage] = []
-    places: list[int] = []  # positions of imported messages in the whole history
+    reader = MessageReader("message", report)
     history = full if full is not None else window or []
-    if len(history) > MESSAGES_MAX:
-        raise DocumentInvalid(f"a session has at most {MESSAGES_MAX:,} messages, this one has {len(history):,}")
     for number, each in enumerate(history, start=1):
-        try:
-            message, left_out = message_of(each)
-        except MessageUnusable as error:
-            report.skip(number, str(error))
-            continue
-        messages.append(message)
-        places.append(number)
-        for words in left_out:
-            report.remark(f"message {number}: {words}")
+        reader.take(number, each)
     own = data.get("id")
     return ImportedConversation(
         format=FORMAT,
-        messages=messages,
+        messages=reader.messages,
         key=own if isinstance(own, str) and 0 < len(own) <= ID_CHARS_MAX else None,
-        created_at=next((each.at for each in messages if each.at is not None), None),
-        memory=_memory(data, messages, places, len(history) - len(window) if window is not None else 0, report),
+        created_at=reader.begins_at,
+        memory=_memory(data, reader, len(history) - len(window) if window is not None else 0, report),
     )
 
 
@@ -77,23 +59,20 @@ def _history(data: Mapping[str, Any], names: tuple[str, ...]) -> list[object] | 
     return list(data[name])
 
 
-def _memory(
-    data: Mapping[str, Any], messages: list[ImportedMessage], places: list[int], before: int, report: ImportReport
-) -> ContextMemory:
+def _memory(data: Mapping[str, Any], reader: MessageReader, before: int, report: ImportReport) -> ContextMemory:
     memo = data.get("memo")
     if memo is not None and not isinstance(memo, dict):
         report.remark("the memo is not an object and is stored as `text`")
         memo = {"text": memo}
     usable, left_out = usable_metadata(memo or {})
-    for words in left_out:
-        report.remark(f"memo: {words}")
+    report.remark_all("memo", left_out)
     resized = usable.pop("last_resize", None)
     return ContextMemory(
-        after=sum(place <= before for place in places),
+        after=reader.count_to(before),
         memo=usable,
-        memo_to=sum(place <= _count(data, "_memo_cursor", report) for place in places),
-        seen=len(messages),
-        turns=_count(data, "_turns", report) or sum(each.role == "assistant" for each in messages),
+        memo_to=reader.count_to(_count(data, "_memo_cursor", report)),
+        seen=len(reader.messages),
+        turns=_count(data, "_turns", report) or sum(each.role == "assistant" for each in reader.messages),
         resized_at=_count(data, "_last_resize_turn", report),
         last_resize=_resize(resized) if isinstance(resized, dict) else None,
     )

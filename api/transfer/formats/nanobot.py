@@ -12,11 +12,10 @@ import msgspec
 
 from api.transfer.import_report import MASKED, DocumentInvalid, ImportReport
 from api.transfer.imported_conversation import (
-    MESSAGES_MAX,
     ImportedConversation,
     ImportedMessage,
+    MessageReader,
     MessageUnusable,
-    message_of,
     moment_of,
     usable_metadata,
 )
@@ -34,50 +33,29 @@ REPLAYED_MIN: Final = 8
 
 def read_lines(content: bytes, file_name: str, report: ImportReport) -> ImportedConversation:
     """Read a conversation from JSON lines. Raises DocumentInvalid if no line can be read."""
-    lines = _Lines(report)
+    reader = MessageReader("line", report)
+    head: Mapping[str, Any] | None = None
+    place = 0  # among all lines except the one about the session
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            lines.take(number, line)
+            entry = _object(line)
         except MessageUnusable as error:
             report.skip(number, str(error))
-    if lines.head is None and not lines.messages and report.skipped_count:
+            place += head is not None or bool(place)  # the first one may be about the session
+            continue
+        if entry.get("_type") != METADATA:
+            place += 1
+            reader.take(number, entry, place)
+        elif head is None:
+            head = entry
+        else:
+            report.skip(number, "it is a second line about the session")
+    if head is None and not reader.messages and report.skipped_count:
         first = report.skipped[0]
         raise DocumentInvalid(f"no line can be read; line {first.line}: {first.reason}")
-    return _conversation(lines, file_name, report)
-
-
-class _Lines:
-    """The content of the lines read so far."""
-
-    def __init__(self, report: ImportReport) -> None:
-        self._report = report
-        self._place = 0
-        self.head: Mapping[str, object] | None = None
-        self.messages: list[ImportedMessage] = []
-        self.places: list[int] = []  # positions of imported messages among all lines except the one about the session
-
-    def take(self, number: int, line: bytes) -> None:
-        """Read one line. Raises MessageUnusable, and DocumentInvalid if there are too many."""
-        try:
-            entry = _object(line)
-        except MessageUnusable:
-            self._place += self.head is not None or bool(self._place)  # the first one may be about the session
-            raise
-        if entry.get("_type") == METADATA:
-            if self.head is not None:
-                raise MessageUnusable("it is a second line about the session")
-            self.head = entry
-            return
-        self._place += 1
-        message, left_out = message_of(entry)
-        if len(self.messages) == MESSAGES_MAX:
-            raise DocumentInvalid(f"line {number}: a session has at most {MESSAGES_MAX:,} messages")
-        self.messages.append(message)
-        self.places.append(self._place)
-        for words in left_out:
-            self._report.remark(f"line {number}: {words}")
+    return _conversation(head or {}, reader, place, file_name, report)
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -90,21 +68,20 @@ def _object(line: bytes) -> dict[str, Any]:
     return value
 
 
-def _conversation(lines: _Lines, file_name: str, report: ImportReport) -> ImportedConversation:
-    head, messages, places = lines.head or {}, lines.messages, lines.places
+def _conversation(
+    head: Mapping[str, Any], reader: MessageReader, lines: int, file_name: str, report: ImportReport
+) -> ImportedConversation:
     metadata = head.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         report.remark("the metadata is not an object and is left out")
     usable, left_out = usable_metadata(metadata if isinstance(metadata, dict) else {})
-    for words in left_out:
-        report.remark(f"metadata: {words}")
+    report.remark_all("metadata", left_out)
     times = {}
     for name in ("created_at", "updated_at"):
         times[name] = moment_of(head.get(name))
         if times[name] is None and head.get(name) is not None:
             report.remark(f"{name} cannot be read and is taken from the messages")
-    offset = _offset(head.get("last_consolidated"), max(places, default=0), report)
-    summarised = sum(place <= offset for place in places)
+    offset = _offset(head.get("last_consolidated"), lines, report)
     own = head.get("cuebook")
     own = own if isinstance(own, dict) else {}
     if own.get("masked"):
@@ -114,13 +91,13 @@ def _conversation(lines: _Lines, file_name: str, report: ImportReport) -> Import
         key, file_name = None, ""
     return ImportedConversation(
         format=FORMAT,
-        messages=messages,
+        messages=reader.messages,
         key=_key(key, file_name, report),
         user_id=user_id if isinstance(user_id, str) and 0 < len(user_id) <= ID_CHARS_MAX else None,
-        created_at=times["created_at"] or next((each.at for each in messages if each.at is not None), None),
+        created_at=times["created_at"] or reader.begins_at,
         updated_at=times["updated_at"],
         metadata=usable,
-        memory=_memory(messages, summarised, usable.get(_SUMMARY)) if offset else None,
+        memory=_memory(reader.messages, reader.count_to(offset), usable.get(_SUMMARY)) if offset else None,
     )
 
 

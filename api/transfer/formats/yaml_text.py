@@ -69,10 +69,10 @@ class _Bounds:
                 return "a second document begins; expected only one"
             case yaml.DocumentStartEvent():
                 self._has_document = True
-            case yaml.AliasEvent() if event.anchor not in self._sizes:
-                return f"there is no complete value with the anchor {event.anchor}"
+            case yaml.AliasEvent(anchor=str() as name) if name in self._sizes:
+                return self._add(None, self._sizes[name])
             case yaml.AliasEvent():
-                return self._add(None, self._sizes[event.anchor])
+                return f"there is no complete value with the anchor {event.anchor}"
             case yaml.ScalarEvent() | yaml.CollectionStartEvent() if event.tag not in _PLAIN_TAGS:
                 return f"tags such as {event.tag} are not read"
             case yaml.ScalarEvent():
