@@ -1,13 +1,14 @@
 """The connection to a DuckDB database: a cursor for one thread, as the SQL of `store.sql` uses it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
 from store.duckdb.session_heads import TABLE, SessionHeads
-from store.duckdb.statements import Cursor, as_list, execute, fetch, insert_statement
+from store.duckdb.statements import Cursor, as_list, execute, fetch, insert_statement, snapshot
 from store.duckdb.variables import merge_writes
 from store.interface.admission import SessionId
 from store.interface.rows import encode
@@ -27,6 +28,7 @@ class DuckDBConnection:
     derived_tables: Sequence[str] = ()
     derived_texts: Sequence[str] = ()
     derived_of_users: Sequence[str] = ()
+    row_number = "rowid"
 
     def __init__(self, cursor: Cursor, heads: SessionHeads | None = None) -> None:
         self.cursor = cursor
@@ -34,6 +36,10 @@ class DuckDBConnection:
         self.changed: list[SessionId] = []
         """The sessions that the current transaction changes other than by a turn."""
         self._inserts: dict[str, str] = {}
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Let the statements in the block read the same state of the database. Not within a transaction."""
+        return snapshot(self.cursor)
 
     def rows(self, select: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT."""

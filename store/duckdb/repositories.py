@@ -46,7 +46,6 @@ class DuckDBSessions(Sessions):
     _head = reads(sessions.session_head)
     _load = reads(_load)
     page = reads(session_list.list_sessions)
-    statistics = reads(sessions.statistics)
     _user_variables = reads(with_cursor(variables.user_variables))
 
     async def head(self, tenant: str, session_id: str) -> SessionHead | None:
@@ -76,8 +75,6 @@ class DuckDBSessions(Sessions):
             return await self._user_variables(tenant, user_id)
         user = (tenant, user_id)
         return await writer.variables.get(user, lambda: self._user_variables(*user))
-
-    user_history = reads(with_cursor(variables.user_history))
 
 
 class DuckDBMemories(MemoryRepository):

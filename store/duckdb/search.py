@@ -6,28 +6,16 @@ Only the messages of the matching turns are decoded and matched exactly.
 """
 
 import re
-from datetime import datetime
 
 from store.duckdb.statements import Cursor, fetch
-from store.interface.list_rows import Hit, SearchFilter
-from store.interface.pages import Page
+from store.interface.list_rows import SearchFilter
 from store.interface.rows import Role
-from store.sql.connection import Scalar
-from store.sql.message_search import Candidate, Position, escaped, search_in_pages
+from store.sql.message_search import Candidate, Position, escaped, search_conditions, search_in_pages
 from store.sql.sessions import LAST_MOVES
 
 
-def search(reader: Cursor, tenant: str, what: SearchFilter, *, limit: int = 50, cursor: str | None = None) -> Page[Hit]:
-    """Return a page of messages, the most recent first; a page that is not the last may be short.
-
-    Raises CursorInvalid.
-    """
-    return search_in_pages(lambda start, batch: _candidates(reader, tenant, what, start, batch), limit, cursor)
-
-
 def _candidates(cursor: Cursor, tenant: str, what: SearchFilter, start: Position | None, batch: int) -> list[Candidate]:
-    parameters: dict[str, Scalar] = {"tenant": tenant, "batch": batch}
-    conditions = ["tenant = $tenant"]
+    conditions, parameters = search_conditions(tenant, what, start, batch)
     exact = []
     for number, word in enumerate(what.words):
         conditions += [f"regexp_matches(messages, $stored_{number})", f"regexp_matches(messages, $within_{number})"]
@@ -37,28 +25,10 @@ def _candidates(cursor: Cursor, tenant: str, what: SearchFilter, start: Position
     if what.role is not None:
         exact.append("message.role = $role")
         parameters["role"] = what.role
-    for name, condition in _CONDITIONS.items():
-        value = getattr(what, name)
-        if value is not None:
-            conditions.append(condition)
-            parameters[name] = value.isoformat() if isinstance(value, datetime) else value
-    if start is not None:
-        conditions.append("(finished_at, session_id, turn) <= ($at_time::TIMESTAMPTZ, $at_id::UUID, $at_turn)")
-        parameters |= {"at_time": start[0].isoformat(), "at_id": str(start[1]), "at_turn": start[2]}
     return fetch(cursor, Candidate, _select(" AND ".join(conditions), " AND ".join(exact)), parameters)
 
 
-_CONDITIONS = {
-    "user_id": "user_id = $user_id",
-    "session_id": "session_id = try_cast($session_id AS UUID)",
-    "script": f"""session_id IN (
-        SELECT s.session_id FROM session_starts AS s LEFT JOIN ({LAST_MOVES}) AS m USING (session_id)
-        WHERE s.tenant = $tenant
-            AND $script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))
-    )""",  # noqa: S608
-    "after": "finished_at >= $after::TIMESTAMPTZ",
-    "before": "finished_at < $before::TIMESTAMPTZ",
-}
+search = search_in_pages(_candidates)
 
 
 def _select(conditions: str, exact: str) -> str:

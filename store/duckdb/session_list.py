@@ -12,8 +12,7 @@ from store.duckdb.session_heads import TABLE
 from store.duckdb.statements import Cursor, execute, from_micros, snapshot
 from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page, bounded
-from store.sql.connection import Scalar
-from store.sql.list_pages import ListStart, list_page, list_start
+from store.sql.list_pages import CONDITIONS, ListStart, list_page, list_start, set_filters
 from store.sql.sessions import LAST_MOVES
 
 
@@ -63,9 +62,9 @@ def _find(
     limit: int,
 ) -> list[Found]:
     """Return the first `limit` sessions after the start that match, as of a time; None: as they are now."""
-    filters = _filters(which)
-    conditions = ["latest.tenant = $tenant", *(_CONDITIONS[name] for name in filters)]
-    parameters: dict[str, Scalar] = {"tenant": tenant, "limit": limit, **filters}
+    conditions, parameters = set_filters(which, _CONDITIONS)
+    conditions.append("latest.tenant = $tenant")
+    parameters |= {"tenant": tenant, "limit": limit}
     for number, (name, value) in enumerate(which.metadata):
         pointer = name.replace("~", "~0").replace("/", "~1")
         conditions.append(f"s.metadata ->> $metadata_{number} = $value_{number}")
@@ -103,40 +102,16 @@ _AS_OF = f"""
         ) GROUP BY session_id
     ) AS t USING (session_id)
     WHERE h.tenant = $tenant AND h.created_at <= $as_of::TIMESTAMPTZ"""  # noqa: S608
-_CONDITIONS = {
-    "user_id": "s.user_id = $user_id",
-    "status": "latest.status = $status",
-    "execution_status": "CASE WHEN f.turn IS NULL THEN latest.execution_status ELSE 'error' END = $execution_status",
-    "outcome": "latest.outcome = $outcome",
-    "script": "$script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))",
-    "script_version": "coalesce(m.script_version, s.script_version) = $script_version",
-    "key": "s.key = $key",
-    "key_prefix": "starts_with(s.key, $key_prefix)",
+_CONDITIONS = CONDITIONS | {
     "created_after": "latest.created_at >= $created_after::TIMESTAMPTZ",
     "created_before": "latest.created_at < $created_before::TIMESTAMPTZ",
-    "active_after": "latest.active_at >= $active_after::TIMESTAMPTZ",
-    "active_before": "latest.active_at < $active_before::TIMESTAMPTZ",
 }
 _STARTED = " JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id"
 _MOVED = f"{_STARTED} LEFT JOIN ({LAST_MOVES}) AS m ON m.session_id = latest.session_id"
-_FAILED = """ LEFT JOIN (
-            SELECT DISTINCT session_id, turn_attempted - 1 AS turn FROM turn_failures WHERE tenant = $tenant
-        ) AS f ON f.session_id = latest.session_id AND f.turn = latest.turn"""
 
 
 def _joins(which: SessionFilter) -> str:
     """Return what the filters need besides the heads of sessions. Each join takes time to plan."""
     is_of_script = which.script is not None or which.script_version is not None
     is_of_start = which.metadata or any(value is not None for value in (which.user_id, which.key, which.key_prefix))
-    joins = _MOVED if is_of_script else _STARTED if is_of_start else ""
-    return joins + (_FAILED if which.execution_status is not None else "")
-
-
-def _filters(which: SessionFilter) -> dict[str, str | int]:
-    """Return the filters that are set, except those by metadata."""
-    values = {name: getattr(which, name) for name in _CONDITIONS}
-    return {
-        name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in values.items()
-        if value is not None
-    }
+    return _MOVED if is_of_script else _STARTED if is_of_start else ""

@@ -6,8 +6,7 @@ since are merged into that table from time to time, and before a transaction tha
 
 from store.duckdb.statements import Cursor, as_list, fetch, snapshot, typed_rows
 from store.interface.global_writes import TurnWrites, global_writes, values_after
-from store.interface.pages import bounded
-from store.interface.rows import UserHistoryRow, UserVariableRow, encode
+from store.interface.rows import UserVariableRow, encode
 from store.sql.connection import Parameters
 
 MERGE_TURNS = 1_024
@@ -59,30 +58,6 @@ def _merged(cursor: Cursor) -> Parameters:
     """Return the parameter for `_UNMERGED`: with a subquery in its place, DuckDB reads all turns."""
     ((number,),) = cursor.execute("SELECT merged_number FROM commits").fetchall()
     return {"merged": number}
-
-
-def user_history(
-    cursor: Cursor, tenant: str, user_id: str, *, offset: int = 0, limit: int = 100
-) -> list[UserHistoryRow]:
-    """Return at most `limit` writes of a user's global variables, in sessions and outside, the oldest first."""
-    parameters: Parameters = {"tenant": tenant, "user_id": user_id, "offset": offset, "limit": bounded(limit)}
-    return fetch(cursor, UserHistoryRow, _HISTORY, parameters)
-
-
-# The view `variable_history` has no places of the writes in a turn.
-_HISTORY = f"""
-SELECT * FROM (
-    SELECT session_id, turn, finished_at AS written_at, generate_subscripts(writes, 1) AS place,
-        unnest(writes, max_depth := 2)
-    FROM (
-        SELECT *, from_json(variables, '[{{"scope": "VARCHAR", "name": "VARCHAR", "old": "JSON", "new": "JSON",
-            "type": "VARCHAR", "action_id": "VARCHAR", "source": "VARCHAR"}}]') AS writes
-        FROM turns WHERE {_OF_USER} AND variables <> '[]'
-    )
-) WHERE scope = 'global'
-UNION ALL BY NAME
-SELECT name, old, new, type, source, written_at, rowid AS place FROM user_variable_writes WHERE {_OF_USER}
-ORDER BY written_at, session_id, turn, name, place LIMIT $limit OFFSET $offset"""  # noqa: S608
 
 
 def _merge(cursor: Cursor, writes: list[UserVariableRow]) -> None:

@@ -46,6 +46,7 @@ class PostgresConnection:
     derived_tables: Sequence[str] = ("session_heads", "turn_claims", "turn_texts")
     derived_texts: Sequence[str] = ("turn_texts",)
     derived_of_users: Sequence[str] = ("memory_versions",)
+    row_number = "ctid"
 
     def __init__(self, connection: PsycopgConnection, tables: Tables) -> None:
         self.connection = connection

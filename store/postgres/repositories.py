@@ -15,7 +15,7 @@ from store.memory import imports, queries
 from store.memory.changes import apply_change, begin_call
 from store.memory.filters_on_rows import filter_rows
 from store.memory.memory_repository import MemoryRepository
-from store.postgres import claims, erasures, session_list, sessions
+from store.postgres import claims, erasures, sessions
 from store.postgres import search as search_sql
 from store.postgres.connection import PostgresConnection
 from store.postgres.due import take_deliveries, take_timers
@@ -30,6 +30,7 @@ from store.sql.loads import load_session
 from store.sql.repositories import Delivery, Maintenance, Sessions, Timers, Turns
 from store.sql.repository import reads, writes
 from store.sql.turns import save_failure
+from store.sql.variables import stored_values
 
 
 class PostgresTurns(Turns):
@@ -77,10 +78,8 @@ class PostgresSessions(Sessions):
 
     head = reads(sessions.session_head)
     load = reads(_load)
-    page = reads(session_list.list_sessions)
-    statistics = reads(sessions.statistics)
-    user_variables = reads(sessions.user_variables)
-    user_history = reads(sessions.user_history)
+    page = reads(sessions.list_sessions)
+    user_variables = reads(stored_values)
 
 
 def matching(connection: PostgresConnection, tenant: str, user_id: str, filter_: Filter) -> list[int]:

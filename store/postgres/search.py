@@ -9,14 +9,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from store.interface.list_rows import FoundMessage, Hit, SearchFilter
-from store.interface.pages import Page
+from store.interface.list_rows import FoundMessage, SearchFilter
 from store.interface.rows import Role
 from store.postgres.connection import PostgresConnection
 from store.postgres.turn_texts import without_case
-from store.sql.connection import Scalar, as_uuid
-from store.sql.message_search import Candidate, Position, search_in_pages
-from store.sql.sessions import LAST_MOVES
+from store.sql.message_search import CONDITIONS, OF_SCRIPT, Candidate, Position, search_conditions, search_in_pages
 
 WINDOWS = (4_000, 32_000, None)
 """How many of the newest turns are searched; None: all, which PostgreSQL may then read in any order. It cannot know how
@@ -40,32 +37,14 @@ class _Found(Struct, frozen=True):
     """Whether its messages are still in the conversation."""
 
 
-def search(
-    connection: PostgresConnection, tenant: str, what: SearchFilter, *, limit: int = 50, cursor: str | None = None
-) -> Page[Hit]:
-    """Return a page of messages, the most recent first; a page that is not the last may be short.
-
-    Raises CursorInvalid.
-    """
-    return search_in_pages(lambda start, batch: _candidates(connection, tenant, what, start, batch), limit, cursor)
-
-
 def _candidates(
     connection: PostgresConnection, tenant: str, what: SearchFilter, start: Position | None, batch: int
 ) -> list[Candidate]:
-    parameters: dict[str, Scalar] = {"tenant": tenant, "batch": batch}
-    conditions, words = ["t.tenant = $tenant"], []
+    conditions, parameters = search_conditions(tenant, what, start, batch, _CONDITIONS)
+    words = []
     for number, word in enumerate(what.words):
         words.append(f"position($word_{number} IN t.content) > 0")
         parameters[f"word_{number}"] = without_case(word)
-    for name, condition in _CONDITIONS.items():
-        value = getattr(what, name)
-        if value is not None:
-            conditions.append(condition)
-            parameters[name] = as_uuid(value) if name == "session_id" else value
-    if start is not None:
-        conditions.append("(t.finished_at, t.session_id, t.turn) <= ($at_time::TIMESTAMPTZ, $at_id::UUID, $at_turn)")
-        parameters |= {"at_time": start[0], "at_id": str(start[1]), "at_turn": start[2]}
     found: list[_Found] = []
     is_narrow = what.user_id is not None or what.session_id is not None  # an index finds these few turns
     if what.script is not None and not is_narrow:
@@ -81,9 +60,12 @@ def _candidates(
     return [_candidate(each, what.words, what.role) for each in found]
 
 
+search = search_in_pages(_candidates)
+
+
 def _has_few(connection: PostgresConnection, tenant: str, script: str) -> bool:
     """Return whether a script has at most FEW sessions."""
-    first = f"{_OF_SCRIPT} LIMIT {FEW + 1}"
+    first = f"{OF_SCRIPT} LIMIT {FEW + 1}"
     return len(connection.rows(first, {"tenant": tenant, "script": script})) <= FEW
 
 
@@ -100,15 +82,8 @@ def _candidate(found: _Found, words: tuple[str, ...], role: Role | None) -> Cand
     return Candidate(found.session_id, found.user_id, found.key, found.title, found.turn, found.finished_at, matches)
 
 
-_OF_SCRIPT = f"""SELECT s.session_id FROM session_starts AS s LEFT JOIN ({LAST_MOVES}) AS m USING (session_id)
-    WHERE s.tenant = $tenant
-        AND $script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))"""  # noqa: S608
-_CONDITIONS = {
-    "user_id": "t.session_id IN (SELECT session_id FROM session_starts WHERE tenant = $tenant AND user_id = $user_id)",
-    "session_id": "t.session_id = $session_id::UUID",
-    "script": f"t.session_id IN ({_OF_SCRIPT})",
-    "after": "t.finished_at >= $after::TIMESTAMPTZ",
-    "before": "t.finished_at < $before::TIMESTAMPTZ",
+_CONDITIONS = CONDITIONS | {
+    "user_id": "session_id IN (SELECT session_id FROM session_starts WHERE tenant = $tenant AND user_id = $user_id)"
 }
 _ORDER = "ORDER BY t.finished_at DESC, t.session_id DESC, t.turn DESC"
 _SELECT = f"""

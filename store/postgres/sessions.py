@@ -1,33 +1,61 @@
-"""Read the head of a session, the statistics of one, and the variables of users."""
+"""Read the head of a session, and list sessions by last activity or by creation, filtered, each with its title and a
+preview of its messages.
+
+The heads of sessions have what most filters need. A list by activity describes the time of its first page: of a session
+that had a turn since, the turn before that time is looked up.
+"""
 
 from datetime import datetime
-from itertools import pairwise
 
 import msgspec
 
-from store.interface.global_writes import values_after
-from store.interface.pages import bounded
-from store.interface.rows import Gaps, PositionRow, Role, SessionHead, UserHistoryRow, UserVariableRow, VariableRow
-from store.interface.statistics_rows import CallsUsed, MessageCounts, SessionStatistics
+from store.interface.list_rows import Order, SessionFilter, SessionListed
+from store.interface.pages import Page, bounded
+from store.interface.rows import PositionRow, SessionHead, SessionSummary
 from store.postgres.connection import PostgresConnection
-from store.sql.calls import journaled
-from store.sql.connection import OF_SESSION, fetch_one, of_session
-from store.sql.variables import stored_values
+from store.sql.connection import fetch_one, of_session
+from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_page, list_start, set_filters
 
-_HEAD = f"""
-SELECT s.tenant, s.session_id, s.user_id, s.key, coalesce(m.script_uuid, s.script_uuid) AS script_uuid,
+
+class _Found(msgspec.Struct, frozen=True):
+    """A session of the page: its turn and last activity as of the time that the list describes."""
+
+    session_id: str
+    turn: int
+    updated_at: datetime
+
+
+class _Described(SessionSummary, frozen=True, kw_only=True):
+    """A session of the page, with the messages of three of its turns."""
+
+    title: str
+    finished_at: datetime
+    last: str | None
+    asked: str | None
+    opened: str | None
+
+
+class _Now(msgspec.Struct, frozen=True):
+    as_of: datetime | None
+
+
+_MOVE = """LEFT JOIN LATERAL (
+        SELECT script_uuid, script_id, script_version, digest FROM session_migrations
+        WHERE tenant = s.tenant AND session_id = s.session_id ORDER BY turn DESC LIMIT 1
+    ) AS m ON true"""
+_SESSION = """s.tenant, s.session_id, s.user_id, s.key, coalesce(m.script_uuid, s.script_uuid) AS script_uuid,
     coalesce(m.script_id, s.script_id) AS script_id, coalesce(m.script_version, s.script_version) AS script_version,
     coalesce(m.digest, s.digest) AS digest, s.locale, s.seed, s.metadata, s.created_at, s.idempotency_key,
-    s.redacted_at, t.turn, {", ".join(f"t.{name}" for name in PositionRow.__struct_fields__)}, t.message_count,
-    t.event_count, t.state, t.finished_at AS updated_at,
-    CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at
+    s.redacted_at, t.turn, t.message_count, t.event_count,
+    CASE WHEN t.status = 'completed' THEN t.finished_at END AS completed_at"""
+"""Columns of a session `s` with the turn `t` and the last migration `m`."""
+_HEAD = f"""
+SELECT {_SESSION}, {", ".join(f"t.{name}" for name in PositionRow.__struct_fields__)}, t.state,
+    t.finished_at AS updated_at
 FROM session_starts AS s
 JOIN session_heads AS h ON h.tenant = s.tenant AND h.session_id = s.session_id
 JOIN turns AS t ON t.tenant = h.tenant AND t.session_id = h.session_id AND t.turn = h.turn
-LEFT JOIN LATERAL (
-    SELECT script_uuid, script_id, script_version, digest FROM session_migrations
-    WHERE tenant = s.tenant AND session_id = s.session_id ORDER BY turn DESC LIMIT 1
-) AS m ON true
+{_MOVE}
 WHERE s.tenant = $tenant AND s.session_id = $session_id::UUID
 """  # noqa: S608
 
@@ -37,131 +65,145 @@ def session_head(connection: PostgresConnection, tenant: str, session_id: str) -
     return fetch_one(connection, SessionHead, _HEAD, of_session(tenant, session_id))
 
 
-class _Turn(msgspec.Struct, frozen=True):
-    started_at: datetime
-    finished_at: datetime
-    message_count: int
-    messages: list["_Said"]
+def list_sessions(
+    connection: PostgresConnection,
+    tenant: str,
+    which: SessionFilter | None = None,
+    *,
+    order: Order = "created",
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[SessionListed]:
+    """Return a page of sessions, the most recently active or the newest first. Raises CursorInvalid.
 
-
-class _Said(msgspec.Struct, frozen=True):
-    role: Role
-    content: str
-    characters: int | None = None
-
-
-def statistics(
-    connection: PostgresConnection, tenant: str, session_id: str, *, without: Gaps = ()
-) -> SessionStatistics | None:
-    """Return the statistics of a session, without the messages in the ranges `without`."""
-    which = of_session(tenant, session_id)
+    All pages by activity describe the time when the first page was read. So a session that continues meanwhile is on
+    exactly one page.
+    """
+    limit = bounded(limit)
+    start = list_start(order, cursor)
     with connection.snapshot():
-        turns = connection.fetch(
-            _Turn,
-            f"SELECT started_at, finished_at, message_count, messages FROM turns WHERE {OF_SESSION} ORDER BY turn",  # noqa: S608
-            which,
-        )
-        if not turns:
-            return None
-        (used,) = connection.fetch(CallsUsed, _USED, which)
-    answers = [turn for turn in turns if any(said.role == "user" for said in turn.messages)]
-    asked_at = {id(turn): before.finished_at for before, turn in pairwise(turns)}
-    waits = [turn.started_at - asked_at[id(turn)] for turn in answers if id(turn) in asked_at]
-    return SessionStatistics(
-        turns=len(turns),
-        started_at=min(turn.started_at for turn in turns),
-        finished_at=max(turn.finished_at for turn in turns),
-        answered_in_s=_mean([max(0.0, wait.total_seconds()) for wait in waits]),
-        turn_took_s=_mean([max(0.0, (turn.finished_at - turn.started_at).total_seconds()) for turn in answers]),
-        said=_counts([turn for turn in turns if not _is_within(turn.message_count, without)]),
-        used=used,
-    )
+        as_of = start.as_of or connection.fetch(_Now, _NOW, {"tenant": tenant})[0].as_of
+        if as_of is None:
+            return Page([], None)
+        found = _find(connection, tenant, which or SessionFilter(), order, start, as_of, limit + 1)
+        rows = _describe(connection, tenant, found[:limit], as_of)
+    return list_page(rows, order, has_more=len(found) > limit)
 
 
-_COLUMNS = "purpose, input_tokens, cached_tokens, output_tokens, cost"
-_USED = f"""
-SELECT count(*) AS calls, coalesce(sum(input_tokens), 0)::BIGINT AS input_tokens,
-    coalesce(sum(cached_tokens), 0)::BIGINT AS cached_tokens, coalesce(sum(output_tokens), 0)::BIGINT AS output_tokens,
-    sum(cost) AS cost
-FROM (
-    SELECT {_COLUMNS} FROM settled_calls WHERE {OF_SESSION}
-    UNION ALL SELECT * FROM ({journaled(_COLUMNS, OF_SESSION)}) AS journal
-) AS every WHERE purpose != 'tool'
+_NOW = "SELECT max(active_at) AS as_of FROM session_heads WHERE tenant = $tenant"
+
+_HEADS = """SELECT session_id, turn, status, execution_status, outcome, active_at FROM session_heads
+    WHERE tenant = $tenant"""
+_UNCHANGED = f"{_HEADS} AND active_at <= $as_of::TIMESTAMPTZ"
+"""The heads of sessions without a turn since the time that a list describes."""
+_CHANGED = """
+    SELECT h.session_id, t.turn, t.status, t.execution_status, h.outcome,
+        greatest(t.finished_at, c.created_at) AS active_at
+    FROM session_heads AS h JOIN session_starts AS c ON c.tenant = h.tenant AND c.session_id = h.session_id
+    CROSS JOIN LATERAL (
+        SELECT turn, status, execution_status, finished_at FROM turns
+        WHERE tenant = h.tenant AND session_id = h.session_id AND finished_at <= $as_of::TIMESTAMPTZ
+        ORDER BY turn DESC LIMIT 1
+    ) AS t
+    WHERE h.tenant = $tenant AND h.active_at > $as_of::TIMESTAMPTZ AND c.created_at <= $as_of::TIMESTAMPTZ"""
+"""The earlier heads of sessions with a turn since then."""
+
+
+def _find(
+    connection: PostgresConnection,
+    tenant: str,
+    which: SessionFilter,
+    order: Order,
+    start: ListStart,
+    as_of: datetime,
+    limit: int,
+) -> list[_Found]:
+    """Return the first `limit` sessions after the start that match."""
+    conditions, parameters = set_filters(which, CONDITIONS)
+    parameters |= {"tenant": tenant, "limit": limit}
+    for number, (name, value) in enumerate(which.metadata):
+        conditions.append(f"s.metadata ->> $metadata_{number} = $value_{number}")
+        parameters |= {f"metadata_{number}": name, f"value_{number}": value}
+    by = "latest.active_at" if order == "activity" else "s.created_at"
+    if start.after_time is not None:
+        session = "latest.session_id" if order == "activity" else "s.session_id"
+        conditions.append(f"({by}, {session}) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
+        parameters |= {"after_time": start.after_time, "after_id": str(start.after_id)}
+    is_later = start.as_of is not None
+    if is_later:
+        parameters["as_of"] = as_of
+    moved = _MOVE if which.script is not None or which.script_version is not None else ""
+
+    def of(heads: str) -> str:
+        return f"""
+            SELECT s.session_id, latest.turn, latest.active_at AS updated_at FROM ({heads}) AS latest
+            JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
+            {"WHERE " if conditions else ""}{" AND ".join(conditions)}
+            ORDER BY {by} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
+
+    select = of(_HEADS)
+    if is_later:  # each part has its own limit, so that the first one is read by its index
+        select = f"""SELECT * FROM (({of(_UNCHANGED)}) UNION ALL ({of(_CHANGED)})) AS both_parts
+            ORDER BY updated_at DESC, session_id DESC LIMIT $limit"""  # noqa: S608
+    return connection.fetch(_Found, select, parameters, prepare=False)  # filters select few or nearly all sessions
+
+
+_POSITION = ", ".join(f"t.{name}" for name in PositionRow.__struct_fields__ if name != "execution_status")
+_SAID = """(SELECT x.messages::text FROM turns AS x WHERE x.tenant = s.tenant AND x.session_id = s.session_id
+    AND s.redacted_at IS NULL AND x.messages::text <> '[]' AND x.finished_at <= $as_of::TIMESTAMPTZ AND NOT EXISTS (
+        SELECT 1 FROM json_array_elements(h.gaps) AS gap
+        WHERE x.message_count BETWEEN (gap ->> 0)::INTEGER AND (gap ->> 1)::INTEGER
+    )"""
+
+
+def _first(role: str) -> str:
+    return f"""{_SAID} AND strpos(x.messages::text, '"role":"{role}","content":') > 0 ORDER BY x.turn LIMIT 1)"""
+
+
+_DESCRIBED = f"""
+SELECT {_SESSION}, {_POSITION},
+    CASE WHEN EXISTS (
+        SELECT 1 FROM turn_failures AS f WHERE f.tenant = s.tenant AND f.session_id = s.session_id
+            AND f.turn_attempted - 1 = t.turn
+    ) THEN 'error' ELSE t.execution_status END AS execution_status,
+    t.finished_at, listed.updated_at,
+    coalesce(nullif(trim(s.metadata ->> 'title'), ''), nullif(script.name, ''), s.script_id) AS title,
+    {_SAID} ORDER BY x.turn DESC LIMIT 1) AS last, {_first("user")} AS asked, {_first("assistant")} AS opened
+FROM (SELECT unnest($sessions::UUID[]) AS session_id, unnest($turns::INTEGER[]) AS turn,
+    unnest($times::TIMESTAMPTZ[]) AS updated_at, generate_series(1, $count) AS place) AS listed
+JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = listed.session_id
+JOIN session_heads AS h ON h.tenant = $tenant AND h.session_id = listed.session_id
+JOIN turns AS t ON t.tenant = $tenant AND t.session_id = listed.session_id AND t.turn = listed.turn
+{_MOVE}
+LEFT JOIN scripts AS script ON script.tenant = s.tenant
+    AND script.script_uuid = coalesce(m.script_uuid, s.script_uuid)
+    AND script.version = coalesce(m.script_version, s.script_version)
+ORDER BY listed.place
 """  # noqa: S608
 
 
-def _is_within(message_count: int, gaps: Gaps) -> bool:
-    return any(first <= message_count <= last for first, last in gaps)
+def _describe(connection: PostgresConnection, tenant: str, found: list[_Found], as_of: datetime) -> list[SessionListed]:
+    """Return the sessions of a page in the same order."""
+    if not found:
+        return []
+    rows = connection.fetch(
+        _Described,
+        _DESCRIBED,
+        {
+            "tenant": tenant,
+            "as_of": as_of,
+            "sessions": [each.session_id for each in found],
+            "turns": [each.turn for each in found],
+            "times": [each.updated_at for each in found],
+            "count": len(found),
+        },
+    )
+    return [_listed(row, as_of) for row in rows]
 
 
-def _counts(turns: list[_Turn]) -> list[MessageCounts]:
-    counts: dict[Role, tuple[int, int]] = {}
-    for turn in turns:
-        for said in turn.messages:
-            length = len(said.content) if said.characters is None else said.characters
-            messages, characters = counts.get(said.role, (0, 0))
-            counts[said.role] = (messages + 1, characters + length)
-    return [MessageCounts(role, *numbers) for role, numbers in sorted(counts.items())]
-
-
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None
-
-
-def user_variables(connection: PostgresConnection, tenant: str, user_id: str) -> list[UserVariableRow]:
-    """Return all variables of a user that are set, ordered by name."""
-    return values_after(stored_values(connection, tenant, user_id), ())
-
-
-class _Writes(msgspec.Struct, frozen=True):
-    session_id: str
-    turn: int
-    finished_at: datetime
-    variables: list[VariableRow]
-
-
-def user_history(
-    connection: PostgresConnection, tenant: str, user_id: str, *, offset: int = 0, limit: int = 100
-) -> list[UserHistoryRow]:
-    """Return at most `limit` writes of a user's global variables, in sessions and outside, the oldest first.
-
-    All writes up to these are read, from turns that wrote any.
-    """
-    user = {"tenant": tenant, "user_id": user_id}
-    of_user = "tenant = $tenant AND user_id = $user_id"
-    with connection.snapshot():
-        in_turns = connection.fetch(
-            _Writes,
-            f"""SELECT session_id, turn, finished_at, variables FROM turns
-            WHERE {of_user} AND strpos(variables::text, '"scope":"global"') > 0""",  # noqa: S608
-            user,
-        )
-        outside_turns = connection.fetch(
-            UserHistoryRow,
-            f"""SELECT NULL AS session_id, NULL AS turn, name, old, new, type, source, NULL AS action_id, written_at
-            FROM user_variable_writes WHERE {of_user} ORDER BY written_at, ctid""",  # noqa: S608
-            user,
-        )
-    rows = outside_turns + [
-        UserHistoryRow(
-            found.session_id,
-            found.turn,
-            write.name,
-            write.old,
-            write.new,
-            write.type,
-            write.source,
-            write.action_id,
-            found.finished_at,
-        )
-        for found in in_turns
-        for write in found.variables
-        if write.scope == "global"
-    ]
-    rows.sort(key=_order)
-    return rows[offset : offset + bounded(limit)]
-
-
-def _order(row: UserHistoryRow) -> tuple[datetime, bool, str, int, str]:
-    """Order by time, session, turn and name; writes outside sessions are after those of a session at the same time."""
-    return row.written_at, row.session_id is None, row.session_id or "", row.turn or 0, row.name
+def _listed(row: _Described, as_of: datetime) -> SessionListed:
+    texts = ListTexts(row.last, row.asked, row.opened)
+    columns = {name: getattr(row, name) for name in SessionSummary.__struct_fields__}
+    return SessionListed(
+        **columns, title=row.title, preview=texts.preview(), last_message=texts.last_message(), as_of=as_of
+    )

@@ -5,6 +5,7 @@ session as text and cast to UUID.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from types import GenericAlias
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -37,6 +38,12 @@ class Connection(Protocol):
 
     derived_of_users: Sequence[str]
     """The tables with a `user_id` that only this database has."""
+
+    row_number: str
+    """The column by which the rows of a table are in the order in which they were inserted."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Let the statements in the block read the same state of the database. Not within a transaction."""
 
     def rows(self, select: str, parameters: Parameters | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT."""

@@ -1,13 +1,51 @@
-"""The pages of a list of sessions: where one starts, where the next one does, and previews of the conversations."""
+"""The pages of a list of sessions: its filters, where a page starts, and previews of the conversations."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
-from store.interface.list_rows import PREVIEW_MESSAGES, WORDS_CHARS_MAX, Order, SessionListed
+from store.interface.list_rows import (
+    PREVIEW_MESSAGES,
+    WORDS_CHARS_MAX,
+    Order,
+    SearchFilter,
+    SessionFilter,
+    SessionListed,
+)
 from store.interface.pages import Page, cursor_of, position_of
-from store.sql.connection import decode
+from store.sql.connection import Values, decode
+
+CONDITIONS = {
+    "user_id": "s.user_id = $user_id",
+    "status": "latest.status = $status",
+    "execution_status": """CASE WHEN EXISTS (
+        SELECT 1 FROM turn_failures AS f WHERE f.tenant = $tenant AND f.session_id = latest.session_id
+            AND f.turn_attempted - 1 = latest.turn
+        ) THEN 'error' ELSE latest.execution_status END = $execution_status""",
+    "outcome": "latest.outcome = $outcome",
+    "script": "$script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))",
+    "script_version": "coalesce(m.script_version, s.script_version) = $script_version",
+    "key": "s.key = $key",
+    "key_prefix": "starts_with(s.key, $key_prefix)",
+    "created_after": "s.created_at >= $created_after::TIMESTAMPTZ",
+    "created_before": "s.created_at < $created_before::TIMESTAMPTZ",
+    "active_after": "latest.active_at >= $active_after::TIMESTAMPTZ",
+    "active_before": "latest.active_at < $active_before::TIMESTAMPTZ",
+}
+"""SQL for the filters of a session `s` with the latest turn `latest` and the last migration `m`."""
+
+
+def set_filters(which: SessionFilter | SearchFilter, conditions: Mapping[str, str]) -> tuple[list[str], Values]:
+    """Return the conditions of the filters that are set, and the values of these as parameters."""
+    values = {name: getattr(which, name) for name in conditions}
+    found: Values = {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in values.items()
+        if value is not None
+    }
+    return [conditions[name] for name in found], found
 
 
 class ListStart(msgspec.Struct, frozen=True):

@@ -1,15 +1,21 @@
 """Full-text search in pages: a database finds the turns that may match, and their matching messages become hits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import Struct
 
-from store.interface.list_rows import FoundMessage, Hit
+from store.interface.list_rows import FoundMessage, Hit, SearchFilter
 from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.sql.connection import Values, as_uuid
+from store.sql.list_pages import set_filters
+from store.sql.sessions import LAST_MOVES
+
+C = TypeVar("C")
 
 CANDIDATES_MAX = 5_000
 """Turns whose messages one search decodes at most; it then returns what it has found, and a cursor to continue."""
@@ -30,19 +36,27 @@ class Candidate(Struct, frozen=True):
 
 Position: TypeAlias = tuple[datetime, UUID, int, int]
 """The position of a hit: the time when its turn finished, the session, the turn, and the number of the message."""
-FindCandidates: TypeAlias = Callable[[Position | None, int], list[Candidate]]
-"""Returns at most so many turns from a position on, the most recent first."""
+FindCandidates: TypeAlias = Callable[[C, str, SearchFilter, Position | None, int], list[Candidate]]
+"""Returns at most so many matching turns of a tenant from a position on, the most recent first."""
 
 
-def search_in_pages(find: FindCandidates, limit: int, cursor: str | None) -> Page[Hit]:
-    """Return a page of messages, the most recent first; a page that is not the last may be short.
+def search_in_pages(find: FindCandidates[C]) -> Callable[..., Page[Hit]]:
+    """Return the search that finds turns by `find`."""
 
-    Raises CursorInvalid.
-    """
-    limit = bounded(limit)
-    start: Position | None = None
-    if cursor is not None:
-        start = position_of(cursor, tuple[datetime, UUID, int, int])
+    def search(
+        connection: C, tenant: str, what: SearchFilter, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[Hit]:
+        """Return a page of messages, the most recent first; a page that is not the last may be short.
+
+        Raises CursorInvalid.
+        """
+        start = None if cursor is None else position_of(cursor, tuple[datetime, UUID, int, int])
+        return _page(partial(find, connection, tenant, what), start, bounded(limit))
+
+    return search
+
+
+def _page(find: Callable[[Position | None, int], list[Candidate]], start: Position | None, limit: int) -> Page[Hit]:
     hits: list[tuple[Hit, Position]] = []
     batch, candidates = limit + _SPARE, 0
     while candidates < CANDIDATES_MAX:
@@ -56,6 +70,32 @@ def search_in_pages(find: FindCandidates, limit: int, cursor: str | None) -> Pag
         start = (found[-1].finished_at, UUID(found[-1].session_id), found[-1].turn, 0)
         batch = min(batch * 4, CANDIDATES_MAX)
     return Page([hit for hit, _ in hits], None if start is None else cursor_of(start))
+
+
+OF_SCRIPT = f"""SELECT s.session_id FROM session_starts AS s LEFT JOIN ({LAST_MOVES}) AS m USING (session_id)
+    WHERE s.tenant = $tenant
+        AND $script IN (coalesce(m.script_uuid, s.script_uuid), coalesce(m.script_id, s.script_id))"""  # noqa: S608
+"""SELECT of the sessions that run the script `$script` now."""
+CONDITIONS = {
+    "user_id": "user_id = $user_id",
+    "session_id": "session_id = $session_id::UUID",
+    "script": f"session_id IN ({OF_SCRIPT})",
+    "after": "finished_at >= $after::TIMESTAMPTZ",
+    "before": "finished_at < $before::TIMESTAMPTZ",
+}
+
+
+def search_conditions(
+    tenant: str, what: SearchFilter, start: Position | None, batch: int, conditions: Mapping[str, str] = CONDITIONS
+) -> tuple[list[str], Values]:
+    """Return the conditions of a search on turns other than its words, and their parameters with `$batch`."""
+    found, parameters = set_filters(what, conditions)
+    if what.session_id is not None:
+        parameters["session_id"] = as_uuid(what.session_id)
+    if start is not None:
+        found.append("(finished_at, session_id, turn) <= ($at_time::TIMESTAMPTZ, $at_id::UUID, $at_turn)")
+        parameters |= {"at_time": start[0].isoformat(), "at_id": str(start[1]), "at_turn": start[2]}
+    return ["tenant = $tenant", *found], parameters | {"tenant": tenant, "batch": batch}
 
 
 def _hits(candidate: Candidate, start: Position | None) -> Iterator[tuple[Hit, Position]]:

@@ -14,13 +14,10 @@ from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCo
 from store.interface.pages import Page
 from store.interface.rows import (
     CallRow,
-    Gaps,
     LoadedSession,
     SessionHead,
-    UserHistoryRow,
     UserVariableRow,
 )
-from store.interface.statistics_rows import SessionStatistics
 from store.sql import calls as calls_sql
 from store.sql import (
     copies,
@@ -34,10 +31,11 @@ from store.sql import (
     sessions,
     timers,
     turns,
+    variables,
     webhooks,
 )
 from store.sql.repository import Changed, Engine, Repository, reads, reads_durable, writes
-from store.sql.variables import set_user_variables
+from store.sql.statistics import statistics
 
 P = ParamSpec("P")
 
@@ -126,18 +124,8 @@ class Sessions(Repository, ABC):
         """Return a page of sessions, the newest or the most recently active first. Raises CursorInvalid."""
 
     @abstractmethod
-    async def statistics(self, tenant: str, session_id: str, *, without: Gaps = ()) -> SessionStatistics | None:
-        """Return the statistics of a session, without the messages in the ranges `without`."""
-
-    @abstractmethod
     async def user_variables(self, tenant: str, user_id: str) -> list[UserVariableRow]:
         """Return a user's variables of the global scope that are set, ordered by name."""
-
-    @abstractmethod
-    async def user_history(
-        self, tenant: str, user_id: str, *, offset: int = 0, limit: int = 100
-    ) -> list[UserHistoryRow]:
-        """Return at most `limit` writes of a user's global variables, in sessions and outside, the oldest first."""
 
     start = reads(sessions.session_start)
     by_key = reads(sessions.session_by_key)
@@ -146,6 +134,8 @@ class Sessions(Repository, ABC):
     migrations = reads(sessions.migrations)
     label = writes(sessions.label)
     ids_of_user = reads(deletion.sessions_of_user)
+    statistics = reads(statistics)
+    user_history = reads(variables.user_history)
     fork = writes(copies.fork)
     import_session = writes(
         copies.import_session,
@@ -154,7 +144,7 @@ class Sessions(Repository, ABC):
         ),
     )
     set_user_variables = writes(
-        set_user_variables, lambda _, rows, *__: Changed(users=[(rows[0].tenant, rows[0].user_id)])
+        variables.set_user_variables, lambda _, rows, *__: Changed(users=[(rows[0].tenant, rows[0].user_id)])
     )
 
 

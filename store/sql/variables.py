@@ -1,8 +1,13 @@
-"""Set the variables of the global scope outside any session."""
+"""The variables of the global scope: set outside any session, and the history of their writes."""
+
+from datetime import datetime
+
+import msgspec
 
 from store.interface.errors import VariablesFull
 from store.interface.global_writes import values_after
-from store.interface.rows import UserVariableRow, UserWriteRow
+from store.interface.pages import bounded
+from store.interface.rows import UserHistoryRow, UserVariableRow, UserWriteRow, VariableRow
 from store.sql.connection import Connection
 
 _OF_USER = "tenant = $tenant AND user_id = $user_id"
@@ -32,8 +37,8 @@ def set_user_variables(connection: Connection, rows: list[UserVariableRow], coun
 
 
 def stored_values(connection: Connection, tenant: str, user_id: str) -> list[UserVariableRow]:
-    """Return the variables of a user in the table."""
-    select = f"SELECT * FROM user_variable_values WHERE {_OF_USER}"  # noqa: S608
+    """Return the variables of a user in the table, ordered by name."""
+    select = f"SELECT * FROM user_variable_values WHERE {_OF_USER} ORDER BY name"  # noqa: S608
     return connection.fetch(UserVariableRow, select, {"tenant": tenant, "user_id": user_id})
 
 
@@ -48,3 +53,56 @@ def _write(row: UserVariableRow, before: UserVariableRow | None) -> UserWriteRow
         source=row.source,
         written_at=row.updated_at,
     )
+
+
+class _Writes(msgspec.Struct, frozen=True):
+    session_id: str
+    turn: int
+    finished_at: datetime
+    variables: list[VariableRow]
+
+
+def user_history(
+    connection: Connection, tenant: str, user_id: str, *, offset: int = 0, limit: int = 100
+) -> list[UserHistoryRow]:
+    """Return at most `limit` writes of a user's global variables, in sessions and outside, the oldest first.
+
+    All writes up to these are read, from turns that wrote any.
+    """
+    user = {"tenant": tenant, "user_id": user_id}
+    with connection.snapshot():
+        in_turns = connection.fetch(
+            _Writes,
+            f"""SELECT session_id, turn, finished_at, variables FROM turns
+            WHERE {_OF_USER} AND strpos(variables::text, '"scope":"global"') > 0""",  # noqa: S608
+            user,
+        )
+        outside_turns = connection.fetch(
+            UserHistoryRow,
+            f"""SELECT NULL AS session_id, NULL AS turn, name, old, new, type, source, NULL AS action_id, written_at
+            FROM user_variable_writes WHERE {_OF_USER} ORDER BY written_at, {connection.row_number}""",  # noqa: S608
+            user,
+        )
+    rows = outside_turns + [
+        UserHistoryRow(
+            found.session_id,
+            found.turn,
+            write.name,
+            write.old,
+            write.new,
+            write.type,
+            write.source,
+            write.action_id,
+            found.finished_at,
+        )
+        for found in in_turns
+        for write in found.variables
+        if write.scope == "global"
+    ]
+    rows.sort(key=_order)
+    return rows[offset : offset + bounded(limit)]
+
+
+def _order(row: UserHistoryRow) -> tuple[datetime, bool, str, int, str]:
+    """Order by time, session, turn and name; writes outside sessions are after those of a session at the same time."""
+    return row.written_at, row.session_id is None, row.session_id or "", row.turn or 0, row.name

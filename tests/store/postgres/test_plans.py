@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from store.interface.list_rows import SearchFilter, SessionFilter
-from store.postgres import search, session_list
+from store.postgres import search, sessions
 from store.postgres.connection import STATEMENTS_MAX, PostgresConnection, names_of, number_parameters
 from store.sql.retention import COUNTS
 from store.store import Store
@@ -22,7 +22,7 @@ async def test_a_search_and_a_list_are_never_prepared(stores: tuple[Store, Store
     def often(connection: PostgresConnection) -> list[tuple[str]]:
         for _ in range(OFTEN):
             search.search(connection, conversation.tenant, SearchFilter(words=("garden",)))
-            session_list.list_sessions(connection, conversation.tenant, SessionFilter(user_id="ana"))
+            sessions.list_sessions(connection, conversation.tenant, SessionFilter(user_id="ana"))
         prepared = "SELECT statement FROM pg_prepared_statements WHERE statement ~ 'ILIKE|latest.turn'"
         return connection.rows(prepared)
 
@@ -58,11 +58,11 @@ async def test_the_sizes_of_due_sessions_are_read_from_their_own_turns(
         FROM turns AS t CROSS JOIN generate_series(1, 5000)"""
     due = """WITH due AS (SELECT unnest($tenants::TEXT[]) AS tenant, unnest($sessions::UUID[]) AS session_id,
         0 AS number, 1 AS turns, now() AS active_at)"""
-    sessions = names_of([("clinic", str(uuid4())) for _ in range(20)])
+    due_sessions = names_of([("clinic", str(uuid4())) for _ in range(20)])
 
     def plan(connection: PostgresConnection) -> str:
         connection.change(f"INSERT INTO turns {of_others}")
         connection.change("ANALYZE turns")
-        return "\n".join(line for (line,) in connection.rows(f"EXPLAIN {due} {COUNTS}", sessions))
+        return "\n".join(line for (line,) in connection.rows(f"EXPLAIN {due} {COUNTS}", due_sessions))
 
     assert "Seq Scan on turns" not in await one._engine.read(plan)  # type: ignore[attr-defined]
