@@ -6,7 +6,16 @@ from typing import TypeAlias
 import msgspec
 
 from store.interface.errors import RowRefused
-from store.interface.memory_rows import GroupRow, JobRow, MemoryCallRow, MemoryChange, OwnerRow, UnitRow
+from store.interface.memory_rows import (
+    GroupRow,
+    JobRow,
+    MemoryCallRow,
+    MemoryChange,
+    OwnerRow,
+    Relation,
+    UnitRow,
+    Visit,
+)
 from store.sql.connection import Connection, Parameters, rows_select
 
 _Row: TypeAlias = OwnerRow | GroupRow | UnitRow | JobRow
@@ -19,16 +28,6 @@ _OLD_JOBS = f"""
 DELETE FROM memory_jobs WHERE {_OWNED} AND job_id IN (
     SELECT job_id FROM memory_jobs WHERE {_OWNED} AND status IN ('done', 'failed')
     ORDER BY created_at DESC, job_id DESC OFFSET {JOBS_STORED})"""  # noqa: S608
-_VISIT = {"sequence": "BIGINT", "visit_count": "INTEGER", "last_visit": "BIGINT"}
-_RELATION = {
-    "sequence": "BIGINT",
-    "parent_id": "VARCHAR",
-    "never_delete": "BOOLEAN",
-    "is_stale": "BOOLEAN",
-    "valid_to": "TIMESTAMPTZ",
-    "superseded_by": "VARCHAR",
-    "duplicate_of": "VARCHAR",
-}
 _THOSE = f"WHERE {_OWNED} AND memory_unit_rows.sequence = changed.sequence"
 
 
@@ -109,14 +108,14 @@ def _without_text(unit: UnitRow) -> UnitRow:
 
 def _update(connection: Connection, owner: Parameters, change: MemoryChange) -> None:
     if change.visits:
-        changed, parameters = rows_select(change.visits, _VISIT)
+        changed, parameters = rows_select(Visit, change.visits)
         connection.change(
             f"""UPDATE memory_unit_rows SET visit_count = changed.visit_count, last_visit = changed.last_visit
             FROM ({changed}) AS changed {_THOSE}""",  # noqa: S608
             {**owner, **parameters},
         )
     if change.relations:
-        changed, parameters = rows_select(change.relations, _RELATION)
+        changed, parameters = rows_select(Relation, change.relations)
         connection.change(
             f"""UPDATE memory_unit_rows SET parent_id = changed.parent_id, never_delete = changed.never_delete,
                 is_stale = changed.is_stale, content = CASE WHEN changed.is_stale THEN '' ELSE content END,

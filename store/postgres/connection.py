@@ -94,7 +94,7 @@ class PostgresConnection:
 
     def update_heads(self, rows: Sequence[HeadRow]) -> None:
         """Update the heads of sessions, in this order."""
-        given, parameters = rows_select(rows, _HEAD)
+        given, parameters = rows_select(HeadRow, rows, session_id="UUID")
         self.execute(
             f"""UPDATE session_heads AS h SET turn = n.turn, message_count = n.message_count,
                 event_count = n.event_count, status = n.status, execution_status = n.execution_status,
@@ -173,18 +173,6 @@ GROUP_ROWS_MAX = 1_000
 """Rows per statement."""
 STATEMENTS_MAX = 1_000
 """Statements whose numbers are cached; those with a condition for each of several sessions are many."""
-_HEAD = {
-    "tenant": "TEXT",
-    "session_id": "UUID",
-    "turn": "INTEGER",
-    "message_count": "INTEGER",
-    "event_count": "INTEGER",
-    "status": "TEXT",
-    "execution_status": "TEXT",
-    "active_at": "TIMESTAMPTZ",
-    "outcome": "TEXT",
-    "gaps": "JSON",
-}
 
 
 def _storable(value: Scalar | Sequence[Scalar]) -> Scalar | Sequence[Scalar]:

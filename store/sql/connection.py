@@ -7,8 +7,9 @@ session as text and cast to UUID.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import cache
 from types import GenericAlias
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, get_args, get_type_hints
 from uuid import UUID
 
 import msgspec
@@ -143,7 +144,14 @@ def fetch_page(
     return Page(rows[:limit], None if last is None else cursor_of(last))
 
 
-_SQL_TYPES: Mapping[type, str] = {datetime: "TIMESTAMPTZ", int: "BIGINT", str: "VARCHAR", UUID: "UUID"}
+_SQL_TYPES: Mapping[type, str] = {
+    datetime: "TIMESTAMPTZ",
+    bool: "BOOLEAN",
+    int: "BIGINT",
+    msgspec.Raw: "JSON",
+    str: "VARCHAR",
+    UUID: "UUID",
+}
 
 
 def _position(cursor: str, order: Mapping[str, type]) -> list[Scalar]:
@@ -159,12 +167,21 @@ def decode(kind: type[T], text: str) -> T:
         raise StoreUnavailable(f"a stored row cannot be read: {error}") from error
 
 
-def rows_select(
-    rows: Sequence[msgspec.Struct], types: Mapping[str, str]
-) -> tuple[str, dict[str, Scalar | Sequence[Scalar]]]:
-    """Return a SELECT of given rows, and its parameters; `types` are the SQL types of the columns to select."""
-    columns = ", ".join(f"unnest($rows_{name}::VARCHAR[])::{kind} AS {name}" for name, kind in types.items())
-    return f"SELECT {columns}", {f"rows_{name}": [_text(getattr(row, name)) for row in rows] for name in types}
+def rows_select(row: type[R], rows: Sequence[R], **types: str) -> tuple[str, Values]:
+    """Return a SELECT of given rows, and its parameters; `types` has the SQL types that differ from those of fields."""
+    columns = _sql_types(row) | types
+    select = ", ".join(f"unnest($rows_{name}::VARCHAR[])::{kind} AS {name}" for name, kind in columns.items())
+    return f"SELECT {select}", {f"rows_{name}": [_text(getattr(each, name)) for each in rows] for name in columns}
+
+
+@cache
+def _sql_types(row: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the SQL types of the fields of a row."""
+    kinds = {name: (hint, *get_args(hint)) for name, hint in get_type_hints(row).items()}
+    return {
+        name: next((sql for kind, sql in _SQL_TYPES.items() if kind in kinds[name]), "VARCHAR")
+        for name in row.__struct_fields__
+    }
 
 
 def _text(value: object) -> str | None:

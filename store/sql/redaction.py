@@ -170,7 +170,7 @@ def _redact_starts(connection: Connection, parameters: Parameters, at: datetime)
     origins = [_Origin(row.session_id, encode(_origin(row.metadata)).decode()) for row in found]
     if not origins:
         return
-    given, values = rows_select(origins, {"session_id": "UUID", "metadata": "JSON"})
+    given, values = rows_select(_Origin, origins, session_id="UUID", metadata="JSON")
     connection.change(
         f"""UPDATE session_starts SET key = NULL, metadata = origin.metadata, redacted_at = $at::TIMESTAMPTZ
         FROM ({given}) AS origin

@@ -28,16 +28,6 @@ class _Rule(Struct, frozen=True):
     status: str | None
 
 
-_RULE = {
-    "number": "INTEGER",
-    "action": "VARCHAR",
-    "before": "TIMESTAMPTZ",
-    "script": "VARCHAR",
-    "tenant": "VARCHAR",
-    "status": "VARCHAR",
-}
-
-
 def counts(connection: Connection, policies: Sequence[Policy], now: datetime) -> list[DueByPolicy]:
     """Count what each policy would redact or delete now; policies without a due session are left out."""
     with_due, parameters = _due(connection, policies, now)
@@ -89,7 +79,7 @@ def _due(
         _Rule(number, each.action, now - timedelta(days=each.after_days), _like(each.script), each.tenant, each.status)
         for number, each in enumerate(policies)
     ]
-    given, parameters = rows_select(rules, _RULE)
+    given, parameters = rows_select(_Rule, rules)
     parameters["before"] = max((rule.before for rule in rules), default=now).isoformat()
     named = ""
     if of is not None:

@@ -89,7 +89,7 @@ def next_due(connection: Connection, parameters: Parameters) -> datetime | None:
 
 def note_attempts(connection: Connection, attempts: list[AttemptRow]) -> None:
     """Store the results of attempts, but no failure of a delivery that is settled already. Within a transaction."""
-    made, parameters = rows_select(attempts, _ATTEMPT)
+    made, parameters = rows_select(AttemptRow, attempts, delivery_id="UUID")
     connection.change(f"{_NOTE} FROM ({made}) AS made {_NOTED}", parameters)
 
 
@@ -176,17 +176,6 @@ ORDER BY ranked.due, webhook_deliveries.session_id, turn, number LIMIT $limit
 _LATER = f"""
 SELECT min(next_attempt_at) AS next_at FROM webhook_deliveries
 WHERE {_PENDING} AND next_attempt_at > $now::TIMESTAMPTZ"""  # noqa: S608
-_ATTEMPT = {
-    "tenant": "VARCHAR",
-    "delivery_id": "UUID",
-    "status": "VARCHAR",
-    "attempts": "INTEGER",
-    "next_attempt_at": "TIMESTAMPTZ",
-    "attempted_at": "TIMESTAMPTZ",
-    "last_status": "INTEGER",
-    "last_error": "VARCHAR",
-    "settled_at": "TIMESTAMPTZ",
-}
 _NOTE = """UPDATE webhook_deliveries SET status = made.status, attempts = made.attempts,
     next_attempt_at = made.next_attempt_at, attempted_at = made.attempted_at, last_status = made.last_status,
     last_error = made.last_error, settled_at = made.settled_at"""
