@@ -34,6 +34,7 @@ from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import State
 from runtime.tools.examples import EXAMPLES, RecordedTools, ToolNotRecorded
+from runtime.turn.context import TurnEnvironment
 from store.interface.rows import TurnRow
 
 Outcome: TypeAlias = Literal["same", "differs", "passed over", "stopped"]
@@ -146,18 +147,19 @@ class _Replayer:
                 program,
                 self.state,
                 turn_input,
-                model=model,
-                clock=lambda: step.row.started_at,
-                ids=lambda: str(next(self._numbers)),
-                limits=msgspec.structs.replace(self._source.limits, turn_budget=Bounds(), session_budget=Bounds()),
-                meter=model if isinstance(model, RecordedModel) else None,
+                TurnEnvironment(
+                    model=model,
+                    ids=lambda: str(next(self._numbers)),
+                    limits=msgspec.structs.replace(self._source.limits, turn_budget=Bounds(), session_budget=Bounds()),
+                    meter=model if isinstance(model, RecordedModel) else None,
+                    history=self._history,
+                    contexts=self._source.contexts,
+                    now=step.row.started_at,
+                    memory=RecordedMemory(step.recalled),
+                    tools=RecordedTools(step.tool_calls, None if isinstance(model, RecordedModel) else EXAMPLES),
+                    default_zone=self._source.timezone,
+                ),
                 global_cells=cells,
-                history=self._history,
-                contexts=self._source.contexts,
-                now=step.row.started_at,
-                memory=RecordedMemory(step.recalled),
-                tools=RecordedTools(step.tool_calls, None if isinstance(model, RecordedModel) else EXAMPLES),
-                default_zone=self._source.timezone,
             )
         except InputRefused as error:
             raise _TurnNotReplayable(f"the recorded input is refused here: {error}") from error

@@ -28,6 +28,7 @@ from runtime.state.ports import Clock, Ids, Model, OnDelta
 from runtime.state.state import Cell, Spent, State
 from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES
+from runtime.turn.context import TurnEnvironment
 from scripts.expressions.values import ValueRefused, bounded
 from scripts.model.context_strategies import ContextSettings, SettingsInvalid, checked, read_settings, strategies
 from store.interface.rows import TurnRow
@@ -139,20 +140,23 @@ class TurnRunner(Struct, frozen=True):
                 cached.program,
                 state,
                 turn_input,
-                model=self.model,
-                clock=self.clock,
-                ids=self.ids,
-                limits=self.settings.limits,
+                TurnEnvironment(
+                    model=self.model,
+                    ids=self.ids,
+                    limits=self.settings.limits,
+                    history=cached.history,
+                    journal=self._journal(calls),
+                    meter=meter,
+                    live=live,
+                    now=started,
+                    contexts=self.contexts,
+                    tools=self.tools(calls) if cached.program.tools else EXAMPLES,
+                    default_zone=self.settings.timezone,
+                    memory=SessionMemory(
+                        self.memory_system.memories, session.tenant, session.user_id, session.session_id
+                    ),
+                ),
                 global_cells=cells,
-                history=cached.history,
-                journal=self._journal(calls),
-                meter=meter,
-                live=live,
-                now=started,
-                contexts=self.contexts,
-                tools=self.tools(calls) if cached.program.tools else EXAMPLES,
-                default_zone=self.settings.timezone,
-                memory=SessionMemory(self.memory_system.memories, session.tenant, session.user_id, session.session_id),
             )
         except Exception as error:
             self.metrics.turns.labels(code_of(error.kind) if isinstance(error, TurnFailed) else "refused").inc()

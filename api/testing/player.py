@@ -21,6 +21,7 @@ from runtime.state.tool_ports import Tools
 from runtime.timers.due import after_duration
 from runtime.timers.timers import Timer, pending_timers
 from runtime.tools.examples import EXAMPLES
+from runtime.turn.context import TurnEnvironment
 from scripts.expressions.values import Value
 from scripts.model.diagnostics import Problem
 from scripts.model.moments import Duration
@@ -100,15 +101,17 @@ class Player:
                 self.program,
                 self.state,
                 given,
-                model=self._model,
-                clock=self._clock,
-                ids=self._ids,
-                limits=self._limits,
-                history=self._history,
-                contexts=self._contexts,
-                memory=self.memory,
-                tools=self._tools,
-                default_zone=self.default_zone,
+                TurnEnvironment(
+                    model=self._model,
+                    now=self._clock(),
+                    ids=self._ids,
+                    limits=self._limits,
+                    history=self._history,
+                    contexts=self._contexts,
+                    memory=self.memory,
+                    tools=self._tools,
+                    default_zone=self.default_zone,
+                ),
             )
         except TurnFailed as failed:
             self.failure = failed

@@ -8,16 +8,13 @@ from msgspec import Struct
 from api.ids import new_id
 from api.timestamps import utc_now
 from runtime.actions import ask, chat, form
-from runtime.context.selection import Contexts
 from runtime.engine import detection, interrupts
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from runtime.state.program import Program
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import Frame, State
-from runtime.turn.calls import NoJournal
-from runtime.turn.context import ActionFailed, TurnContext
-from runtime.turn.turn_recall import TurnRecalls
+from runtime.turn.context import ActionFailed, TurnContext, TurnEnvironment
 from scripts.expressions.values import Value
 from scripts.model.actions import Action, AiAsk, AiSay, AiThink, Ask, Chat, Form, walk
 from scripts.model.script import Locale, Script
@@ -79,21 +76,7 @@ def request_of(
         first = program.script.phases[0]
         state.phase, state.topic = first.id, first.topics[0].id
         state.frames.append(Frame(place.action.id, skill=place.topic))
-    run = TurnContext(
-        program,
-        state,
-        model=model,
-        clock=utc_now,
-        ids=new_id,
-        limits=Limits(),
-        history=(),
-        journal=NoJournal(),
-        meter=None,
-        live=None,
-        now=None,
-        contexts=Contexts(),
-        recalls=TurnRecalls(None, recalls_max=Limits().recalls_max, recall_s=Limits().recall_s),
-    )
+    run = TurnContext(program, state, TurnEnvironment(model=model, ids=new_id, limits=Limits(), now=utc_now()))
     run.action_id = place.action.id
     try:
         for name, value in variables.items():

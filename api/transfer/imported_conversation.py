@@ -20,6 +20,7 @@ from runtime.state.limits import Limits
 from runtime.state.ports import Ids
 from runtime.state.program import Program
 from runtime.state.state import ContextMemory, State, encode
+from runtime.turn.context import TurnEnvironment
 from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
 from store.interface.rows import SessionRow, TurnRow
 
@@ -257,12 +258,5 @@ class _Maker:
             yield last
 
     async def _run(self, turn_input: Input | Intervention, now: datetime) -> Turn:
-        return await run_turn(
-            self._program,
-            self._state,
-            turn_input,
-            model=self._model,
-            clock=lambda: now,
-            ids=self._ids,
-            limits=self._limits,
-        )
+        environment = TurnEnvironment(model=self._model, ids=self._ids, limits=self._limits, now=now)
+        return await run_turn(self._program, self._state, turn_input, environment)

@@ -8,7 +8,6 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
 from functools import cached_property, partial
 from typing import Literal, TypeAlias
 
@@ -31,7 +30,6 @@ from runtime.actions.outcomes import (
     outcome_after,
 )
 from runtime.answers.patterns import MatchWanted, matching, worded
-from runtime.context.selection import Contexts
 from runtime.engine import auto_capture, detection, interrupts, interventions, repairs, timer_turns
 from runtime.engine.cursor import Cursor
 from runtime.engine.inline_actions import run_out
@@ -64,19 +62,16 @@ from runtime.state.inputs import (
     accepted,
     is_answer_to,
 )
-from runtime.state.limits import Limits
-from runtime.state.ports import Clock, Ids, Journal, Memory, MemoryFailed, Meter, Model, ModelFailed, OnDelta
+from runtime.state.ports import MemoryFailed, ModelFailed
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import Cell, Frame, Held, State, Wait, copy_of, encode, own_copy
-from runtime.state.tool_ports import ToolCallFailed, ToolCallInterrupted, Tools
+from runtime.state.tool_ports import ToolCallFailed, ToolCallInterrupted
 from runtime.timers.timers import pending_timers
-from runtime.tools.examples import EXAMPLES
 from runtime.turn import context_upkeep, timing, turn_recall
-from runtime.turn.calls import BudgetExceeded, CallInterrupted, ModelCall, NoJournal
-from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
-from runtime.turn.tool_calls import ToolCalls
-from runtime.turn.turn_recall import RecallsExceeded, RecallWanted, TurnRecalls
+from runtime.turn.calls import BudgetExceeded, CallInterrupted, ModelCall
+from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext, TurnEnvironment
+from runtime.turn.turn_recall import RecallsExceeded, RecallWanted
 from scripts.expressions.values import Value
 from scripts.model.actions import (
     Action,
@@ -152,56 +147,28 @@ async def run_turn(
     program: Program,
     state: State,
     turn_input: Input | Moved | Intervention,
-    *,
-    model: Model,
-    clock: Clock,
-    ids: Ids,
-    limits: Limits,
+    environment: TurnEnvironment,
     global_cells: Mapping[str, Cell] | None = None,
-    history: tuple[Message, ...] = (),
-    journal: Journal | None = None,
-    meter: Meter | None = None,
-    live: OnDelta | None = None,
-    now: datetime | None = None,
-    contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
-    memory: Memory | None = None,
-    tools: Tools = EXAMPLES,
-    default_zone: str = "UTC",
 ) -> Turn:
     """Run one turn; `state` is not changed. Raises InputRefused, and TurnFailed for every other expected error.
 
-    `global_cells` are the user's current global variables (None: those in the state); `history` are the messages so
-    far. `journal` stores the model calls while the turn runs, `meter` counts them over all turns and sessions, `live`
-    receives the text of messages as it is produced. The script sees the time `now` (None: the clock's) in all of it.
-    `contexts` select the conversation for models, `memory` answers searches and `tools` calls. `default_zone` is the
-    time zone of sessions without one.
+    `global_cells` are the user's current global variables (None: those in the state).
     """
-    content, ends_at = accepted(state, turn_input), asyncio.get_running_loop().time() + limits.turn_s
-    new_context = partial(
-        TurnContext,
-        program,
-        model=model,
-        clock=clock,
-        ids=ids,
-        limits=limits,
-        history=history,
-        journal=journal or NoJournal(),
-        meter=meter,
-        live=live,
-        now=now or clock(),
-        contexts=contexts,
-        recalls=TurnRecalls(memory, recalls_max=limits.recalls_max, recall_s=limits.recall_s),
-        tool_calls=ToolCalls(tools),
-        default_zone=default_zone,
-        calls_end_at=ends_at - min(AFTER_CALLS_S, limits.turn_s * AFTER_CALLS_PART),
-    )
-    engine = _Engine(new_context(_working_copy(state, global_cells)))
+    content, turn_s = accepted(state, turn_input), environment.limits.turn_s
+    ends_at = asyncio.get_running_loop().time() + turn_s
+    calls_end_at = ends_at - min(AFTER_CALLS_S, turn_s * AFTER_CALLS_PART)
+
+    def begin(before: TurnContext | None = None) -> _Engine:
+        work = _working_copy(state, global_cells)
+        return _Engine(TurnContext(program, work, environment, calls_end_at=calls_end_at, before=before))
+
+    engine = begin()
     try:
         async with asyncio.timeout_at(ends_at):
             with _matching(program, lambda: engine.run.action_id) as given_up:
                 while (needed := await engine.attempt(turn_input, content, ends_at)) is not None:
                     await needed
-                    engine = _Engine(new_context(_working_copy(state, global_cells), before=engine.run))
+                    engine = begin(engine.run)
         return engine.result(given_up)
     except Exception as error:
         if (failed := engine.failure_of(error)) is None:

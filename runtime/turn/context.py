@@ -14,13 +14,14 @@ from runtime.context.ports import View
 from runtime.context.selection import Contexts, newest, shown
 from runtime.state.events import HISTORY_MAX, Body, Emitted, Event, Message, Role, VariableChanged, Warned
 from runtime.state.limits import UNLIMITED, Limits
-from runtime.state.ports import Clock, Ids, Journal, MessageDelta, MessageReset, Meter, Model, OnDelta
+from runtime.state.ports import Ids, Journal, Memory, MessageDelta, MessageReset, Meter, Model, OnDelta
 from runtime.state.program import Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import HandOver, Progress, Source, State, copy_of, own_copy, restore_state
+from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES
 from runtime.turn import turn_recall
-from runtime.turn.calls import BudgetTracker, Calls, merged
+from runtime.turn.calls import BudgetTracker, Calls, NoJournal, merged
 from runtime.turn.tool_calls import ToolCalls
 from runtime.turn.turn_recall import TurnRecalls
 from scripts.expressions.expressions import Rendered, Spans
@@ -118,6 +119,28 @@ class MessageStream:
         self._sent = ""
 
 
+class TurnEnvironment(Struct, frozen=True, kw_only=True):
+    """What a turn runs with, besides its script, state and input. The script sees the time `now` in all of it.
+
+    `history` are the messages so far. `journal` stores the model calls while the turn runs, `meter` counts them over
+    all turns and sessions, `live` receives the text of messages as it is produced. `contexts` select the conversation
+    for models, `memory` answers searches and `tools` calls. `default_zone` is the time zone of sessions without one.
+    """
+
+    model: Model
+    ids: Ids
+    limits: Limits
+    now: datetime
+    history: tuple[Message, ...] = ()
+    journal: Journal = NoJournal()
+    meter: Meter | None = None
+    live: OnDelta | None = None
+    contexts: Contexts = Contexts()
+    memory: Memory | None = None
+    tools: Tools = EXAMPLES
+    default_zone: str = "UTC"
+
+
 class TurnContext:
     """The state of a running turn and all its events so far."""
 
@@ -125,55 +148,45 @@ class TurnContext:
         self,
         program: Program,
         state: State,
+        environment: TurnEnvironment,
         *,
-        model: Model,
-        clock: Clock,
-        ids: Ids,
-        limits: Limits,
-        history: tuple[Message, ...],
-        journal: Journal,
-        meter: Meter | None,
-        live: OnDelta | None,
-        now: datetime | None,
-        contexts: Contexts,
-        recalls: TurnRecalls,
-        default_zone: str = "UTC",
         calls_end_at: float = math.inf,
         before: "TurnContext | None" = None,
-        tool_calls: ToolCalls | None = None,
     ) -> None:
         """`before` is the same turn up to its restart, which a missing search result caused. Model calls stop at
-        `calls_end_at`, by the event loop's clock. `default_zone` is the time zone of sessions without another one.
+        `calls_end_at`, by the event loop's clock.
         """
         self.program = program
         self.state = state
-        self.contexts = contexts
+        self.limits = limits = environment.limits
+        self.contexts = environment.contexts
+        self.default_zone = environment.default_zone
+        self.new_id = environment.ids
         self.scopes = Scopes(program, state)
-        self.limits = limits
         self.events: list[Event] = []
         self.action_id = ""
-        self.recalls = recalls
-        self.default_zone = default_zone
-        self.tool_calls = tool_calls or ToolCalls(EXAMPLES)
+        meter, journal = environment.meter, environment.journal
         earlier = journal.spent
         if earlier.calls:
             state.spent = merged(state.spent, earlier)
         budget = BudgetTracker(state, limits.turn_budget, limits.session_budget, meter, earlier)
         self.has_budget = meter is not None or limits.turn_budget != UNLIMITED or limits.session_budget != UNLIMITED
         if before is None:
-            self.calls = Calls(model, journal, budget, calls_end_at)
+            self.recalls = TurnRecalls(environment.memory, limits.recalls_max, limits.recall_s)
+            self.tool_calls = ToolCalls(environment.tools)
+            self.calls = Calls(environment.model, journal, budget, calls_end_at)
             # where detectors watch the session's messages, nothing is streamed before they have run
-            self.speech = MessageStream(None if program.watches_assistant else live)
+            self.speech = MessageStream(None if program.watches_assistant else environment.live)
         else:
+            self.recalls, self.tool_calls = before.recalls, before.tool_calls
             self.calls, self.speech = before.calls, before.speech
             self.calls.restart(budget)
             self.speech.restart()
         self.has_context = (
-            program.has_context or state.context_settings is not None or contexts.default is not None
+            program.has_context or state.context_settings is not None or self.contexts.default is not None
         )  # whether a strategy selects what models see
-        self._now = now or clock()
-        self.new_id = ids
-        self._history = list(history)
+        self._now = environment.now
+        self._history = list(environment.history)
         self.first_number = state.message_seq + 1  # of the turn's own messages
         self._actions = 0
         self._output_chars = 0

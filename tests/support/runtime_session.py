@@ -23,6 +23,7 @@ from runtime.state.state import Cell, State, decode, encode
 from runtime.state.tool_ports import Tools
 from runtime.timers.timers import pending_timers
 from runtime.tools.examples import EXAMPLES
+from runtime.turn.context import TurnEnvironment
 from scripts.expressions.values import Value
 from scripts.parse.read_script import Source, read_script
 
@@ -55,16 +56,18 @@ class Session:
             self.program,
             state,
             given,
-            model=self.model,
-            clock=lambda: self.now,
-            ids=lambda: f"{len(self.turns)}.{next(ids)}",
-            limits=self.limits,
-            meter=self.meter,
-            live=self.live,
-            contexts=self.contexts,
-            memory=self.memory,
-            tools=self.tools,
-            history=tuple(each for each in self.messages if not _is_in(state.gaps, each.number)),
+            TurnEnvironment(
+                model=self.model,
+                now=self.now,
+                ids=lambda: f"{len(self.turns)}.{next(ids)}",
+                limits=self.limits,
+                meter=self.meter,
+                live=self.live,
+                contexts=self.contexts,
+                memory=self.memory,
+                tools=self.tools,
+                history=tuple(each for each in self.messages if not _is_in(state.gaps, each.number)),
+            ),
         )
         self.state = turn.state
         self.turns.append(turn)

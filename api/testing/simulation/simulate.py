@@ -38,6 +38,7 @@ from runtime.state.inputs import Input, Start, TimerDue
 from runtime.state.limits import Limits
 from runtime.state.state import State
 from runtime.timers.timers import pending_timers
+from runtime.turn.context import TurnEnvironment
 from scripts.parse.read_script import Reading
 from store.interface.errors import TurnConflict
 from store.interface.rows import NO_TURN, FailureRow, SessionRow, TurnRow, UserVariableRow
@@ -112,7 +113,7 @@ class SimulatedSession(Struct):
         cached, expected, failure, row = self.cached, self.cached.state.turn, None, None
         finished = started + timedelta(milliseconds=self.rng.uniform(*TURN_MS))
         try:
-            turn: Turn | None = await self._run(started, finished)
+            turn: Turn | None = await self._run(started)
             self.failures = 0
         except TurnFailed as failed:
             failure = cached.failure_row(Failure(code_of(failed.kind), str(failed), failed.place), finished)
@@ -128,22 +129,23 @@ class SimulatedSession(Struct):
         session = cached.session if expected == NO_TURN else None
         return SimulatedTurn(row, expected, session, failure)
 
-    async def _run(self, started: datetime, finished: datetime) -> Turn:
+    async def _run(self, started: datetime) -> Turn:
         """Run one turn. Raises TurnFailed."""
         cached, user = self.cached, self.user
         return await run_turn(
             cached.program,
             cached.state,
             self.input,
-            model=OfflineModel(),
-            clock=lambda: finished,
-            ids=lambda: draw_id(self.rng),
-            limits=self.settings.limits,
+            TurnEnvironment(
+                model=OfflineModel(),
+                ids=lambda: draw_id(self.rng),
+                limits=self.settings.limits,
+                history=cached.history,
+                now=started,
+                contexts=self.settings.contexts,
+                memory=user.memory.in_session(cached.session.session_id),
+            ),
             global_cells=cells_of(list(user.variables.values())) if cached.program.global_names else None,
-            history=cached.history,
-            now=started,
-            contexts=self.settings.contexts,
-            memory=user.memory.in_session(cached.session.session_id),
         )
 
     def _apply(self, turn: Turn, row: TurnRow) -> None:

@@ -27,6 +27,7 @@ from runtime.state.ports import (
     digest_of,
 )
 from runtime.state.state import Spent
+from runtime.turn.context import TurnEnvironment
 from tests.support.runtime_session import NewSession
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -94,11 +95,13 @@ async def take(prepare: Callable[..., Any], journal: Notes, model: ScriptedModel
         session.program,
         session.state,
         Start(),
-        model=model,
-        clock=lambda: NOON,
-        ids=lambda: str(next(ids)),
-        limits=Limits(),
-        journal=journal,
+        TurnEnvironment(
+            model=model,
+            now=NOON,
+            ids=lambda: str(next(ids)),
+            limits=Limits(),
+            journal=journal,
+        ),
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from runtime.context.selection import Contexts
 from runtime.engine.engine import Turn, TurnFailed, run_turn
 from runtime.models.recorded_models import ScriptedModel
 from runtime.state.events import Message
@@ -19,10 +18,9 @@ from runtime.state.ports import MessageDelta, MessageReset, ModelFailed, ModelRe
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import State
-from runtime.turn.calls import BudgetExceeded, CallInterrupted, NoJournal
-from runtime.turn.context import ActionFailed, LimitExceeded, MessageStream, TurnContext, Wording
+from runtime.turn.calls import BudgetExceeded, CallInterrupted
+from runtime.turn.context import ActionFailed, LimitExceeded, MessageStream, TurnContext, TurnEnvironment, Wording
 from runtime.turn.model_requests import complete
-from runtime.turn.turn_recall import TurnRecalls
 from tests.support.runtime_session import ReadProgram
 
 AGE = """
@@ -98,12 +96,14 @@ class Talk:
             self.program,
             self.state,
             given,
-            model=self.model,
-            clock=_noon,
-            ids=lambda: str(next(ids)),
-            limits=Limits(),
-            history=self.history,
-            live=self.heard.append,
+            TurnEnvironment(
+                model=self.model,
+                now=_noon(),
+                ids=lambda: str(next(ids)),
+                limits=Limits(),
+                history=self.history,
+                live=self.heard.append,
+            ),
         )
         self.state, self.history = turn.state, (*self.history, *turn.messages)
         assert self.standing == {
@@ -242,17 +242,13 @@ async def hear_judged(session: Talk, error: Exception) -> list[MessageDelta | Me
     run = TurnContext(
         session.program,
         session.state,
-        model=Teller(growing("Hello.", 2, 4)),
-        clock=_noon,
-        ids=lambda: "id",
-        limits=Limits(),
-        history=(),
-        journal=NoJournal(),
-        meter=None,
-        live=heard.append,
-        now=None,
-        contexts=Contexts(),
-        recalls=TurnRecalls(None, recalls_max=1, recall_s=1.0),
+        TurnEnvironment(
+            model=Teller(growing("Hello.", 2, 4)),
+            ids=lambda: "id",
+            limits=Limits(),
+            now=_noon(),
+            live=heard.append,
+        ),
     )
 
     def fail(verdict: ModelReply) -> bool:

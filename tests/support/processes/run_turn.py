@@ -22,6 +22,7 @@ from runtime.state.events import HISTORY_MAX, Event, Message
 from runtime.state.inputs import Start
 from runtime.state.limits import Limits
 from runtime.state.state import State, decode, encode
+from runtime.turn.context import TurnEnvironment
 
 
 class History(msgspec.Struct):
@@ -39,11 +40,13 @@ async def run_one(found: FoundCase, number: int, state: State | None, history: H
         fresh.program,
         state or fresh.state,
         input_of(found.case.turns[number]) if number else Start(),
-        model=found.model,
-        clock=lambda: found.now,
-        ids=lambda: next(ids),
-        limits=Limits(),
-        history=tuple(history.said[-HISTORY_MAX:]),
+        TurnEnvironment(
+            model=found.model,
+            now=found.now,
+            ids=lambda: next(ids),
+            limits=Limits(),
+            history=tuple(history.said[-HISTORY_MAX:]),
+        ),
     )
     history.said += turn.messages
     history.happened += turn.events

@@ -16,6 +16,7 @@ from runtime.state.limits import Bounds, Limits
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from runtime.state.program import Program
 from runtime.state.state import State
+from runtime.turn.context import TurnEnvironment
 from scripts.parse.read_script import Source, read_script
 from tests.support.fixture_types import RunCommand, WriteFile
 
@@ -302,10 +303,12 @@ async def test_a_policy_that_gives_up_is_a_branch_and_no_on_fail(turns: list[str
             program,
             state,
             given,
-            model=Judging(),
-            clock=lambda: datetime(2026, 3, 4, tzinfo=UTC),
-            ids=lambda: str(next(ids)),
-            limits=Limits(turn_budget=Bounds(calls=2 if given != Reply("blocked") else 1)),
+            TurnEnvironment(
+                model=Judging(),
+                now=datetime(2026, 3, 4, tzinfo=UTC),
+                ids=lambda: str(next(ids)),
+                limits=Limits(turn_budget=Bounds(calls=2 if given != Reply("blocked") else 1)),
+            ),
         )
         state = turn.state
         played.append(turn)
