@@ -9,7 +9,8 @@ import pytest
 
 from api.cli import testing
 from api.testing.cases import random_walk as walking
-from runtime.actions import statements
+from runtime.actions.dispatch import AT_ONCE
+from scripts.model.actions import Say
 from tests.support.fixture_types import RunCommand, WriteFile
 from tests.support.paths import LIBRARY
 
@@ -140,7 +141,7 @@ def test_a_defect_of_the_machine_itself_is_found_too(
     def fails(*_: object) -> None:
         raise RuntimeError("a wire came loose")
 
-    monkeypatch.setattr(statements, "say", fails)
+    monkeypatch.setitem(AT_ONCE, Say, fails)
     finding = walk(DEFECT.replace("age == 66", "false"), 5)["findings"][0]
     assert (finding["kind"], finding["place"]) == ("broken", "only/talk/ask_age")
     write("broken.case.yaml", finding["case"])
