@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -13,24 +13,6 @@ from runtime.state.state import ContextMemory, Opener
 
 Cost: TypeAlias = Callable[[Message], int]
 """The estimated cost of a message: tokens of a prompt, or characters."""
-
-
-class ContextStrategy(Protocol):
-    """Selects what a model sees of a conversation."""
-
-    def choose(self, messages: Sequence[Message], tokens_max: int, cost: Cost) -> tuple[Message, ...]:
-        """Return the messages for the prompt, oldest first, within the tokens; the newest is always among them."""
-
-
-class TokenWindow:
-    """The newest messages that fit, in whole exchanges: no reply without the message it replies to."""
-
-    def choose(self, messages: Sequence[Message], tokens_max: int, cost: Cost) -> tuple[Message, ...]:
-        """Return the last exchanges that fit; if not even one fits, its last messages, and at least the newest one."""
-        costs = [cost(message) for message in messages]
-        begin = _fitting(costs, tokens_max)
-        starts = _starts(messages, "assistant", begin) if begin else []
-        return tuple(messages[starts[0] if starts else begin :])
 
 
 # -- the cost of a message --------------------------------------------------------------------------------------------
@@ -89,7 +71,24 @@ def newest_exchanges(messages: Sequence[Message], k: int, opener: Opener) -> int
 
 def fitting(messages: Sequence[Message], most: int, cost: Cost) -> int:
     """Return the start of the longest suffix of messages within a cost; it always includes the newest message."""
-    return _fitting([cost(message) for message in messages], most)
+    begin, left = len(messages), most
+    while begin:
+        own = cost(messages[begin - 1])
+        if own > left and begin < len(messages):
+            break
+        begin -= 1
+        left -= own
+    return begin
+
+
+def last_exchanges(messages: Sequence[Message], tokens_max: int, cost: Cost) -> tuple[Message, ...]:
+    """Return the last whole exchanges that fit into a number of tokens: no reply without the message it replies to.
+
+    If not even one fits, these are its last messages, and at least the newest one.
+    """
+    begin = fitting(messages, tokens_max, cost)
+    starts = _starts(messages, "assistant", begin) if begin else []
+    return tuple(messages[starts[0] if starts else begin :])
 
 
 def group_start(messages: Sequence[Message], begin: int) -> int:
@@ -140,11 +139,3 @@ def _without_orphan(messages: Sequence[Message], begin: int) -> int:
         if messages[place].role != "tool":
             return place
     return group_start(messages, begin)
-
-
-def _fitting(costs: Sequence[int], most: int) -> int:
-    begin, left = len(costs), most
-    while begin and (costs[begin - 1] <= left or begin == len(costs)):
-        begin -= 1
-        left -= costs[begin]
-    return begin

@@ -6,8 +6,8 @@ error in a detector never fails the turn.
 
 import asyncio
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -29,6 +29,9 @@ MODEL_S = 20.0  # a model call that takes longer counts as failed
 NAME = "detected"  # the variable that a detector's actions read
 
 
+_Found: TypeAlias = list[tuple[Detector, DetectorFinding]]
+
+
 class Reaction(Struct, frozen=True):
     """The result of the detectors for one message.
 
@@ -48,15 +51,15 @@ async def of_user(run: TurnContext) -> Reaction:
     """Run the detectors on the newest user message; the messages they add belong to the turn."""
     said = run.history()[-1]
     found = await _look(run, said, "user")
-    reaction = Reaction({detector.id: _record(detector, each, said) for detector, each in found})
+    seen = _seen(found, said)
     finish: Finish | None = None
     for detector, each in found:
         ended = _act(run, detector, each, said)
         finish = finish or ended
-    texts = [text for detector, _ in found if (text := _replacement(run, detector, reaction)) is not None]
-    for text in texts[:1]:
+    text = _replacement(run, found, seen)
+    if text is not None:
         run.say(text)
-    return structs.replace(reaction, finish=finish, withheld=bool(texts))
+    return Reaction(seen, finish, withheld=text is not None)
 
 
 class Detection:
@@ -87,9 +90,8 @@ class Detection:
     async def _at(self, said: Message) -> Finish | None:
         run = self._run
         found = await _look(run, said, "assistant", self._acted)
-        reaction = Reaction({detector.id: _record(detector, each, said) for detector, each in found})
-        texts = [text for detector, _ in found if (text := _replacement(run, detector, reaction)) is not None]
-        for text in texts[:1]:
+        text = _replacement(run, found, _seen(found, said))
+        if text is not None:
             said = run.withhold(said, text)  # from here on the original is hidden, also from detectors
             found = [(detector, structs.replace(each, words=())) for detector, each in found]
         finish: Finish | None = None
@@ -106,7 +108,7 @@ class Detection:
 
 async def _look(
     run: TurnContext, said: Message, role: Literal["user", "assistant"], acted: set[str] | None = None
-) -> list[tuple[Detector, DetectorFinding]]:
+) -> _Found:
     """Return the detectors to act on a message, with their findings; those in `acted` have no cooldown."""
     watching = [
         each
@@ -208,6 +210,10 @@ def _by_model(detector: Detector, verdict: Verdict, measured: tuple[Estimate, ..
 # -- acting -----------------------------------------------------------------------------------------------------------
 
 
+def _seen(found: _Found, said: Message) -> dict[str, dict[str, Value]]:
+    return {detector.id: _record(detector, each, said) for detector, each in found}
+
+
 def _record(detector: Detector, found: DetectorFinding, said: Message) -> dict[str, Value]:
     """Return the value of `detected`, as expressions read it."""
     values = [dict(each.values) for each in found.measured]
@@ -245,13 +251,15 @@ def _scope_of(run: TurnContext, detector: Detector, record: dict[str, Value]) ->
     return InlineActions(run, detector.id, {NAME: Cell(record, "record", run.now(), "script")})
 
 
-def _replacement(run: TurnContext, detector: Detector, reaction: Reaction) -> str | None:
-    """Return the detector's replacement for the message, or None."""
-    if detector.replace is None:
-        return None
-    with _scope_of(run, detector, reaction.seen[detector.id]):
-        try:
-            return run.text(detector.replace)
-        except (ActionFailed, MemoryFailed) as error:
-            run.warn("detector_failed", str(error))
-            return ""
+def _replacement(run: TurnContext, found: _Found, seen: Mapping[str, dict[str, Value]]) -> str | None:
+    """Return the text that replaces the message, that of the first detector that has one, or None."""
+    texts: list[str] = []
+    for detector, _ in found:
+        if detector.replace is not None:
+            with _scope_of(run, detector, seen[detector.id]):
+                try:
+                    texts.append(run.text(detector.replace))
+                except (ActionFailed, MemoryFailed) as error:
+                    run.warn("detector_failed", str(error))
+                    texts.append("")
+    return texts[0] if texts else None

@@ -183,20 +183,9 @@ def _reply(written: Written) -> ModelReply:
         return ModelReply(text=written, raw=written)
     if written.fail:
         raise ModelFailed(written.fail, retryable=written.retryable, usage=written.usage)
-    return ModelReply(
-        text=written.text,
-        values=written.values,
-        reasons=written.reasons,
-        exit=None if written.exit is None else str(written.exit).strip().lower() in _YES,
-        exit_reason=written.exit_reason,
-        understanding=written.understanding,
-        has_questions=written.has_questions,
-        progress=written.progress,
-        intent=written.intent,
-        extracted=written.extracted,
-        usage=written.usage,
-        raw=msgspec.json.encode(written).decode(),
-    )
+    done = None if written.exit is None else str(written.exit).strip().lower() in _YES
+    reply = msgspec.convert(structs.replace(written, exit=done), ModelReply, from_attributes=True)
+    return structs.replace(reply, raw=msgspec.json.encode(written).decode())
 
 
 # -- recording --------------------------------------------------------------------------------------------------------
@@ -228,25 +217,11 @@ class RecordingModel:
             fail = str(failed) or "the model failed"
             self._keep(request, ScriptedReply(fail=fail, retryable=failed.retryable, usage=failed.usage), {})
             raise
-        self._keep(
-            request,
-            ScriptedReply(
-                text=reply.text,
-                values=dict(reply.values),
-                reasons=dict(reply.reasons),
-                exit=reply.exit,
-                exit_reason=reply.exit_reason,
-                understanding=reply.understanding,
-                has_questions=reply.has_questions,
-                progress=reply.progress,
-                intent=reply.intent,
-                extracted=reply.extracted,
-                usage=reply.usage,
-            )
-            if reply.tool_call is None
-            else _calling(reply.tool_call, reply.usage),
-            reply.detected,
-        )
+        written = msgspec.convert(reply, ScriptedReply, from_attributes=True)
+        if reply.tool_call is not None:
+            call = ScriptedCall(reply.tool_call.tool, reply.tool_call.arguments, reply.usage)
+            written = ScriptedReply(calls=(call,))
+        self._keep(request, written, reply.detected)
         return reply
 
     @property
@@ -276,10 +251,6 @@ class RecordingModel:
             each = structs.replace(reply if reply.fail else seen, usage=usage)
             self._replies.setdefault(f"{name}.detect", {}).setdefault(request.round, {})[request.asked] = each
             usage = None
-
-
-def _calling(call: ToolCall, usage: Usage | None) -> ScriptedReply:
-    return ScriptedReply(calls=(ScriptedCall(call.tool, call.arguments, usage),))
 
 
 def _listed(name: str, replies_of_action: _Replies) -> list[Written] | list[list[Written]]:

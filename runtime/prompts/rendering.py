@@ -8,6 +8,7 @@ order.
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -16,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.context.fitting import MESSAGE_TOKENS, cut_message, cut_text, cut_value, fitted, longest_in, tokens_of
-from runtime.context.windows import ContextStrategy, TokenWindow, head_of
+from runtime.context.windows import head_of, last_exchanges
 from runtime.prompts.escaping import Marks, encoded, message_line, others_in, tagged
 from runtime.prompts.prompt import Prompt, prompt_of
 from runtime.prompts.shapes import is_judged, limits_of, shape_of, single_outputs, wanted_records
@@ -38,9 +39,8 @@ _Variables: TypeAlias = Mapping[str, object]
 class Prompts:
     """Renders prompts with a server's templates."""
 
-    def __init__(self, templates: Templates, strategy: ContextStrategy | None = None) -> None:
+    def __init__(self, templates: Templates) -> None:
         self._templates = templates
-        self._strategy = strategy or TokenWindow()
 
     @property
     def schemes(self) -> Collection[str]:
@@ -87,7 +87,7 @@ class Prompts:
         head = head_of(messages[:-1])  # the system messages, which remain first
         left = tokens_left - sum(costs[id(each)] for each in head)
         head, left = (head, left) if left > 0 else ((), tokens_left)
-        chosen = self._strategy.choose(messages[len(head) :], max(left, 0), lambda each: costs[id(each)])
+        chosen = last_exchanges(messages[len(head) :], max(left, 0), lambda each: costs[id(each)])
         earlier = [lines[id(each)] for each in chosen]
         if len(chosen) == 1:  # the newest message is always included
             earlier = [_fitted_message(chosen[0], left - 1)]
@@ -182,25 +182,6 @@ def _fitted_message(message: Message, tokens_max: int) -> str:
 
 
 _TAG = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?(?![A-Za-z0-9])")
-
-_OF_CONDENSING = frozenset({"locale", "instruct", "has_previous"})
-_OF_REQUESTS = frozenset(
-    {
-        "locale",
-        "today",
-        "task",
-        "exit",
-        "goal",
-        "strategy",
-        "tone",
-        "role",
-        "listener",
-        "round",
-        "has_reply",
-        "has_memories",
-    }
-    | {"structured", "judged", "has_tools", "criteria", "outputs", "records", "intents", "detectors"}
-)
 
 
 def _of_request(request: ModelRequest, marks: Marks) -> _Variables:
@@ -306,3 +287,8 @@ def _fill(source: TemplateSource, variables: _Variables) -> str:
         whose = f"scheme {source.scheme}" if source.scheme else "the runtime"
         message = f"the prompt {source.name} of {whose} cannot be filled: {failed}"
         raise ModelFailed(message, retryable=False) from failed
+
+
+_ANY = ModelRequest(purpose="say", action_id="", round=0, task="", locale="en", now=datetime.fromtimestamp(0, UTC))
+_OF_REQUESTS = frozenset(_of_request(_ANY, Marks()))
+_OF_CONDENSING = frozenset(_of_condense(_ANY))

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
 import httpx2
 import msgspec
@@ -13,10 +13,10 @@ from msgspec import Struct
 from openai import APIError, AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient, Omit, Timeout
 from openai.types.chat import ChatCompletionChunk
 
-from runtime.models.hosted.circuit_breaker import Breaker
 from runtime.models.hosted.failures import AttemptFailure, failure_of
 from runtime.models.hosted.reply_reader import visible
 from runtime.models.hosted.settings import Secret
+from runtime.state.circuit import BreakerState, Circuit
 
 CONNECT_S = 5.0
 KEEP_ALIVE_S = 60.0
@@ -35,14 +35,11 @@ class Line(Struct, frozen=True):
     concurrency_max: int
 
 
-class Listener(Protocol):
-    """Callbacks for the progress of a call."""
+class Listener(Struct, frozen=True):
+    """Callbacks for the progress of a call: its start, and a streamed reply that has grown to a text."""
 
-    def sent(self) -> None:
-        """Handle the start of an attempt."""
-
-    def grew(self, text: str) -> None:
-        """Handle a streamed reply that has grown to this text."""
+    sent: Callable[[], None]
+    grew: Callable[[str], None]
 
 
 class EndpointReply(Struct, frozen=True, kw_only=True):
@@ -114,6 +111,38 @@ class _Completion(Struct, frozen=True):
     choices: list[_Choice] | None = None
     usage: _Tokens | None = None
     model: str | None = None
+
+
+class Breaker:
+    """Guards the calls of one endpoint: after several failures in a row, it is not called for a while."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._circuit = Circuit(clock)
+        self._cause = ""  # the kind of the first failure in the row
+
+    @property
+    def state(self) -> BreakerState:
+        """Return the current state."""
+        return self._circuit.state
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Guard one call. Raises AttemptFailure `resting` if the call is not made; its cause is the first failure."""
+        if not self._circuit.begin():
+            raise AttemptFailure("resting", cause=self._cause)
+        is_down: bool | None = None
+        try:
+            yield
+            is_down = False
+        except AttemptFailure as failure:
+            is_down = failure.meaning.down
+            if is_down:
+                self._cause = self._cause or failure.kind
+            raise
+        finally:
+            if is_down is False:  # an endpoint that refuses a request is not down
+                self._cause = ""
+            self._circuit.end(is_down=is_down)
 
 
 class Endpoint:

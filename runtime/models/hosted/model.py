@@ -1,25 +1,38 @@
 """One language model: renders the prompt, calls the endpoint with retries, and parses the reply."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_random_exponential,
+)
+from tenacity.stop import stop_base
 
 from runtime.models.hosted.capabilities import Capabilities, body_of, capabilities_of, without
-from runtime.models.hosted.endpoint import Endpoint, EndpointReply
+from runtime.models.hosted.endpoint import Endpoint, EndpointReply, Listener
 from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.reply_reader import Read, TextStream, nothing_read, read_reply, unmarked, visible
-from runtime.models.hosted.retries import RetryPolicy, retried
 from runtime.models.hosted.settings import ModelSettings
 from runtime.models.hosted.usage import UsageMeter
 from runtime.prompts.prompt import Prompt
 from runtime.prompts.rendering import Prompts
+from runtime.state.limits import time_left
 from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply
 from scripts.expressions.values import Value
 
 CHARS_PER_TOKEN_MAX = 16  # an upper bound for replies within their token limit, including reasoning
 CHARS_MIN = 4_000  # shorter replies are never too long
+FIRST_WAIT_S, WAIT_MAX_S = 0.5, 8.0  # between attempts; the waits grow and are random
+RETRY_AFTER_MAX_S = 20.0  # if an endpoint asks for a longer wait, the call is not retried
+
+T = TypeVar("T")
 
 
 class HostedModel:
@@ -38,12 +51,11 @@ class HostedModel:
         self.endpoint = endpoint
         self._prompts = prompts
         self._clock = clock
-        self._policy = RetryPolicy(attempts_max=settings.attempts, total_s=settings.attempts * settings.timeout_s)
         self._capabilities = capabilities_of(settings)
 
     async def complete(self, request: ModelRequest, hear: OnReply | None) -> ModelReply:
         """Return the model's reply. Raises ModelFailed, which contains the usage."""
-        prompt = self._prompt(request)
+        prompt = self._prompts.render(request, context_tokens_max=self.settings.context_tokens_max)
         meter = UsageMeter(self._called, prompt, self.settings, self._clock)
         spare: Read | None = None  # the reply to use if no attempt gives the requested format
 
@@ -58,7 +70,7 @@ class HostedModel:
                 raise
 
         try:
-            read = await retried(attempt, self._policy)
+            read = await _retried(attempt, self.settings.attempts, self.settings.attempts * self.settings.timeout_s)
         except AttemptFailure as failure:
             if spare is None:
                 message = failure.message_for(self.name)
@@ -70,9 +82,6 @@ class HostedModel:
         text = unmarked(read.reply.text, prompt.values)
         return msgspec.structs.replace(read.reply, text=text, usage=meter.usage(read.degraded))
 
-    def _prompt(self, request: ModelRequest) -> Prompt:
-        return self._prompts.render(request, context_tokens_max=self.settings.context_tokens_max)
-
     async def _said(
         self, request: ModelRequest, prompt: Prompt, hear: OnReply | None, meter: UsageMeter
     ) -> EndpointReply:
@@ -83,8 +92,14 @@ class HostedModel:
             body = body_of(self._called, prompt, capabilities, self.settings, stream=hear is not None)
             words = TextStream(request, prompt, hear, meter.begun) if hear is not None else None
             meter.parameters = _parameters(body, capabilities, prompt)
+
+            def grew(text: str, words: TextStream | None = words) -> None:
+                meter.grew(text)
+                if words is not None:
+                    words.grow(text)
+
             try:
-                said = await self.endpoint.call(body, _Listener(meter, words), chars_max)
+                said = await self.endpoint.call(body, Listener(meter.sent, grew), chars_max)
             except AttemptFailure as failure:
                 fewer = without(capabilities, failure, self.settings)
                 if fewer is None:
@@ -104,23 +119,6 @@ class HostedModel:
         return self.settings.model or self.name
 
 
-class _Listener(Struct, frozen=True):
-    """Counts an attempt, and streams its text if there is a listener."""
-
-    meter: UsageMeter
-    words: TextStream | None
-
-    def sent(self) -> None:
-        """Handle the start of an attempt."""
-        self.meter.sent()
-
-    def grew(self, text: str) -> None:
-        """Handle a streamed reply that has grown to this text."""
-        self.meter.grew(text)
-        if self.words is not None:
-            self.words.grow(text)
-
-
 def _parameters(body: Mapping[str, object], capabilities: Capabilities, prompt: Prompt) -> dict[str, Value]:
     """Return the parameters of a request besides the prompt."""
     named = {
@@ -135,3 +133,39 @@ def _ended(read: Read, said: EndpointReply) -> Read:
     if said.finish != "length" or read.degraded:
         return read
     return Read(read.reply, "it was cut off at its token limit")
+
+
+# -- retries ----------------------------------------------------------------------------------------------------------
+
+
+class _at_deadline(stop_base):  # noqa: N801  (named as tenacity names them)
+    """Stop if the next attempt would begin after the current deadline."""
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        return retry_state.upcoming_sleep >= time_left()
+
+
+async def _retried(call: Callable[[], Awaitable[T]], attempts_max: int, total_s: float) -> T:
+    """Return the result of the call. No attempt begins after `total_s`, or after the current deadline.
+
+    Raises the AttemptFailure of its last attempt.
+    """
+    backing_off = wait_random_exponential(multiplier=FIRST_WAIT_S, max=WAIT_MAX_S)
+
+    def wait_s(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome is not None else None
+        wanted = error.retry_after_s if isinstance(error, AttemptFailure) else None
+        return backing_off(state) if wanted is None else wanted + backing_off(state) / 10
+
+    def is_worth_it(error: BaseException) -> bool:
+        if not isinstance(error, AttemptFailure) or not error.meaning.again:
+            return False
+        return error.retry_after_s is None or error.retry_after_s <= RETRY_AFTER_MAX_S
+
+    retrying = AsyncRetrying(
+        stop=stop_after_attempt(attempts_max) | stop_before_delay(total_s) | _at_deadline(),
+        wait=wait_s,
+        retry=retry_if_exception(is_worth_it),
+        reraise=True,
+    )
+    return await retrying(call)

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 
+from msgspec import structs
+
 from runtime.context.fitting import MESSAGE_TOKENS, tokens_of
 from runtime.models.hosted.capabilities import sent_prompt
 from runtime.models.hosted.endpoint import EndpointReply
@@ -119,11 +121,8 @@ def together(first: Usage, then: Usage) -> Usage:
     """Return the usage of a call that failed with one model and was repeated with another."""
     costs = [each.cost for each in (first, then) if each.cost is not None]
     first_words_ms = then.first_words_ms
-    return Usage(
-        model=then.model,
-        prompt_digest=then.prompt_digest,
-        prompt=then.prompt,
-        parameters=then.parameters,
+    return structs.replace(
+        then,
         input_tokens=first.input_tokens + then.input_tokens,
         cached_tokens=first.cached_tokens + then.cached_tokens,
         output_tokens=first.output_tokens + then.output_tokens,
@@ -133,5 +132,4 @@ def together(first: Usage, then: Usage) -> Usage:
         first_words_ms=None if first_words_ms is None else first.latency_ms + first_words_ms,
         attempts=first.attempts + then.attempts,
         failures=(*first.failures, *then.failures),
-        degraded=then.degraded,
     )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.context.fitting import tokens_of
-from runtime.context.windows import TokenWindow
+from runtime.context.windows import last_exchanges
 from runtime.state.events import Message
 
 
@@ -19,7 +19,7 @@ def conversation(roles: str) -> tuple[Message, ...]:
 
 def chosen(roles: str, tokens_max: int) -> str:
     messages = conversation(roles)
-    found = TokenWindow().choose(messages, tokens_max, lambda _: 10)
+    found = last_exchanges(messages, tokens_max, lambda _: 10)
     assert found == messages[len(messages) - len(found) :]
     return roles[len(messages) - len(found) :]
 
