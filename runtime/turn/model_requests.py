@@ -6,7 +6,6 @@ from functools import partial
 import msgspec
 from msgspec import UNSET
 
-from runtime.answers.patterns import MatchWanted
 from runtime.context.ports import Condense
 from runtime.state.events import Message
 from runtime.state.ports import (
@@ -225,7 +224,7 @@ def _is_sure(speak: Callable[[ModelReply], bool], verdict: ModelReply) -> bool:
     """Return whether a text will certainly be said; an error here is raised again where the verdict is evaluated."""
     try:
         return speak(verdict)
-    except (*FAILURES, RecallWanted, MatchWanted):
+    except (*FAILURES, RecallWanted):
         return False
 
 
