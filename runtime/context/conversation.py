@@ -31,8 +31,17 @@ from runtime.context.resize import (
     resized,
     shown_memo,
 )
-from runtime.context.serialization import Saved, from_json, from_yaml, restored, saved, to_json, to_yaml
-from runtime.context.session_settings import checked_mode, session_settings
+from runtime.context.serialization import (
+    Saved,
+    checked_mode,
+    from_json,
+    from_yaml,
+    restored,
+    saved,
+    session_settings,
+    to_json,
+    to_yaml,
+)
 from runtime.context.strategies import counted
 from runtime.context.summaries import Remember, remember_with
 from runtime.state.events import Message

@@ -1,5 +1,6 @@
-"""Serialization of a conversation as JSON or YAML."""
+"""A conversation and its settings in the forms of seed 001: JSON or YAML, and names such as `session.limit`."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -12,7 +13,7 @@ from runtime.context.resize import LAST_RESIZE, Book, memo_without_note, newest_
 from runtime.state.events import Message
 from runtime.state.state import ContextMemory, LastResize, Opener
 from scripts.expressions.values import bounded
-from scripts.model.context_strategies import ContextSettings
+from scripts.model.context_strategies import ContextSettings, SettingsInvalid, read_settings
 
 FORMAT = 1
 
@@ -170,3 +171,66 @@ def _window(records: list[_Record], full: list[Message]) -> tuple[Message, ...]:
     if all(isinstance(record.get("number"), int) for record in records):
         return tuple(message_of(each, each["number"] if each["number"] in numbers else 0) for each in records)
     return adopted(records, full)
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+LEGACY = {
+    "session.resize.max_current_chars": "session.limit.chars",
+    "session.resize.keep_last_messages": "session.limit.messages",
+}
+"""Names of settings that are no longer used, and their replacements."""
+
+_MODES = ("lite", "memo")
+
+
+class LegacySetting(UserWarning):
+    """A setting whose name has no effect any more; the message names its replacement."""
+
+
+def session_settings(settings: Mapping[str, object]) -> ContextSettings:
+    """Return the settings in a record; names may be dotted or nested records.
+
+    Raises SettingsInvalid for an unknown name or an invalid value.
+    """
+    tree = _tree(settings)
+    session = tree.pop("session", {})
+    if tree or not isinstance(session, dict):
+        raise SettingsInvalid(f"the settings of a conversation belong under `session`, not under {', '.join(tree)}")
+    mode = session.pop("mode", "lite")
+    values = {name: value for name, value in session.items() if value is not None}
+    return read_settings({"strategy": checked_mode(mode), **values})
+
+
+def checked_mode(mode: object) -> str:
+    """Return a valid mode of a conversation. Raises SettingsInvalid."""
+    if mode not in _MODES:
+        raise SettingsInvalid(f"the mode of a conversation is lite or memo, not {mode!r:.40}")
+    return str(mode)
+
+
+def _tree(values: Mapping[str, object]) -> dict[str, object]:
+    tree: dict[str, object] = {}
+    for path, value in _leaves(values, ""):
+        if path in LEGACY:
+            warnings.warn(f"{path} has no effect; set {LEGACY[path]}", LegacySetting, stacklevel=4)
+            continue
+        *above, name = path.split(".")
+        place = tree
+        for each in above:
+            within = place.setdefault(each, {})
+            if not isinstance(within, dict):
+                raise SettingsInvalid(f"{path} is nested in a setting that has a plain value")
+            place = within
+        place[name] = value
+    return tree
+
+
+def _leaves(values: Mapping[str, object], above: str) -> list[tuple[str, object]]:
+    """Return every value with its full dotted name."""
+    found: list[tuple[str, object]] = []
+    for name, value in values.items():
+        path = f"{above}.{name}" if above else name
+        found += _leaves(value, path) if isinstance(value, Mapping) else [(path, value)]
+    return found

@@ -2,14 +2,19 @@
 
 import msgspec
 
-from runtime.migration.rewind import account_of, cleared, rewound
+from runtime.migration.variables import account_of
 from runtime.state import inputs
 from runtime.state.events import Intervened
 from runtime.state.inputs import Intervention
 from runtime.state.scopes import WriteRefused
-from runtime.state.state import HandOver, restore_state
+from runtime.state.state import HandOver, State, copy_of, restore_state
 from runtime.turn import timing
 from runtime.turn.context import TurnContext
+
+_RETAINED = (
+    "turn", "event_seq", "message_seq", "heard", "last_at", "spent", "global_cells", "exposed", "hand_over", "model"
+)  # fmt: skip
+"""The parts of a state that a rewind does not restore."""
 
 OPERATOR = "operator"
 """The name, in the metadata of a message, of the person who wrote it in place of the script."""
@@ -71,7 +76,7 @@ def _set(run: TurnContext, intervention: inputs.SetVariables) -> None:
 
 
 def _rewind(run: TurnContext, intervention: inputs.Rewind) -> None:
-    now, state = run.state, rewound(run.state, intervention.state)
+    now, state = run.state, _rewound(run.state, intervention.state)
     last = now.message_seq if now.message_seq > intervention.state.message_seq else None
     first = None if last is None else intervention.state.message_seq + 1
     account = account_of(now, intervention.state, "api")
@@ -82,10 +87,24 @@ def _rewind(run: TurnContext, intervention: inputs.Rewind) -> None:
         run.record(body)
 
 
+def _rewound(now: State, before: State) -> State:
+    """Return an earlier state without the messages since then, with the current numbers of turn, event and message,
+    and the current usage.
+
+    The user's global variables are not restored, because other sessions may have used them. Neither are the arms of
+    experiments. A person who has taken the session over keeps it, and the choice of a model stays.
+    """
+    since = (before.message_seq + 1, now.message_seq)
+    gaps = before.gaps if since[0] > since[1] else (*before.gaps, since)
+    current = copy_of(now)
+    retained = {name: getattr(current, name) for name in _RETAINED}
+    return msgspec.structs.replace(copy_of(before), **retained, gaps=gaps)
+
+
 def _clear(run: TurnContext) -> None:
     last = run.state.message_seq
     run.record(Intervened("clear", first=1 if last else None, last=last or None))
-    restore_state(run.state, cleared(run.state))
+    run.state.gaps, run.state.context = ((1, last),) if last else (), None
     replace = msgspec.structs.replace
     if run.state.progress is not None:
         run.state.progress = replace(run.state.progress, replies=[])

@@ -10,8 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
-from runtime.migration.rewind import account_of
-from runtime.migration.variables import Cells, MigrationBlocked, differences, new_path
+from runtime.migration.variables import Cells, MigrationBlocked, account_of, differences, new_path
 from runtime.state.events import Body, Migrated
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import Scopes

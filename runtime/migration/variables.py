@@ -1,4 +1,4 @@
-"""The variables of a migrated session: renamed, converted, dropped, initialised."""
+"""The variables of a migrated session: renamed, converted, dropped, initialised; and the differences of two states."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.state.events import VariableChanged
+from runtime.state.events import Body, ScopeEntered, ScopeLeft, VariableChanged
 from runtime.state.program import Program, answering_id
 from runtime.state.scopes import Scopes, WriteRefused
 from runtime.state.state import INTERRUPTS, Cell, Source, State
@@ -224,6 +224,21 @@ def differences(
             if old is None or new is None or _said(old) != _said(new):
                 found.append(_change(layer, name, old, new, source))
     return tuple(found)
+
+
+def account_of(now: State, before: State, source: Source) -> tuple[Body, ...]:
+    """Return the events that lead from the place and variables of one state to those of an earlier one."""
+    account: list[Body] = []
+    if now.topic and now.topic_entry != before.topic_entry:
+        account.append(ScopeLeft("topic", now.topic, now.topic_entry))
+    if now.phase and now.phase_entry != before.phase_entry:
+        account.append(ScopeLeft("phase", now.phase, now.phase_entry))
+    if before.phase and (now.phase_entry != before.phase_entry or not now.phase):
+        account.append(ScopeEntered("phase", before.phase, before.phase_entry))
+    if before.topic and (now.topic_entry != before.topic_entry or not now.topic):
+        account.append(ScopeEntered("topic", before.topic, before.topic_entry))
+    changes = [each for each in differences(now, before, source=source) if each.scope != "global"]
+    return (*account, *changes)
 
 
 def _said(cell: Cell) -> bytes:

@@ -33,6 +33,7 @@ from runtime.state.ports import (
     digest_of,
 )
 from runtime.state.state import Spent, State
+from runtime.state.tool_ports import ToolResult, Tools
 from scripts.model.actions import OnInterrupted
 
 GIVEN_UP = "given up before its end"  # the recorded error of a call that a time limit ended
@@ -140,6 +141,18 @@ class NoJournal:
 
     async def note_interruption(self, intent: Intent) -> None:
         """Do nothing."""
+
+
+class ToolCalls(Struct):
+    """The tools of one turn, and the calls that were finished over all its restarts, by digest: none is made again."""
+
+    tools: Tools
+    finished: dict[str, ToolResult] = {}
+
+    @property
+    def call_ids(self) -> tuple[str, ...]:
+        """The ids of the recorded calls."""
+        return tuple(each.call_id for each in self.finished.values() if each.call_id)
 
 
 class Calls(Struct):

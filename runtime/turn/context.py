@@ -21,8 +21,7 @@ from runtime.state.state import HandOver, Progress, Source, State, copy_of, own_
 from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES
 from runtime.turn import turn_recall
-from runtime.turn.calls import BudgetTracker, Calls, NoJournal, merged
-from runtime.turn.tool_calls import ToolCalls
+from runtime.turn.calls import BudgetTracker, Calls, NoJournal, ToolCalls, merged
 from runtime.turn.turn_recall import TurnRecalls
 from scripts.expressions.expressions import Rendered, Spans
 from scripts.expressions.members import SPEAKER_PARTS, Speaker

@@ -23,7 +23,7 @@ from runtime.state.scopes import WriteRefused
 from runtime.turn import turn_recall
 from runtime.turn.calls import BudgetExceeded, CallInterrupted
 from runtime.turn.context import ActionFailed, LimitExceeded, MessageStream, TurnContext, Wording
-from runtime.turn.model_tools import CALLS_OF_REPLY_MAX, call_for_model, tools_offered
+from runtime.turn.tool_use import CALLS_OF_REPLY_MAX, call_for_model, tools_offered
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted
 from scripts.model.actions import Action, AiAsk, AiSay, Chat, ModelStep
 from scripts.model.variables import Output, Records

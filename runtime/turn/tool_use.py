@@ -1,4 +1,8 @@
-"""A call of a tool within a turn: checked against the declaration, limited, and recorded as events."""
+"""A call of a tool within a turn: checked against the declaration, limited, and recorded as events.
+
+An action calls a tool, or the model of an action does before it replies, which takes no round of the action. The model
+is offered only tools that change nothing, so that a call may be repeated.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,13 +10,17 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from runtime.state.events import ToolAnswered, ToolCalled
+from runtime.state.ports import ModelRequest, ToolCall, ToolOffer, ToolOutcome
 from runtime.state.scopes import WriteRefused
 from runtime.state.tool_ports import CallOptions, ToolCallFailed, ToolReply, ToolRequest, ToolResult
 from runtime.tools.results import check_arguments
 from runtime.turn.context import LimitExceeded, TurnContext
 from scripts.expressions.values import Value
-from scripts.model.actions import Into, OnInterrupted
+from scripts.model.actions import Action, Into, OnInterrupted, tools_of
 from scripts.model.tools import ToolDefinition
+
+CALLS_OF_REPLY_MAX = 5
+"""The calls of tools before one reply; after them the model has to reply without a further call."""
 
 
 class ToolUse(Struct, frozen=True, kw_only=True):
@@ -68,3 +76,39 @@ async def _call(run: TurnContext, use: ToolUse, request: ToolRequest) -> ToolRes
     ends_at = min(run.calls.ends_at, asyncio.get_running_loop().time() + use.timeout_s)
     options = CallOptions(ends_at=ends_at, on_interrupted=use.on_interrupted, is_handled=use.is_handled)
     return await run.tool_calls.tools.call(use.tool, request, options)
+
+
+# -- calls of models --------------------------------------------------------------------------------------------------
+
+
+def tools_offered(run: TurnContext, action: Action) -> tuple[ToolOffer, ...]:
+    """Return the tools that the model may call."""
+    tools = (run.program.tools.get(each.tool) for each in tools_of(action))
+    return tuple(_offer(tool) for tool in tools if tool is not None and not tool.makes_changes)
+
+
+def _offer(tool: ToolDefinition) -> ToolOffer:
+    return ToolOffer(id=tool.id, define=tool.define, params=tool.params, required=tool.required)
+
+
+async def call_for_model(run: TurnContext, action: Action, request: ModelRequest, call: ToolCall) -> ToolOutcome:
+    """Make a call that the model wants, and store its result if the script says where.
+
+    A failure is an outcome that the model learns. Raises LimitExceeded, ToolCallInterrupted.
+    """
+    tool = run.program.tools[call.tool]
+    use = ToolUse(
+        tool=tool,
+        action_id=action.id,
+        visit=request.visit,
+        number=len(request.outcomes),
+        arguments=tool.with_defaults(call.arguments),
+        timeout_s=tool.timeout_s,
+        on_interrupted="retry",
+        is_handled=True,
+    )
+    reply = await use_tool(run, use)
+    into = next((each.into for each in tools_of(action) if each.tool == call.tool), None)
+    if reply.failure is None and into is not None:
+        store_result(run, into, reply.result)
+    return ToolOutcome(call, reply.result, reply.failure)

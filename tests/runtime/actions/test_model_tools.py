@@ -13,7 +13,7 @@ from runtime.state.limits import Limits
 from runtime.state.ports import ModelReply, ModelRequest, OnReply, ToolCall
 from runtime.state.tool_ports import ToolFailure, ToolReply
 from runtime.tools.examples import ScriptedTools
-from runtime.turn.model_tools import CALLS_OF_REPLY_MAX
+from runtime.turn.tool_use import CALLS_OF_REPLY_MAX
 from tests.support.runtime_session import Session, new_session
 
 SHOP = """

@@ -10,7 +10,7 @@ import yaml
 from runtime.context.conversation import Conversation
 from runtime.context.ports import Condense
 from runtime.context.resize import Decision
-from runtime.context.session_settings import LegacySetting
+from runtime.context.serialization import LegacySetting
 from runtime.state.ports import ModelFailed
 from scripts.model.context_strategies import ContextSettings, Limit, SettingsInvalid
 
