@@ -10,9 +10,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
-
 from runtime.answers.languages import LANGUAGES
+from runtime.answers.languages.language import Language, YesNo
 from runtime.answers.languages.spelling import any_of, fold
 from scripts.model.script import Locale
 from scripts.translations.localisation import language
@@ -28,82 +27,65 @@ Says: TypeAlias = Literal["yes", "no", "open"]
 _NOT_WORDS = re.compile(r"[^\w\s]+")
 
 
-class _Grammar(Struct, frozen=True):
-    yes: re.Pattern[str]
-    plain_yes: re.Pattern[str]  # the first word for yes, also without its accents
-    agrees: re.Pattern[str]
-    no: re.Pattern[str]
-    plain_no: re.Pattern[str]  # the first word for no, and polite words
-    no_then_yes: re.Pattern[str]
-    no_alone: re.Pattern[str]
-    unsure: re.Pattern[str]
-    fillers: re.Pattern[str]
-    both: re.Pattern[str]
+class _Words:
+    """The patterns of the words for yes and no in a language with tables of words, and what they say."""
+
+    def __init__(self, own: Language, words: YesNo) -> None:
+        def of(*phrases: str) -> str:
+            return any_of(phrases, digraphs=own.digraphs, accented=words.accented)
+
+        polite = of(*words.yes, *words.agrees, *words.polite)
+        plain_yes, plain_no = of(words.yes[0]), of(words.no[0])
+        between = r"[\s,/]+(?:\w+ )?"
+        self._yes = re.compile(of(*words.yes))
+        self._plain_yes = re.compile(any_of(words.yes[:1]))  # the first word for yes, also without its accents
+        self._agrees = re.compile(rf"{of(*words.yes, *words.agrees)}(?: {polite})*")
+        self._no = re.compile(of(*words.no))
+        self._plain_no = re.compile(rf"{plain_no}(?: {of(*words.polite)})*")
+        self._no_then_yes = re.compile(rf"{of(*words.no)}(?: \w+)? {plain_yes}")
+        self._no_alone = re.compile(rf"{of(*words.no_alone)}(?: {of(*words.polite)})*")
+        self._unsure = re.compile(of(*words.unsure))
+        self._fillers = re.compile(rf"(?:{of(*words.fillers)} ){{0,{FILLERS_MAX}}}")
+        self._both = re.compile(rf"(?:{plain_yes}{between}{plain_no}|{plain_no}{between}{plain_yes})\s*(?:$|[,.!])")
+        self.collides = own.collides
+
+    def say_both(self, reply: str) -> bool:
+        """Return whether a reply begins with a yes and a no: ``ja, nein``."""
+        return self._both.match(fold(reply[:80])) is not None
+
+    def are_plain_no(self, clause: str) -> bool:
+        """Return whether a clause is nothing but the word for no, apart from polite words."""
+        return self._plain_no.fullmatch(" ".join(_NOT_WORDS.sub(" ", fold(clause)).split())) is not None
+
+    def say(self, clause: str) -> Says | None:
+        """Return the meaning of a clause; None if it says neither, and is not open.
+
+        A clause with a negation is never a yes, except for set phrases of agreement (``kein Problem``).
+        """
+        said = " ".join(_NOT_WORDS.sub(" ", fold(clause)).split())
+        if not said:
+            return None
+        if self._unsure.search(said):
+            return "open"
+        rest = said[self._fillers.match(said).end() :]  # type: ignore[union-attr]  # matches nothing as well
+        if any(self._agrees.fullmatch(each) for each in (said, rest)):
+            return "yes"
+        if any(self._no_alone.fullmatch(each) for each in (said, rest)):
+            return "no"
+        if self._no.search(said):
+            return self._negated(rest)
+        return "yes" if self._yes.match(rest) else None
+
+    def _negated(self, rest: str) -> Says:
+        if self._plain_yes.match(rest) or self._no_then_yes.match(rest):
+            return "open"  # "ja nicht"; while "zeker niet" and "claro que no" are a no
+        return "no" if self._no.match(rest) or len(rest.split()) <= WORDS_MAX else "open"
 
 
 @lru_cache(maxsize=len(LANGUAGES))
-def _grammar(code: str) -> _Grammar:
-    language = LANGUAGES[code]
-    words = language.yes_no
-    if words is None:
-        raise KeyError(code)
-
-    def of(*phrases: str) -> str:
-        return any_of(phrases, digraphs=language.digraphs, accented=words.accented)
-
-    agrees = of(*words.yes, *words.agrees)
-    polite = of(*words.yes, *words.agrees, *words.polite)
-    plain_yes, plain_no = of(words.yes[0]), of(words.no[0])
-    between = r"[\s,/]+(?:\w+ )?"
-    return _Grammar(
-        yes=re.compile(of(*words.yes)),
-        plain_yes=re.compile(any_of(words.yes[:1])),
-        agrees=re.compile(rf"{agrees}(?: {polite})*"),
-        no=re.compile(of(*words.no)),
-        plain_no=re.compile(rf"{plain_no}(?: {of(*words.polite)})*"),
-        no_then_yes=re.compile(rf"{of(*words.no)}(?: \w+)? {plain_yes}"),
-        no_alone=re.compile(rf"{of(*words.no_alone)}(?: {of(*words.polite)})*"),
-        unsure=re.compile(of(*words.unsure)),
-        fillers=re.compile(rf"(?:{of(*words.fillers)} ){{0,{FILLERS_MAX}}}"),
-        both=re.compile(rf"(?:{plain_yes}{between}{plain_no}|{plain_no}{between}{plain_yes})\s*(?:$|[,.!])"),
-    )
-
-
-def says_both(reply: str, code: str) -> bool:
-    """Return whether a reply begins with a yes and a no: ``ja, nein``."""
-    return _grammar(code).both.match(fold(reply[:80])) is not None
-
-
-def is_plain_no(clause: str, code: str) -> bool:
-    """Return whether a clause is nothing but the word for no, apart from polite words."""
-    return _grammar(code).plain_no.fullmatch(" ".join(_NOT_WORDS.sub(" ", fold(clause)).split())) is not None
-
-
-def clause_says(clause: str, code: str) -> Says | None:
-    """Return the meaning of a clause in a language with such words; None if it says neither, and is not open.
-
-    A clause with a negation is never a yes, except for set phrases of agreement (``kein Problem``).
-    """
-    grammar = _grammar(code)
-    said = " ".join(_NOT_WORDS.sub(" ", fold(clause)).split())
-    if not said:
-        return None
-    if grammar.unsure.search(said):
-        return "open"
-    rest = said[grammar.fillers.match(said).end() :]  # type: ignore[union-attr]  # matches nothing as well
-    if any(grammar.agrees.fullmatch(each) for each in (said, rest)):
-        return "yes"
-    if any(grammar.no_alone.fullmatch(each) for each in (said, rest)):
-        return "no"
-    if grammar.no.search(said):
-        return _negated(grammar, rest)
-    return "yes" if grammar.yes.match(rest) else None
-
-
-def _negated(grammar: _Grammar, rest: str) -> Says:
-    if grammar.plain_yes.match(rest) or grammar.no_then_yes.match(rest):
-        return "open"  # "ja nicht"; while "zeker niet" and "claro que no" are a no
-    return "no" if grammar.no.match(rest) or len(rest.split()) <= WORDS_MAX else "open"
+def _words(code: str) -> _Words | None:
+    own = LANGUAGES.get(code)
+    return _Words(own, own.yes_no) if own is not None and own.yes_no is not None else None
 
 
 # -- English and Chinese ----------------------------------------------------------------------------------------------
@@ -184,47 +166,43 @@ def parse_boolean(text: str, locale: Locale = "en") -> bool | None:
     The locale's language is read first, then Chinese and English, except their words with another meaning in it.
     """
     code = language(locale.replace("_", "-"))
+    words = _words(code)
     folded = unicodedata.normalize("NFKC", text[:CHARS_MAX]).strip().casefold().replace("’", "'").lstrip("¿¡\"“„«(' ")
-    if _BOTH.search(folded[:40]) or (_has_words(code) and says_both(folded, code)):
+    if _BOTH.search(folded[:40]) or (words is not None and words.say_both(folded)):
         return None
     hummed = False
     clauses = [" ".join(match[0].split()) for match in islice(_CLAUSE.finditer(folded), CLAUSES_MAX)]
     for at, clause in enumerate(clauses):
-        if _HAN_HUM.fullmatch(clause) and not (_has_words(code) and clause_says(clause, code)):
+        if _HAN_HUM.fullmatch(clause) and not (words is not None and words.say(clause)):
             hummed = hummed or clause[0] in "嗯恩"
             continue
-        said = _clause_says(clause) if code in _BY_GRAMMAR else _foreign_clause_says(clause, code)
-        if said == "yes" and any(_is_plain_no(after, code) for after in clauses[at + 1 :]):
+        said = _clause_says(clause) if code in _BY_GRAMMAR else _foreign_clause_says(clause, code, words)
+        if said == "yes" and any(_is_plain_no(after, words) for after in clauses[at + 1 :]):
             return None
         if said is not None:
             return said == "yes" if said != "open" else None
     return True if hummed else None
 
 
-def _is_plain_no(clause: str, code: str) -> bool:
+def _is_plain_no(clause: str, words: _Words | None) -> bool:
     """Return whether a clause is nothing but a no, so that it cancels a yes before it: ``okay, no``."""
-    return _PLAIN_NO.fullmatch(clause) is not None or (_has_words(code) and is_plain_no(clause, code))
+    return _PLAIN_NO.fullmatch(clause) is not None or (words is not None and words.are_plain_no(clause))
 
 
-def _has_words(code: str) -> bool:
-    own = LANGUAGES.get(code)
-    return own is not None and own.yes_no is not None
-
-
-def _foreign_clause_says(clause: str, code: str) -> Says | None:
+def _foreign_clause_says(clause: str, code: str, words: _Words | None) -> Says | None:
     """Return the meaning of a clause in another language than English and Chinese, whose words are read too."""
     if _HAN.search(clause):
         return None if code == "ja" else _clause_says(clause)  # the same characters are other words in Japanese
     if _QUESTION.search(clause):
         return None
-    if not _has_words(code):
+    if words is None:
         short = _SHORT_ENGLISH.fullmatch(clause)
         is_no = short is not None and short["no"] is not None
         if short is None or (short["no"] == "no" and code in _NO_IS_ANOTHER_WORD):
             return None
         return "no" if is_no else "yes"
-    said = clause_says(clause, code)
-    if said is not None or not LANGUAGES[code].collides.isdisjoint(_WORDS.findall(clause)):
+    said = words.say(clause)
+    if said is not None or not words.collides.isdisjoint(_WORDS.findall(clause)):
         return said
     return _clause_says(clause)
 
@@ -237,27 +215,22 @@ def _clause_says(clause: str) -> Says | None:
         return "open" if _UNSURE.search(clause) else None
     if "不可能" in clause:
         return "no"
-    han = clause[_han_lead_end(clause) :]
+    lead = _HAN_LEAD.match(clause)
+    han = clause[lead.end() if lead else 0 :]
     if _HAN_NO.match(han):
         return "no"
     if _HAN_YES.match(han):
         return "yes"
-    said = _english_says(clause)
-    return None if said is None else "yes" if said else "no"
+    return _english_says(clause)
 
 
-def _han_lead_end(clause: str) -> int:
-    lead = _HAN_LEAD.match(clause)
-    return lead.end() if lead else 0
-
-
-def _english_says(clause: str) -> bool | None:
+def _english_says(clause: str) -> Says | None:
     yes, no = _YES.search(clause), _NO.search(clause)
     if yes and no and not clause.startswith(("of course not", "yeah no", "yes no")):
-        return yes.start() < no.start()
+        return "yes" if yes.start() < no.start() else "no"
     if no:
-        return None if clause.startswith("yes no") else False
+        return None if clause.startswith("yes no") else "no"
     if yes or _I_DO.fullmatch(clause):
-        return True
+        return "yes"
     soft = _SOFT_YES.match(clause) is not None and len(clause.split()) <= _SOFT_YES_WORDS_MAX
-    return True if soft else None
+    return "yes" if soft else None
