@@ -8,8 +8,6 @@ import re
 from datetime import date, time
 from functools import lru_cache
 
-from msgspec import Struct
-
 from runtime.answers.dates import CHARS_MAX, parse_date
 from runtime.answers.languages import ENGLISH, LANGUAGES, between_words
 from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, halves_of_day
@@ -45,19 +43,6 @@ class _TimeRefused(ValueError):
     """A time in the reply does not exist, or is negated."""
 
 
-class _Grammar(Struct, frozen=True):
-    code: str
-    minutes: tuple[tuple[int, re.Pattern[str]], ...]
-    spoken: tuple[re.Pattern[str], ...]
-    hours: tuple[re.Pattern[str], ...]
-    fixed: tuple[tuple[int, re.Pattern[str]], ...]
-    am: re.Pattern[str]
-    pm: re.Pattern[str]
-    night: re.Pattern[str]
-    midday: re.Pattern[str]
-    other: re.Pattern[str]
-
-
 def parse_time(text: str, locale: Locale = "en") -> str | None:
     """Return the ISO time in a reply, ``09:30``; None if it has no time, two times, or one that does not exist.
 
@@ -67,8 +52,8 @@ def parse_time(text: str, locale: Locale = "en") -> str | None:
     if found is not None:
         return found
     try:
-        times, rest = _times(text, locale)
-        return _only(times or _bare_hour(rest, locale))
+        times, rest = _grammar(locale).times(text)
+        return _only(times or _grammar(locale).bare_hour(rest))
     except _TimeRefused:
         return None
 
@@ -76,8 +61,8 @@ def parse_time(text: str, locale: Locale = "en") -> str | None:
 def is_bare_hour(text: str, locale: Locale = "en") -> bool:
     """Return whether `parse_time` reads a reply as an hour although it is only a number: ``9``, ``nine``."""
     try:
-        times, rest = _times(text, locale)
-        return not times and bool(_bare_hour(rest, locale))
+        times, rest = _grammar(locale).times(text)
+        return not times and bool(_grammar(locale).bare_hour(rest))
     except _TimeRefused:
         return False
 
@@ -91,147 +76,138 @@ def parse_datetime(text: str, today: date, locale: Locale = "en") -> str | None:
     if found is not None:
         return found
     try:
-        times, rest = _times(text, locale)
+        times, rest = _grammar(locale).times(text)
     except _TimeRefused:
         return None
     day, clock = parse_date(rest, today, locale), _only(times)
     return iso_datetime(f"{day}T{clock}") if day is not None and clock is not None else None
 
 
-def _bare_hour(text: str, locale: Locale) -> set[time]:
-    """Return the hour that is all of a text; empty if it is not a number. Raises _TimeRefused for one above 23."""
-    grammar, bare = _grammar(locale), _BARE.fullmatch(text)
-    hour = _hour(bare["hour"] or bare["word"], grammar, locale) if bare is not None else None
-    return {_clock(bare, hour, grammar, text, locale)} if bare is not None and hour is not None else set()
-
-
 def _only(times: set[time]) -> str | None:
     return iso_time(times.pop().isoformat()) if len(times) == 1 else None
 
 
-def _times(text: str, locale: Locale) -> tuple[set[time], str]:
-    """Return the times in a text, and the text without them.
-
-    Raises _TimeRefused for one that does not exist, or with a number as its alternative or the other end of a range.
-    """
-    grammar = _grammar(locale)
-    rest = fold(text[:CHARS_MAX])
-    whole, times = rest, set[time]()
-
-    def take(match: re.Match[str], minutes: int | None = 0) -> str:
-        hour = _hour(match["hour"], grammar, locale)
-        if hour is None or minutes is None:
-            return match[0]  # a word that is no number
-        times.add(_clock(match, hour, grammar, whole, locale, minutes))
-        return _TAKEN
-
-    for minutes, pattern in grammar.minutes:
-        rest = pattern.sub(lambda match, minutes=minutes: take(match, minutes), rest)  # type: ignore[misc]
-    for pattern in grammar.spoken:
-        at = 0
-        while (match := pattern.search(rest, at)) is not None:  # a word that is no number may precede the hour
-            rest = rest[: match.start()] + take(match, _spoken_minutes(match["spoken"], grammar)) + rest[match.end() :]
-            at = match.start() + 1 if rest[match.start()] == _TAKEN else match.end("hour")
-    for pattern in (_DIGITS, *grammar.hours):
-        rest = pattern.sub(take, rest)
-    for hour, pattern in grammar.fixed:
-        if pattern.search(rest):
-            times.add(time(hour))
-            rest = pattern.sub(_TAKEN, rest)
-    if not times and grammar.midday.search(rest):
-        times.add(time(12))
-        rest = grammar.midday.sub(_TAKEN, rest)
-    for match in grammar.other.finditer(rest) if times else ():
-        if _hour(match["before"] or match["after"], grammar, locale) is not None:
-            raise _TimeRefused(match[0])  # at 9 or 10
-    return times, rest
+# -- times in a text ---------------------------------------------------------------------------------------------------
 
 
-def _clock(match: re.Match[str], hour: int, grammar: _Grammar, whole: str, locale: Locale, minutes: int = 0) -> time:
-    """Return the time of one match, whose hour is read already. Raises _TimeRefused if there is none."""
-    if _NEGATED.search(match.string[max(match.start() - 8, 0) : match.start()]):
-        raise _TimeRefused(match[0])
-    parts = match.groupdict()
-    minute = _number(parts.get("minute"), locale)
-    hour = _in_half(hour, grammar, f"{whole}\n0{match.string[match.end() :]}")  # a digit in place of hours in words
-    second = int(parts.get("second") or 0)
-    if hour > 23 or minute > 59 or second > 59:
-        raise _TimeRefused(match[0])
-    total = hour * 60 + minute + minutes
-    return time(total // 60 % 24, total % 60, second)
+class _Grammar:
+    """The patterns of clock times in a locale, and the times in a text."""
 
-
-def _in_half(hour: int, grammar: _Grammar, whole: str) -> int:
-    """Return the hour of the day, by the words for its half."""
-    am, pm, night = (bool(pattern.search(whole)) for pattern in (grammar.am, grammar.pm, grammar.night))
-    if hour <= _MIDDAY_MAX and grammar.midday.search(whole):
-        return hour + 12
-    if hour > 12 or not (am or pm or night):
-        return hour
-    if night and not (am or pm):
-        return hour % 12 if hour <= 5 or hour == 12 else hour + 12
-    if am and pm:
-        raise _TimeRefused(whole)
-    return hour % 12 + (0 if am else 12)
-
-
-def _hour(text: str, grammar: _Grammar, locale: Locale) -> int | None:
-    if text.isdecimal():
-        return int(text)
-    number = small_number(text, grammar.code) if text[0] not in _HAN else parse_number(text, locale)
-    return number if isinstance(number, int) else None
-
-
-def _spoken_minutes(text: str, grammar: _Grammar) -> int | None:
-    """Return the minutes in words behind an hour, ``thirty``; None for other words and for ``two``."""
-    minutes = small_number(text, grammar.code)
-    return minutes if minutes is not None and 10 <= minutes <= 59 else None
-
-
-def _number(text: str | None, locale: Locale) -> int:
-    number = parse_number(text, locale) if text else 0
-    if not isinstance(number, int):
-        raise _TimeRefused(text)
-    return number
-
-
-# -- patterns ---------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=LOCALES_CACHED_MAX)
-def _grammar(locale: Locale) -> _Grammar:
-    code = language(locale.replace("_", "-"))
-    own = LANGUAGES.get(code)
-    words = [own.times, ENGLISH.times] if own is not None and own is not ENGLISH else [ENGLISH.times]
-    am, pm = halves_of_day(locale)
-    hour = _either(*(each.hour for each in words))
-    before = _either(*(each.before for each in words))
-    other = rf"\s?{_either(between_words(code))}\s?"
-    between = rf"(?:{other}|\s?[-–—]\s?)"
-    halves = _either(am, pm, *(each.am + each.pm + each.night for each in words))
-    return _Grammar(
-        code=code if own is not None else "en",
-        minutes=tuple((minutes, _template(each)) for of in words for each, minutes in _longest_first(of)),
-        spoken=tuple(re.compile(rf"{_HOUR}\s?(?:{hour}\s)?{minutes}") for minutes in _SPOKEN),
-        hours=(
+    def __init__(self, locale: Locale) -> None:
+        code = language(locale.replace("_", "-"))
+        own = LANGUAGES.get(code)
+        words = [own.times, ENGLISH.times] if own is not None and own is not ENGLISH else [ENGLISH.times]
+        am, pm = halves_of_day(locale)
+        hour = _either(*(each.hour for each in words))
+        before = _either(*(each.before for each in words))
+        other = rf"\s?{_either(between_words(code))}\s?"
+        between = rf"(?:{other}|\s?[-–—]\s?)"
+        halves = _either(am, pm, *(each.am + each.pm + each.night for each in words))
+        self._locale = locale
+        self._code = code if own is not None else "en"
+        self._minutes = tuple((minutes, _template(each)) for of in words for each, minutes in _longest_first(of))
+        self._spoken = tuple(re.compile(rf"{_HOUR}\s?(?:{hour}\s)?{minutes}") for minutes in _SPOKEN)
+        self._hours = (
             re.compile(rf"{before}\s(?P<hour>[0-9]{{1,2}}){_POINT}(?P<minute>[0-9]{{2}})(?=\W*\Z)"),
             re.compile(rf"(?<![\d.])(?P<hour>[0-9]{{1,2}})[.](?P<minute>[0-9]{{2}})\s?(?:{hour}|(?={halves}))"),
             re.compile(rf"{_HOUR}\s?{hour}(?:\s?{_MINUTE}分?(?![\d:]))?"),
             re.compile(rf"{_HOUR}\s?(?={halves})"),
             re.compile(rf"{before}\s{_HOUR}{_NO_DATE}"),
-        ),
-        fixed=(
-            (12, re.compile(_either(*(each.noon for each in words)))),
-            (0, re.compile(_either(*(each.midnight for each in words)))),
-        ),
-        am=_half(am, *(each.am for each in words)),
-        pm=_half(pm, *(each.pm for each in words)),
-        night=_half(*(each.night for each in words)),
-        midday=re.compile(_either(*(each.midday for each in words))),
-        other=re.compile(
+        )
+        self._noon = re.compile(_either(*(each.noon for each in words)))
+        self._midnight = re.compile(_either(*(each.midnight for each in words)))
+        self._am = _half(am, *(each.am for each in words))
+        self._pm = _half(pm, *(each.pm for each in words))
+        self._night = _half(*(each.night for each in words))
+        self._midday = re.compile(_either(*(each.midday for each in words)))
+        self._other = re.compile(
             rf"(?P<before>{_OTHER_HOUR}){between}{_TAKEN}|{_TAKEN}\s?(?:{halves})?,?{other}(?P<after>{_OTHER_HOUR})"
-        ),
-    )
+        )
+
+    def times(self, text: str) -> tuple[set[time], str]:
+        """Return the times in a text, and the text without them.
+
+        Raises _TimeRefused for one that does not exist, or with a number as its alternative or other end of a range.
+        """
+        rest = fold(text[:CHARS_MAX])
+        whole, times = rest, set[time]()
+
+        def take(match: re.Match[str], minutes: int | None = 0) -> str:
+            hour = self._hour(match["hour"])
+            if hour is None or minutes is None:
+                return match[0]  # a word that is no number
+            times.add(self._clock(match, hour, whole, minutes))
+            return _TAKEN
+
+        for minutes, pattern in self._minutes:
+            rest = pattern.sub(lambda match, minutes=minutes: take(match, minutes), rest)  # type: ignore[misc]
+        for pattern in self._spoken:
+            at = 0
+            while (match := pattern.search(rest, at)) is not None:  # a word that is no number may precede the hour
+                taken = take(match, self._spoken_minutes(match["spoken"]))
+                rest = rest[: match.start()] + taken + rest[match.end() :]
+                at = match.start() + 1 if rest[match.start()] == _TAKEN else match.end("hour")
+        for pattern in (_DIGITS, *self._hours):
+            rest = pattern.sub(take, rest)
+        for hour, pattern in ((12, self._noon), (0, self._midnight)):
+            if pattern.search(rest):
+                times.add(time(hour))
+                rest = pattern.sub(_TAKEN, rest)
+        if not times and self._midday.search(rest):
+            times.add(time(12))
+            rest = self._midday.sub(_TAKEN, rest)
+        for match in self._other.finditer(rest) if times else ():
+            if self._hour(match["before"] or match["after"]) is not None:
+                raise _TimeRefused(match[0])  # at 9 or 10
+        return times, rest
+
+    def bare_hour(self, text: str) -> set[time]:
+        """Return the hour that is all of a text; empty if it is not a number. Raises _TimeRefused for one above 23."""
+        bare = _BARE.fullmatch(text)
+        hour = self._hour(bare["hour"] or bare["word"]) if bare is not None else None
+        return {self._clock(bare, hour, text)} if bare is not None and hour is not None else set()
+
+    def _clock(self, match: re.Match[str], hour: int, whole: str, minutes: int = 0) -> time:
+        """Return the time of one match, whose hour is read already. Raises _TimeRefused if there is none."""
+        if _NEGATED.search(match.string[max(match.start() - 8, 0) : match.start()]):
+            raise _TimeRefused(match[0])
+        parts = match.groupdict()
+        minute = parse_number(parts["minute"], self._locale) if parts.get("minute") else 0
+        hour = self._in_half(hour, f"{whole}\n0{match.string[match.end() :]}")  # a digit in place of hours in words
+        second = int(parts.get("second") or 0)
+        if not isinstance(minute, int) or hour > 23 or minute > 59 or second > 59:
+            raise _TimeRefused(match[0])
+        total = hour * 60 + minute + minutes
+        return time(total // 60 % 24, total % 60, second)
+
+    def _in_half(self, hour: int, whole: str) -> int:
+        """Return the hour of the day, by the words for its half."""
+        am, pm, night = (bool(pattern.search(whole)) for pattern in (self._am, self._pm, self._night))
+        if hour <= _MIDDAY_MAX and self._midday.search(whole):
+            return hour + 12
+        if hour > 12 or not (am or pm or night):
+            return hour
+        if night and not (am or pm):
+            return hour % 12 if hour <= 5 or hour == 12 else hour + 12
+        if am and pm:
+            raise _TimeRefused(whole)
+        return hour % 12 + (0 if am else 12)
+
+    def _hour(self, text: str) -> int | None:
+        if text.isdecimal():
+            return int(text)
+        number = small_number(text, self._code) if text[0] not in _HAN else parse_number(text, self._locale)
+        return number if isinstance(number, int) else None
+
+    def _spoken_minutes(self, text: str) -> int | None:
+        """Return the minutes in words behind an hour, ``thirty``; None for other words and for ``two``."""
+        minutes = small_number(text, self._code)
+        return minutes if minutes is not None and 10 <= minutes <= 59 else None
+
+
+@lru_cache(maxsize=LOCALES_CACHED_MAX)
+def _grammar(locale: Locale) -> _Grammar:
+    return _Grammar(locale)
 
 
 def _longest_first(words: TimeWords) -> list[tuple[str, int]]:

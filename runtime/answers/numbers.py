@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from runtime.answers.languages import LANGUAGES
 from runtime.answers.languages.cldr import LOCALES_CACHED_MAX, PLAIN, conventions
-from runtime.answers.number_words import english_in_digits, with_words_as_digits
+from runtime.answers.number_words import english_in_digits, numerals
 from scripts.expressions.values import INTEGER_ABS_MAX, number_in
 from scripts.model.script import Locale
 from scripts.translations.localisation import language
@@ -154,7 +154,7 @@ def _in_digits(text: str, locale: Locale) -> str:
         return _words_to_digits(text, english=True)
     known = LANGUAGES.get(code)
     if known is not None and known.numbers is not None:
-        own = with_words_as_digits(text, code)
+        own = numerals(code).in_digits(text)
         if _HAS_DIGIT.search(own) or text.strip(" .,!") in known.collides:
             return _words_to_digits(own, english=False)
         return _words_to_digits(english_in_digits(text) or own, english=False)

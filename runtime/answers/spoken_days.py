@@ -25,33 +25,6 @@ ABBREVIATION_CHARS = 2  # a weekday of so few letters is often another word: Ger
 _COUNT = r"(?P<count>[0-9]{1,4}|[^\W\d_]{1,30})"
 
 
-class _Spoken(Struct, frozen=True):
-    """The patterns of words relative to today."""
-
-    days: Mapping[str, int | None]
-    day: re.Pattern[str]
-    counted: tuple[tuple[int, re.Pattern[str]], ...]
-    one: frozenset[str]
-    week: re.Pattern[str]
-    weekday: re.Pattern[str]
-    this: re.Pattern[str]
-    last: re.Pattern[str]
-
-
-class _Grammar(Struct, frozen=True):
-    """The patterns of a locale's dates; values by name."""
-
-    code: str
-    digraphs: Mapping[str, str]
-    months: Mapping[str, int]
-    weekdays: Mapping[str, int]
-    ordinals: Mapping[str, int]
-    named: tuple[re.Pattern[str], ...]
-    negated: re.Pattern[str]
-    other: re.Pattern[str]
-    spoken: _Spoken | None
-
-
 class NamedDays(Struct, frozen=True):
     """The days in a text, and the text without the words for them."""
 
@@ -59,7 +32,7 @@ class NamedDays(Struct, frozen=True):
     rest: str
 
 
-_Keep: TypeAlias = Callable[[re.Match[str], date | None], str]
+_Take: TypeAlias = Callable[[re.Match[str], date | None], str]
 
 
 def spoken_days(text: str, today: date, locale: Locale) -> NamedDays:
@@ -68,85 +41,110 @@ def spoken_days(text: str, today: date, locale: Locale) -> NamedDays:
     Raises ValueError or OverflowError for a day that does not exist, for one that the text negates, and for one with a
     weekday as its alternative or the other end of a range.
     """
-    grammar = _grammar(locale)
-    days: set[date] = set()
-
-    def keep(match: re.Match[str], day: date | None) -> str:
-        if day is not None:
-            if grammar.negated.search(match.string[: match.start()]):
-                raise ValueError(match[0])
-            days.add(day)
-        return _TAKEN
-
-    if _YEAR.search(text):
-        for pattern in grammar.named:
-            text = pattern.sub(lambda match: keep(match, _named_day(match, grammar)), text)
-    if grammar.spoken is not None:
-        text = _from_today(text, today, grammar, grammar.spoken, keep)
-    if grammar.other.search(text):
-        raise ValueError(text)  # tomorrow or Friday
-    return NamedDays(frozenset(days), text)
+    return _grammar(locale).days_in(text, today)
 
 
-def _from_today(text: str, today: date, grammar: _Grammar, words: _Spoken, keep: _Keep) -> str:
-    for way, pattern in words.counted:
-        for match in reversed(list(pattern.finditer(text))):
-            count = 1 if match["count"] in words.one else small_number(match["count"], grammar.code)
-            if count is not None:
-                shift = timedelta(days=way * count * (7 if words.week.fullmatch(match["unit"]) else 1))
-                text = text[: match.start()] + keep(match, today + shift) + text[match.end() :]
-    text = words.weekday.sub(lambda match: keep(match, _weekday(match, words, grammar, today)), text)
-    return words.day.sub(lambda match: keep(match, _shifted(match, words, grammar, today)), text)
+# -- days in a text ---------------------------------------------------------------------------------------------------
 
 
-def _named_day(match: re.Match[str], grammar: _Grammar) -> date:
-    day = int(match["day"]) if match["day"].isdecimal() else grammar.ordinals[match["day"]]
-    return date(int(match["year"]), grammar.months[match["month"]], day)
+class _Grammar:
+    """The patterns of a locale's dates, and the days in a text; values by name."""
+
+    def __init__(self, locale: Locale) -> None:
+        code = language(locale.replace("_", "-"))
+        own = LANGUAGES.get(code)
+        used = conventions(locale)
+        digraphs = own.digraphs if own is not None else {}
+        no = own.yes_no.no if own is not None and own.yes_no is not None else ("not", "not on")
+        choices = own.choices if own is not None else None
+        weekdays = {plain_key(name, digraphs): day for name, day in used.weekdays.items()} if used is not None else {}
+        weekdays |= {name.partition("-")[0]: day for name, day in weekdays.items() if "-" in name}  # segunda-feira
+        names = any_of((each for each in _weekday_names(used) if len(each) > ABBREVIATION_CHARS), digraphs=digraphs)
+        other = any_of(between_words(code))
+        self._months = _with_digraphs(used.months, digraphs) if used is not None else {}
+        self._ordinals = {fold(word): place for word, place in choices.ordinals.items() if place > 0} if choices else {}
+        self._named = _named(used, own, self._ordinals, self._months) if used is not None else ()
+        self._negated = re.compile(rf"{any_of(no)} $")
+        self._other = re.compile(rf"{_TAKEN},? {other} (?:\w+ )?{names}|{names},? {other} {_TAKEN}")
+        self._from_today: _FromToday | None = None
+        if own is not None and own.dates is not None:
+            self._from_today = _FromToday(own, own.dates, weekdays, _weekday_names(used))
+
+    def days_in(self, text: str, today: date) -> NamedDays:
+        """Return the days that a folded text names. Raises ValueError, OverflowError."""
+        days: set[date] = set()
+
+        def take(match: re.Match[str], day: date | None) -> str:
+            if day is not None:
+                if self._negated.search(match.string[: match.start()]):
+                    raise ValueError(match[0])
+                days.add(day)
+            return _TAKEN
+
+        if _YEAR.search(text):
+            for pattern in self._named:
+                text = pattern.sub(lambda match: take(match, self._named_day(match)), text)
+        if self._from_today is not None:
+            text = self._from_today.taken(text, today, take)
+        if self._other.search(text):
+            raise ValueError(text)  # tomorrow or Friday
+        return NamedDays(frozenset(days), text)
+
+    def _named_day(self, match: re.Match[str]) -> date:
+        day = int(match["day"]) if match["day"].isdecimal() else self._ordinals[match["day"]]
+        return date(int(match["year"]), self._months[match["month"]], day)
 
 
-def _shifted(match: re.Match[str], words: _Spoken, grammar: _Grammar, today: date) -> date | None:
-    shift = words.days[plain_key(match[0], grammar.digraphs)]
-    return None if shift is None else today + timedelta(days=shift)
+class _FromToday:
+    """The patterns of words relative to today, and the days that they mean."""
 
+    def __init__(self, own: Language, words: DayWords, weekdays: Mapping[str, int], names: Iterable[str]) -> None:
+        def of(*phrases: str) -> str:
+            return any_of(phrases, digraphs=own.digraphs)
 
-def _weekday(match: re.Match[str], words: _Spoken, grammar: _Grammar, today: date) -> date:
-    """Return the weekday: `next` is the first after today, `this` may be today, `last` is the latest before it."""
-    which = match["before"] or match["after"]
-    weekday = grammar.weekdays[plain_key(match["first"] or match["second"], grammar.digraphs)]
-    if words.last.fullmatch(which):
-        return today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
-    soonest = 0 if words.this.fullmatch(which) else 1
-    return today + timedelta(days=(weekday - today.weekday() - soonest) % 7 + soonest)
+        which, name = of(*words.next, *words.last, *words.this), of(*names)
+        unit = rf"(?P<unit>{of(*words.day_units, *words.week_units)})"
+        templates = [(way, each) for way, all_ in ((-1, words.ago), (1, words.ahead)) for each in all_]
+        longest_first = sorted(templates, key=lambda pair: -len(pair[1]))
+        self._own = own
+        self._weekdays = weekdays
+        self._days = {plain_key(phrase, own.digraphs): shift for phrase, shift in words.days.items()}
+        self._day = re.compile(of(*words.days))
+        self._counted = tuple((way, _template(each, unit)) for way, each in longest_first)
+        self._one = frozenset(map(fold, words.one))
+        self._week = re.compile(of(*words.week_units))
+        self._weekday = re.compile(rf"(?P<before>{which}) (?P<first>{name})|(?P<second>{name}) (?P<after>{which})")
+        self._this = re.compile(of(*words.this))
+        self._last = re.compile(of(*words.last))
 
+    def taken(self, text: str, today: date, take: _Take) -> str:
+        """Return a text in which the result of `take` replaces each word for a day; it gets the match and the day."""
+        for way, pattern in self._counted:
+            for match in reversed(list(pattern.finditer(text))):
+                count = 1 if match["count"] in self._one else small_number(match["count"], self._own.code)
+                if count is not None:
+                    shift = timedelta(days=way * count * (7 if self._week.fullmatch(match["unit"]) else 1))
+                    text = text[: match.start()] + take(match, today + shift) + text[match.end() :]
+        text = self._weekday.sub(lambda match: take(match, self._named_weekday(match, today)), text)
+        return self._day.sub(lambda match: take(match, self._shifted(match, today)), text)
 
-# -- patterns ---------------------------------------------------------------------------------------------------------
+    def _shifted(self, match: re.Match[str], today: date) -> date | None:
+        shift = self._days[plain_key(match[0], self._own.digraphs)]
+        return None if shift is None else today + timedelta(days=shift)
+
+    def _named_weekday(self, match: re.Match[str], today: date) -> date:
+        """Return the weekday: `next` is the first after today, `this` may be today, `last` is the latest before it."""
+        which = match["before"] or match["after"]
+        weekday = self._weekdays[plain_key(match["first"] or match["second"], self._own.digraphs)]
+        if self._last.fullmatch(which):
+            return today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1)
+        soonest = 0 if self._this.fullmatch(which) else 1
+        return today + timedelta(days=(weekday - today.weekday() - soonest) % 7 + soonest)
 
 
 @lru_cache(maxsize=LOCALES_CACHED_MAX)
 def _grammar(locale: Locale) -> _Grammar:
-    code = language(locale.replace("_", "-"))
-    own = LANGUAGES.get(code)
-    used = conventions(locale)
-    digraphs = own.digraphs if own is not None else {}
-    no = own.yes_no.no if own is not None and own.yes_no is not None else ("not", "not on")
-    choices = own.choices if own is not None else None
-    ordinals = {fold(word): place for word, place in choices.ordinals.items() if place > 0} if choices else {}
-    weekdays = {plain_key(name, digraphs): day for name, day in used.weekdays.items()} if used is not None else {}
-    weekdays |= {name.partition("-")[0]: day for name, day in weekdays.items() if "-" in name}  # segunda-feira
-    names = any_of((each for each in _weekday_names(used) if len(each) > ABBREVIATION_CHARS), digraphs=digraphs)
-    other = any_of(between_words(code))
-    months = _with_digraphs(used.months, digraphs) if used is not None else {}
-    return _Grammar(
-        code=code,
-        digraphs=digraphs,
-        months=months,
-        weekdays=weekdays,
-        ordinals=ordinals,
-        named=_named(used, own, ordinals, months) if used is not None else (),
-        negated=re.compile(rf"{any_of(no)} $"),
-        other=re.compile(rf"{_TAKEN},? {other} (?:\w+ )?{names}|{names},? {other} {_TAKEN}"),
-        spoken=_spoken(own, own.dates, _weekday_names(used)) if own is not None and own.dates is not None else None,
-    )
+    return _Grammar(locale)
 
 
 def _named(
@@ -176,25 +174,6 @@ def _with_digraphs(names: Mapping[str, int], digraphs: Mapping[str, str]) -> dic
 
 def _either(words: Iterable[str]) -> str:
     return "|".join(re.escape(each) for each in sorted(words, key=lambda each: (-len(each), each))) or r"(?!)"
-
-
-def _spoken(own: Language, words: DayWords, weekdays: Iterable[str]) -> _Spoken:
-    def of(*phrases: str) -> str:
-        return any_of(phrases, digraphs=own.digraphs)
-
-    which, name = of(*words.next, *words.last, *words.this), of(*weekdays)
-    unit = rf"(?P<unit>{of(*words.day_units, *words.week_units)})"
-    templates = [(way, each) for way, all_ in ((-1, words.ago), (1, words.ahead)) for each in all_]
-    return _Spoken(
-        days={plain_key(phrase, own.digraphs): shift for phrase, shift in words.days.items()},
-        day=re.compile(of(*words.days)),
-        counted=tuple((way, _template(each, unit)) for way, each in sorted(templates, key=lambda pair: -len(pair[1]))),
-        one=frozenset(map(fold, words.one)),
-        week=re.compile(of(*words.week_units)),
-        weekday=re.compile(rf"(?P<before>{which}) (?P<first>{name})|(?P<second>{name}) (?P<after>{which})"),
-        this=re.compile(of(*words.this)),
-        last=re.compile(of(*words.last)),
-    )
 
 
 def _template(pattern: str, unit: str) -> re.Pattern[str]:
