@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
 
 from runtime.state.events import Body, ScopeEntered, ScopeLeft, VariableChanged
 from runtime.state.program import Program, answering_id
@@ -167,12 +166,8 @@ class Cells:
 
 
 def _declared(program: Program, state: State) -> Mapping[Scope, Declared]:
-    return {
-        "global": program.global_names,
-        "session": program.session_names,
-        "phase": program.phase_names.get(state.phase, {}),
-        "topic": program.topic_names.get((state.phase, state.topic), {}),
-    }
+    home = state.phase, state.topic
+    return {scope: program.declared(scope, state.phase, home) for scope in (*LOCAL, "global")}
 
 
 def _layers(state: State) -> Layers:
@@ -184,24 +179,19 @@ def _layers(state: State) -> Layers:
     }
 
 
-class _Layer(Struct, frozen=True):
-    """The cells of one layer, with their scope and place."""
-
-    scope: Scope
-    cells: Mapping[str, Cell]
-    phase: str
-    topic: str
+_Layer: TypeAlias = tuple[Scope, Mapping[str, Cell], str]
+"""The cells of one layer, with their scope and topic."""
 
 
 def _held(state: State) -> Iterator[tuple[object, _Layer]]:
     """Yield every layer of a state with a key that identifies it in another state."""
-    yield "global", _Layer("global", state.global_cells, state.phase, state.topic)
-    yield "session", _Layer("session", state.session_cells, state.phase, state.topic)
-    yield ("phase", state.phase_entry), _Layer("phase", state.phase_cells, state.phase, state.topic)
-    yield ("topic", state.topic_entry), _Layer("topic", state.topic_cells, state.phase, state.topic)
+    yield "global", ("global", state.global_cells, state.topic)
+    yield "session", ("session", state.session_cells, state.topic)
+    yield ("phase", state.phase_entry), ("phase", state.phase_cells, state.topic)
+    yield ("topic", state.topic_entry), ("topic", state.topic_cells, state.topic)
     for depth, frame in enumerate(state.frames):
         if frame.home is not None:
-            yield ("call", state.topic_entry, depth), _Layer("topic", frame.cells, state.phase, frame.home[1])
+            yield ("call", state.topic_entry, depth), ("topic", frame.cells, frame.home[1])
 
 
 def differences(
@@ -214,16 +204,32 @@ def differences(
     """
     were = dict(_held(before))
     found: list[VariableChanged] = []
-    for key, layer in _held(after):
-        if topic_ends and layer.scope == "topic":
+    for key, (scope, cells, topic) in _held(after):
+        if topic_ends and scope == "topic":
             continue
-        was = were[key].cells if key in were else {}
-        gone = [name for name in was if name not in layer.cells] if layer.scope != "global" else []
-        for name in (*gone, *layer.cells):
-            old, new = was.get(name), layer.cells.get(name)
+        was = were[key][1] if key in were else {}
+        gone = [name for name in was if name not in cells] if scope != "global" else []
+        for name in (*gone, *cells):
+            old, new = was.get(name), cells.get(name)
             if old is None or new is None or _said(old) != _said(new):
-                found.append(_change(layer, name, old, new, source))
+                found.append(
+                    VariableChanged(
+                        scope=scope,
+                        name=name,
+                        old=old.value if old is not None else None,
+                        new=new.value if new is not None else None,
+                        type=new.type if new is not None else "null",
+                        source=source,
+                        action_id="",
+                        phase_id=after.phase,
+                        topic_id=topic,
+                    )
+                )
     return tuple(found)
+
+
+def _said(cell: Cell) -> bytes:
+    return msgspec.json.encode((cell.value, cell.type))
 
 
 def account_of(now: State, before: State, source: Source) -> tuple[Body, ...]:
@@ -239,21 +245,3 @@ def account_of(now: State, before: State, source: Source) -> tuple[Body, ...]:
         account.append(ScopeEntered("topic", before.topic, before.topic_entry))
     changes = [each for each in differences(now, before, source=source) if each.scope != "global"]
     return (*account, *changes)
-
-
-def _said(cell: Cell) -> bytes:
-    return msgspec.json.encode((cell.value, cell.type))
-
-
-def _change(layer: _Layer, name: str, old: Cell | None, new: Cell | None, source: Source) -> VariableChanged:
-    return VariableChanged(
-        scope=layer.scope,
-        name=name,
-        old=old.value if old is not None else None,
-        new=new.value if new is not None else None,
-        type=new.type if new is not None else "null",
-        source=source,
-        action_id="",
-        phase_id=layer.phase,
-        topic_id=layer.topic,
-    )

@@ -1,6 +1,6 @@
 """A script prepared for execution: all nodes by id, all lists of actions by place."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, tzinfo
 from functools import cached_property
 from typing import TypeVar
@@ -16,13 +16,14 @@ from scripts.model.script import (
     Interrupt,
     Locale,
     Phase,
+    Scope,
     Script,
     Topic,
     Trigger,
     all_declarations,
     resolve_target,
 )
-from scripts.model.variables import Output, OutputItem, Records, by_name
+from scripts.model.variables import Declaration, Output, OutputItem, Records, by_name
 from scripts.translations.localisation import localised, own_locale, table_for
 
 Place = tuple[str, str, str, str]
@@ -177,6 +178,18 @@ class Program:
         if (target, phase) not in self._targets:
             self._targets[target, phase] = resolve_target(self.script, target, phase)
         return self._targets[target, phase]
+
+    def declared(self, scope: Scope, phase: str, home: tuple[str, str]) -> Mapping[str, Declaration]:
+        """Return the declarations of a scope by name; those of the topic are looked up at `home`."""
+        match scope:
+            case "global":
+                return self.global_names
+            case "session":
+                return self.session_names
+            case "phase":
+                return self.phase_names.get(phase, {})
+            case "topic":
+                return self.topic_names.get(home, {})
 
     def has_action(self, path: tuple[str, str, str]) -> bool:
         """Return whether there is an action of these ids."""

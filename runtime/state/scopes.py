@@ -78,7 +78,7 @@ class Scopes:
         if call is None:
             declared = program.topic_names.get((state.phase, state.topic), {})
             return ("topic", state.topic_cells, declared), of_phase, of_session, of_user
-        of_call: _Visible = ("topic", call.cells, self._declared("topic"))
+        of_call: _Visible = ("topic", call.cells, program.topic_names.get(state.home(), {}))
         return (of_call, of_user) if call.skill else (of_call, of_phase, of_session, of_user)
 
     def find(self, name: str) -> tuple[Scope, Value] | None:
@@ -91,18 +91,7 @@ class Scopes:
 
     def declaration(self, scope: Scope, name: str) -> Declaration | None:
         """Return the declaration of a name in a scope, or None."""
-        return self._declared(scope).get(name)
-
-    def _declared(self, scope: Scope) -> Mapping[str, Declaration]:
-        match scope:
-            case "global":
-                return self._program.global_names
-            case "session":
-                return self._program.session_names
-            case "phase":
-                return self._program.phase_names.get(self._state.phase, {})
-            case "topic":
-                return self._program.topic_names.get(self._state.home(), {})
+        return self._program.declared(scope, self._state.phase, self._state.home()).get(name)
 
     def target(self, name: str) -> Scope:
         """Return the scope that a write of this name goes to."""
