@@ -63,7 +63,7 @@ def _style_of(output: Path | None) -> GraphFormat:
 @click.command(epilog="Example: cuebook schema -o cuebook.schema.json")
 @_to_file
 def schema(output: Path | None) -> None:
-    """Print the JSON Schema of scripts, for editors.
+    """Print the JSON Schema of scripts with `cuebook: 1`, for editors.
 
     With the YAML language server, an editor completes and checks a script that begins with the line
     `# yaml-language-server: $schema=cuebook.schema.json`.

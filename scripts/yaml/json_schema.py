@@ -1,11 +1,10 @@
-"""Native scripts as JSON Schema (draft 2020-12), for editors that complete and check YAML.
+"""Scripts with `cuebook: 1` as JSON Schema (draft 2020-12), for editors that complete and check YAML.
 
 The schema is derived from the same types and annotations as `scripts.yaml.decoder`, so that both always agree, and it
 accepts the same short spellings. What a schema cannot express (names, targets, expressions) is checked by
 ``cuebook check``.
 """
 
-import itertools
 import types
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ from scripts.model import actions
 from scripts.model.actions import ACTION_TYPES, own_key
 from scripts.model.base import Expression, Reference, Template, Variable
 from scripts.model.exits import Exit
-from scripts.model.languages import LANGUAGE_KEY, Language, computable, fields_in, key_in
+from scripts.model.languages import LANGUAGE_KEY, computable, key_in
 from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions
 from scripts.model.script import After, Script, Topic, Trigger
@@ -46,29 +45,25 @@ def json_schema() -> Schema:
     """Return the schema of a script."""
     descriptions = Path(__file__).with_name("key_descriptions.yaml").read_text("utf-8")
     by_key = msgspec.yaml.decode(descriptions, type=dict[str, str])
-    older, first = _Definitions(by_key, "older"), _Definitions(by_key, "1")
+    definitions = _Definitions(by_key)
     return {
         "$schema": SCHEMA_DRAFT,
         "title": "Cuebook script",
-        "if": {"type": "object", "required": [LANGUAGE_KEY]},
-        "then": first.reference(Script),
-        "else": older.reference(Script),
-        "$defs": older.schemas | first.schemas,
+        **definitions.reference(Script),
+        "$defs": definitions.schemas,
     }
 
 
 class _Definitions:
-    """The definitions of the schema in one language, one per type."""
+    """The definitions of the schema, one per type."""
 
-    def __init__(self, descriptions: Mapping[str, str], language: Language) -> None:
-        self._language: Language = language
-        self._suffix = "" if language == "older" else f".{language}"
+    def __init__(self, descriptions: Mapping[str, str]) -> None:
         self.schemas: dict[str, Schema] = {}
         self._descriptions = descriptions  # of keys
 
     def reference(self, kind: type[Struct]) -> Schema:
         """Return a reference to the definition of a type; add the definition if it is new."""
-        name = kind.__name__ + self._suffix
+        name = kind.__name__
         if name not in self.schemas:
             self.schemas[name] = {}  # a placeholder, for types that contain themselves
             self.schemas[name] = _describe_type(kind) | self._shape(kind)
@@ -89,14 +84,15 @@ class _Definitions:
             closed = {"required": ["confirm"], "additionalProperties": False}
             return {"anyOf": [{"enum": ["ask", "skip"]}, confirm | closed]}
         if kind is actions.ChoiceItem:
-            return {"anyOf": [_WORD, self._short_choice(whole), whole]}
+            pair = {"type": "object", "minProperties": 1, "maxProperties": 1, "description": "`KEY: text`."}
+            return {"anyOf": [_WORD, pair | {"additionalProperties": self.reference(Template)}, whole]}
         short = SHORTHANDS.get(kind.__name__)
         return {"anyOf": [_WORD | {"description": f"Stands for `{short}`."}, whole]} if short is not None else whole
 
     def _object(self, kind: type[Struct]) -> Schema:
-        fields = [field for field in fields_in(self._language, kind) if field.name not in _UNWRITTEN]
-        properties = {key_in(self._language, kind, field): self._property(kind, field) for field in fields}
-        if kind is Script and self._language == "1":
+        fields = [field for field in msgspec.structs.fields(kind) if field.name not in _UNWRITTEN]
+        properties = {key_in("1", kind, field): self._property(kind, field) for field in fields}
+        if kind is Script:
             properties[LANGUAGE_KEY] = {"description": self._descriptions[LANGUAGE_KEY], "const": 1}
             properties["actions"] = self._object(Topic)["properties"]["actions"]
         if kind is actions.If:
@@ -105,11 +101,11 @@ class _Definitions:
         for alias, name in aliases.items():
             properties[alias] = properties[name] | {"deprecated": True, "description": f"The same as `{name}`."}
         shape: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
-        required = [key_in(self._language, kind, field) for field in fields if field.required]
-        if kind is actions.Choose and self._language == "1":
+        required = [key_in("1", kind, field) for field in fields if field.required]
+        if kind is actions.Choose:
             required.append("choose")
-        if kind is Script and self._language == "1":
-            required.remove("phases")
+        if kind is Script:
+            required[required.index("phases")] = LANGUAGE_KEY
             shape["oneOf"] = [{"required": ["phases"]}, {"required": ["actions"]}]
         if required:
             shape["required"] = required
@@ -124,9 +120,9 @@ class _Definitions:
 
     def _property(self, kind: type[Struct], field: msgspec.structs.FieldInfo) -> Schema:
         schema = self.of(field.type)
-        if self._language == "1" and field.name == "outputs":
+        if field.name == "outputs":
             schema = {"anyOf": [self.of(OutputItem), schema]}  # one result needs no list
-        key = key_in(self._language, kind, field)
+        key = key_in("1", kind, field)
         is_verb = kind in _ACTIONS and ACTION_TYPES.get(key) is kind
         about = _documentation(kind) if is_verb else self._descriptions.get(key, "")
         if about:
@@ -134,32 +130,6 @@ class _Definitions:
         if isinstance(field.default, bool | int | str) and field.default != "":
             schema = schema | {"default": field.default}
         return schema
-
-    def _short_choice(self, whole: Schema) -> Schema:
-        """Return the schema of ``{A: text}``; in older files, further keys but `key` and `text` may be beside it."""
-        if self._language == "1":
-            one_pair: Schema = {"type": "object", "minProperties": 1, "maxProperties": 1}
-            return one_pair | {"description": "`KEY: text`.", "additionalProperties": self.reference(Template)}
-        beside = {name: part for name, part in whole["properties"].items() if name not in {"key", "text"}}
-        numbers = range(len(beside) + 1)
-        present = itertools.chain.from_iterable(itertools.combinations(beside, number) for number in numbers)
-        counts = [
-            {
-                "required": list(names),
-                "properties": {name: _TEXT for name in beside if name not in names},  # the remaining key is the label
-                "minProperties": len(names) + 1,
-                "maxProperties": len(names) + 1,
-            }
-            for names in present
-        ]
-        return {
-            "description": "`KEY: text`, with other keys of a choice beside it.",
-            "type": "object",
-            "properties": beside,
-            "additionalProperties": self.reference(Template),
-            "anyOf": counts,
-            "not": _any_with((["key"], ["text"])),
-        }
 
     # -- annotations --------------------------------------------------------------------------------------------
 
@@ -195,9 +165,8 @@ class _Definitions:
 
     def _actions(self, parts: list[Schema]) -> Schema:
         """Define the union of all actions once, because many types contain lists of actions."""
-        name = f"Action{self._suffix}"
-        self.schemas.setdefault(name, {"title": "Action", "anyOf": parts})
-        return {"$ref": f"#/$defs/{name}"}
+        self.schemas.setdefault("Action", {"title": "Action", "anyOf": parts})
+        return {"$ref": "#/$defs/Action"}
 
     def _list(self, item: Any) -> Schema:
         several: Schema = {"type": "array", "items": self.of(item)}

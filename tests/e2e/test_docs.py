@@ -305,7 +305,7 @@ def test_language_reference_lists_every_action_and_key() -> None:
     actions = [each["$ref"].split("/")[-1] for each in schema["$defs"]["Action"]["anyOf"]]
     names = [schema["$defs"][action]["title"] for action in actions]
     assert [name for name in names if f"| `{name}: " not in prose("docs/reference/language/actions.md")] == []
-    keys = set(schema["$defs"]["Script.1"]["properties"])
+    keys = set(schema["$defs"]["Script"]["properties"])
     assert [key for key in keys if f"`{key}`" not in prose("docs/reference/language/index.md")] == []
 
 

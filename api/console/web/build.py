@@ -62,8 +62,8 @@ def build(*, checks: bool) -> None:
     lock, installed = WEB / "package-lock.json", WEB / "node_modules/.package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
         _run([npm, "ci", "--no-audit", "--no-fund"], node)
-    first = {name: schema for name, schema in json_schema()["$defs"].items() if name.endswith(".1")}
-    (WEB / "src/write/language.json").write_text(json.dumps(first, separators=(",", ":")), "utf-8")
+    definitions = json.dumps(json_schema()["$defs"], separators=(",", ":"))
+    (WEB / "src/write/language.json").write_text(definitions, "utf-8")
     if checks:
         (WEB / "openapi.json").write_text(json.dumps(openapi_document(Settings())), "utf-8")
     for step in ("types", "check", "build") if checks else ("build",):

@@ -49,7 +49,7 @@ export class Language {
 
   /** Return the kinds of mappings at a place; those with all keys beside it, if there are any. */
   private kindsAt(place: Place): Schema[] {
-    let kinds = this.kindsOf({ $ref: '#/$defs/Script.1' })
+    let kinds = this.kindsOf({ $ref: '#/$defs/Script' })
     for (const step of place.path) {
       kinds = kinds.flatMap((each) =>
         step === '[]' ? this.kindsOf(each.items) : this.kindsOf(each.properties?.[step] ?? valueOf(each)))
