@@ -1,6 +1,6 @@
 """The technique format: a `topic` with a `technique_id`, parameters and returns; that is, a skill."""
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from scripts.expressions.values import DeclaredType, Value
 from scripts.formats.placeholders import reference
@@ -83,11 +83,11 @@ def _part(key: str, tree: Tree) -> Tree:
         case "output_variables", Mapping() if not _OF_NAME & set(tree.keys()):
             return Sequence(tuple(name for name, _ in tree.pairs), tree.at)
         case "output_variables", Sequence():
-            return structs.replace(tree, items=tuple(_name(each) for each in tree.items))
+            return replace(tree, items=tuple(_name(each) for each in tree.items))
         case "input_parameters", Mapping():
             return Sequence(tuple(_parameter_of(*pair) for pair in tree.pairs), tree.at)
         case "input_parameters", Sequence():
-            return structs.replace(tree, items=tuple(_described(each) for each in tree.items))
+            return replace(tree, items=tuple(_described(each) for each in tree.items))
         case _:
             return tree
 

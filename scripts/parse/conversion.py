@@ -12,6 +12,7 @@ from pathlib import PurePath
 import msgspec
 import regex
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.formats.session.spellings import lossy_fields
 from scripts.formats.stage.yaml_fixups import readable
@@ -66,9 +67,9 @@ def convert(script: Script, reading: Reading, folder: str = "") -> Conversion:
     source = reading.source
     script, losses = _renamed(simplified(with_sides(script, source)))
     if folder:
-        script = msgspec.structs.replace(script, use=tuple(posixpath.join(folder, name) for name in script.use))
+        script = replace(script, use=tuple(posixpath.join(folder, name) for name in script.use))
         files = {posixpath.join(folder, name): text for name, text in source.side_files.items()}
-        source = msgspec.structs.replace(source, side_files=files)
+        source = replace(source, side_files=files)
     places = noted_places(script)
     losses += _losses(reading, places)
     notes, tail = attach(readable(source.text), places)
@@ -107,7 +108,7 @@ def _compare(script: Script, source: Source, text: str) -> None:
 def _plain(script: Script) -> bytes:
     if script.form in FILES_OF_DETECTORS:
         return msgspec.json.encode(without_places(script).detectors)
-    return msgspec.json.encode(msgspec.structs.replace(without_places(script), form="native"))
+    return msgspec.json.encode(replace(without_places(script), form="native"))
 
 
 # -- losses ---------------------------------------------------------------------------------------------------
@@ -208,8 +209,8 @@ def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
         return script, losses
     renamed = with_names(script, new)
     variables = {**script.migrations.variables, **{old: Reference(word) for old, word in new.items()}}
-    migrations = msgspec.structs.replace(renamed.migrations, variables=variables)
-    return msgspec.structs.replace(renamed, migrations=migrations), losses
+    migrations = replace(renamed.migrations, variables=variables)
+    return replace(renamed, migrations=migrations), losses
 
 
 # -- include files ----------------------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ def with_sides(script: Script, source: Source) -> Script:
     unnamed = [name for name in beside if name in source.side_files and name not in script.use]
     script = _with_called_skills(script, set(unnamed))
     needed = [name for name in unnamed if _has_content(script, source.side_files, name)]
-    script = msgspec.structs.replace(script, use=(*needed, *script.use))
+    script = replace(script, use=(*needed, *script.use))
     for name in script.use if script.form == "stage" else ():
         if name in source.side_files and _is_inlined(script, source, name):
             script = _inlined(script, name)
@@ -246,7 +247,7 @@ def _with_called_skills(script: Script, files: set[str]) -> Script:
         called |= names
         waiting += [skills[name].actions for name in names if name in skills]
     needed = tuple(skill for skill in script.skills if skill.at.file not in files or skill.id in called)
-    return msgspec.structs.replace(script, skills=needed)
+    return replace(script, skills=needed)
 
 
 def _from(script: Script, name: str, keys: tuple[str, ...]) -> Iterator[Node]:
@@ -271,10 +272,7 @@ def _is_inlined(script: Script, source: Source, name: str) -> bool:
 def _inlined(script: Script, name: str) -> Script:
     """Return the script with the content of a file as its own."""
     changed = {
-        key: tuple(
-            msgspec.structs.replace(node, at=script.at) if node.at.file == name else node
-            for node in getattr(script, key)
-        )
+        key: tuple(replace(node, at=script.at) if node.at.file == name else node for node in getattr(script, key))
         for key in _INLINED
     }
-    return msgspec.structs.replace(script, use=tuple(each for each in script.use if each != name), **changed)
+    return replace(script, use=tuple(each for each in script.use if each != name), **changed)

@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-import msgspec
+from msgspec.structs import replace
 
 from scripts.formats import native, technique
 from scripts.formats.detector_config import detector_file
@@ -75,10 +75,10 @@ def with_includes(script: Script, files: Mapping[str, str], problems: Problems, 
     automatic = [name for name in BESIDE_STAGES if is_stage and name in files and name not in script.use]
     gathering.take([*automatic, *script.use], script.mark("use"), ())
     found = gathering.found
-    script = msgspec.structs.replace(script, globals=tuple(each for side in found for each in side.globals))
+    script = replace(script, globals=tuple(each for side in found for each in side.globals))
     for key in _ADDED:
         parts = tuple(each for side in found for each in getattr(side, key))
-        script = msgspec.structs.replace(script, **{key: (*getattr(script, key), *parts)})
+        script = replace(script, **{key: (*getattr(script, key), *parts)})
     in_stages = gathering.stage_files | ({script.at.file} if script.form == "stage" else set())
     script = linked(script, in_stages, problems, lenient=lenient) if in_stages else script
     script = _with_results(script) if script.form == "session" else script
@@ -98,13 +98,13 @@ def _with_results(script: Script) -> Script:
             return action
         pairs = action.output.items() if action.output else zip(known, known, strict=True)
         turned = ((own, name) if name in known and own not in known else (name, own) for name, own in pairs)
-        return msgspec.structs.replace(action, output=dict(turned))
+        return replace(action, output=dict(turned))
 
     def replaced(topic: Topic) -> Topic:
-        return msgspec.structs.replace(topic, actions=tuple(map(stored, topic.actions)))
+        return replace(topic, actions=tuple(map(stored, topic.actions)))
 
-    phases = (msgspec.structs.replace(each, topics=tuple(map(replaced, each.topics))) for each in script.phases)
-    return msgspec.structs.replace(script, phases=tuple(phases))
+    phases = (replace(each, topics=tuple(map(replaced, each.topics))) for each in script.phases)
+    return replace(script, phases=tuple(phases))
 
 
 def global_names(files: Mapping[str, str]) -> Names:
@@ -113,7 +113,7 @@ def global_names(files: Mapping[str, str]) -> Names:
     gathering = _IncludeReader(found, Problems(), Names(), lenient=True, in_stages=True)
     gathering.take(found, NOWHERE, ())
     declared = tuple(each for side in gathering.found for each in side.globals)
-    return msgspec.structs.replace(names_of(Script(id="", phases=(), globals=declared)), valued=frozenset())
+    return replace(names_of(Script(id="", phases=(), globals=declared)), valued=frozenset())
 
 
 def _with_shown_forms(script: Script, problems: Problems, *, lenient: bool) -> Script:
@@ -124,7 +124,7 @@ def _with_shown_forms(script: Script, problems: Problems, *, lenient: bool) -> S
         lines = [each.at.line for each in script.forms if each.at.file == unused.at.file]
         below = (line for line in lines if line > unused.at.line)
         problems.soften_within(unused.at, min(below, default=_LAST_LINE))
-    return msgspec.structs.replace(script, forms=usable)
+    return replace(script, forms=usable)
 
 
 class _IncludeReader:
@@ -203,4 +203,4 @@ def _is_known(tree: MappingTree) -> bool:
 
 
 def _globals_key(key: Scalar) -> Scalar:
-    return msgspec.structs.replace(key, text="globals") if key.text == "global" else key
+    return replace(key, text="globals") if key.text == "global" else key

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
-import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from scripts.expressions.suggestions import SURE, likeness, snake_case, suggest
 from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
@@ -458,7 +458,7 @@ class Reader:
             name = snake_case(key.text)
             if name in names and name != key.text and tree.get(name) is None:
                 self.slip("DEPRECATED_KEY", f"`{key.text}` is read as `{name}`", key.at, f"Write `{name}`.")
-                key = msgspec.structs.replace(key, text=name)
+                key = replace(key, text=name)
             pairs.append((key, value))
         return Mapping(tuple(pairs), tree.at)
 
@@ -680,7 +680,7 @@ class Reader:
         else:
             trigger = self._struct(tree, Trigger)
         if self._language == "older" and isinstance(trigger, Trigger) and "match" not in trigger.marks:
-            return msgspec.structs.replace(trigger, match="anywhere")
+            return replace(trigger, match="anywhere")
         return trigger
 
     def _loop(self, tree: Tree) -> Any:
@@ -766,7 +766,7 @@ _SPECIAL: dict[Any, Callable[[Reader, Tree], Any]] = {
 
 def _without_mark(tree: Tree) -> Tree:
     """Return the list of listed choices without the `=` that may be written before it."""
-    return msgspec.structs.replace(tree, text=tree.text.removeprefix("=")) if isinstance(tree, Scalar) else tree
+    return replace(tree, text=tree.text.removeprefix("=")) if isinstance(tree, Scalar) else tree
 
 
 def _convert_text(written: str, kind: type) -> int | float | bool | None:
@@ -796,7 +796,7 @@ def _parts(tree: Tree) -> Iterator[Tree]:
 
 
 def _end(word: Scalar) -> Location:
-    return msgspec.structs.replace(word.at, column=word.at.column + len(word.text))
+    return replace(word.at, column=word.at.column + len(word.text))
 
 
 def _is_empty(tree: Tree) -> bool:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from collections.abc import Mapping as MappingType
 
-import msgspec
+from msgspec.structs import replace
 
 from scripts.expressions.values import Value, literal
 from scripts.model.base import NOWHERE, Expression, Template
@@ -66,7 +66,7 @@ def with_placeholders(tree: Tree) -> Tree:
 
 
 def _as_placeholder(tree: Scalar) -> Scalar:
-    return msgspec.structs.replace(tree, text=f"{{{{ {tree.text[1:].strip()} }}}}")
+    return replace(tree, text=f"{{{{ {tree.text[1:].strip()} }}}}")
 
 
 def _unmarked(tree: Tree, expression: Callable[[Scalar], Scalar]) -> Tree:
@@ -79,7 +79,7 @@ def _unmarked(tree: Tree, expression: Callable[[Scalar], Scalar]) -> Tree:
         case Scalar() if _is_marked(tree):
             return expression(tree)
         case Scalar() if tree.text.startswith("=="):
-            return msgspec.structs.replace(tree, text=tree.text[1:])
+            return replace(tree, text=tree.text[1:])
         case _:
             return tree
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.model import actions
 from scripts.model.base import (
@@ -87,7 +88,7 @@ def simplified(node: Any) -> Any:
             values[field.name] = simplest(getattr(part, field.name))
         elif field.type == Mapping[str, Assigned]:
             values[field.name] = {name: simplest(each) for name, each in getattr(part, field.name).items()}
-    return msgspec.structs.replace(part, **values) if values else part
+    return replace(part, **values) if values else part
 
 
 def without_places(node: S) -> S:
@@ -98,12 +99,8 @@ def without_places(node: S) -> S:
 def _without_places(value: Any) -> Any:
     bare = rebuilt(value, _without_places)
     if isinstance(bare, Node):
-        return msgspec.structs.replace(bare, at=NOWHERE, marks={})
-    return (
-        msgspec.structs.replace(bare, at=NOWHERE)
-        if isinstance(bare, Template | Expression | Reference | Variable)
-        else bare
-    )
+        return replace(bare, at=NOWHERE, marks={})
+    return replace(bare, at=NOWHERE) if isinstance(bare, Template | Expression | Reference | Variable) else bare
 
 
 _SPACED = Phase | Topic | Skill | Interrupt | Detector | FormDefinition | Role
@@ -138,7 +135,7 @@ class _Writer:
 
     def script(self, script: Script) -> str:
         topic = self._only_topic(script)
-        pairs = self.pairs(script if topic is None else msgspec.structs.replace(script, phases=()))
+        pairs = self.pairs(script if topic is None else replace(script, phases=()))
         if topic is not None:
             actions = ("actions", self.tuple(topic.actions))
             pairs = tuple(actions if pair[0] == "phases" else pair for pair in pairs)
@@ -176,11 +173,11 @@ class _Writer:
         further, last = branches(action)
         if not further:
             return self.pairs(action)
-        own = self.pairs(msgspec.structs.replace(action, otherwise=()))
+        own = self.pairs(replace(action, otherwise=()))
         items = []
         for branch in further:
             notes = tuple(self._notes.pop(branch.at, ()))
-            bare = msgspec.structs.replace(branch, id="", otherwise=())
+            bare = replace(branch, id="", otherwise=())
             items.append(Item(Record(self.pairs(bare), flow=False), notes))
         otherwise = (("else", self.tuple(last.otherwise)),) if last.otherwise else ()
         return (*own, ("elif", Items(tuple(items))), *otherwise)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
 from typing import Any
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from scripts.formats.detector_config.expected_results import example
 from scripts.formats.detector_config.parts import (
@@ -82,9 +82,9 @@ def _in_snake_case(tree: Tree, reader: Reader) -> Tree:
         case Mapping():
             spelled = reader.in_snake_case(tree, _WORDS)
             pairs = tuple((key, _in_snake_case(value, reader)) for key, value in spelled.pairs)
-            return structs.replace(spelled, pairs=pairs)
+            return replace(spelled, pairs=pairs)
         case Sequence():
-            return structs.replace(tree, items=tuple(_in_snake_case(each, reader) for each in tree.items))
+            return replace(tree, items=tuple(_in_snake_case(each, reader) for each in tree.items))
         case _:
             return tree
 
@@ -96,7 +96,7 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
         return None
     about = {key.text: value.text for key, value in pairs_of(tree.get("metadata")) if isinstance(value, Scalar)}
     script = listening((detector,), tree.at)
-    return structs.replace(
+    return replace(
         script,
         title=detector.title,
         version=about.get("version", ""),
@@ -119,7 +119,7 @@ def read_detectors(tree: Mapping, reader: Reader) -> Script | None:
         reader.add("NO_ACTIONS", "the file contains no detector", tree.at, severity="error")
     if file is None or not file.detectors:
         return None
-    return structs.replace(listening(file.detectors, tree.at), use=file.use, form="detectors", marks=file.marks)
+    return replace(listening(file.detectors, tree.at), use=file.use, form="detectors", marks=file.marks)
 
 
 def listening(detectors: tuple[Detector, ...], at: Location) -> Script:
@@ -182,8 +182,8 @@ class _DetectorReader:
         acts = response_of(
             self._outputs(body.get("output_config")), crisis_action, detector, self._reader, parts.labels, self._scale
         )
-        detector = structs.replace(detector, actions=acts.actions, replace=acts.replace)
-        return structs.replace(detector, examples=tuple(self._examples(detector)))
+        detector = replace(detector, actions=acts.actions, replace=acts.replace)
+        return replace(detector, examples=tuple(self._examples(detector)))
 
     def _define(self, metadata: MappingType[str, Tree]) -> str:
         about = metadata.get("description")

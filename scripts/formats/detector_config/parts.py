@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingType
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import number_in
@@ -287,7 +288,7 @@ class Collector:
                 self.parts.threshold = number
             elif "significan" in key.text and self.parts.measures:
                 self.parts.measures = [
-                    structs.replace(each, significant=number) if each.significant == SIGNIFICANT else each
+                    replace(each, significant=number) if each.significant == SIGNIFICANT else each
                     for each in self.parts.measures
                 ]
             elif _GRAVE.search(key.text) and (grave := [each for each in self.parts.measures if each.min < 0]):
@@ -319,7 +320,7 @@ class Collector:
 
 
 def _course(name: str, parts: MappingType[str, float | int | str], tree: Mapping) -> Trend:
-    return structs.replace(Trend(of=name, at=tree.at), **parts)
+    return replace(Trend(of=name, at=tree.at), **parts)
 
 
 def _criterion(kind: str, value: Tree, measure: Measure | None) -> tuple[str, float | int | str] | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Mapping as MappingType
 from typing import Any, TypeVar, assert_never
 
-import msgspec
+from msgspec.structs import replace
 
 from scripts.expressions.values import Value
 from scripts.formats.conditions import compares, to_condition
@@ -265,13 +265,11 @@ class _Translator:
     def sheet(self, written: FormDefinition) -> FormDefinition:
         """Convert the placeholders of a form."""
         fields = tuple(self.field(each) for each in written.fields)
-        return msgspec.structs.replace(
-            written, title=self.text(written.title), text=self.text(written.text), fields=fields
-        )
+        return replace(written, title=self.text(written.title), text=self.text(written.text), fields=fields)
 
     def field(self, written: FormField) -> FormField:
         formula = written.computed
-        return msgspec.structs.replace(
+        return replace(
             written,
             label=self.text(written.label),
             placeholder=self.text(written.placeholder),
@@ -302,9 +300,9 @@ class _Translator:
         """Complete an output with settings of its action: `required`, and the meaning of a single output."""
         is_target = config.target_variable is not None and output.get != config.target_variable
         if output.required is None and config.required is not None and not is_target:
-            output = msgspec.structs.replace(output, required=config.required)
+            output = replace(output, required=config.required)
         if not output.define and config.extraction_prompt and alone:
-            output = msgspec.structs.replace(output, define=config.extraction_prompt)
+            output = replace(output, define=config.extraction_prompt)
         return output
 
     def content(self, config: spellings.Config, instead: str = "") -> Template | None:

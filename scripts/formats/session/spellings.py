@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingType
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from scripts.expressions.suggestions import SURE, likeness, snake_case
 from scripts.expressions.values import Value, literal, number_in
@@ -36,7 +36,7 @@ def action(tree: Mapping) -> Mapping:
         tree = Mapping((*tree.pairs, *conditions), tree.at)
         config = Mapping(tuple(pair for pair in config.pairs if pair not in conditions), config.at)
     entries = [
-        (msgspec.structs.replace(key, text=_ACTION_NAMES.get(key.text, key.text)), value)
+        (replace(key, text=_ACTION_NAMES.get(key.text, key.text)), value)
         for key, value in tree.pairs
         if key.text in ACTION_KEYS and key.text != "config"
     ]
@@ -279,7 +279,7 @@ def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
         name = names.get(key.text, key.text)
         if name != key.text and name not in used_keys:
             used_keys.add(name)
-            pairs.append((msgspec.structs.replace(key, text=name), value))
+            pairs.append((replace(key, text=name), value))
         else:
             pairs.append((key, value))
     return Mapping(tuple(pairs), tree.at)

@@ -191,9 +191,8 @@ def choose(
     if isinstance(tree, Sequence | Mapping):  # the choices in place of a variable's name
         name = item.take("var", "output", "get", "name")
         if listed is not None:
-            notation.refuse(
-                "KEY_CONFLICT", "two keys list choices", listed.at, "Name the variable, and list them once."
-            )
+            fix = "Name the variable, and list them once."
+            notation.refuse("KEY_CONFLICT", "two keys list choices", listed.at, fix)
         listed, variable = listed or tree, notation.variable(name) if name is not None else CHOICE
     else:
         variable = notation.variable(tree) if isinstance(tree, Scalar) and tree.text.strip() else CHOICE
@@ -337,7 +336,7 @@ def loop_of(notation: StageReader, tree: Tree | None, written: str, at: Location
 def _list(notation: StageReader, text: str, at: Location) -> tuple[str, str]:
     """Return the expression of a list, and its name if it is a variable."""
     if not text:
-        notation.refuse("REQUIRED_FIELD_MISSING", "`foreach` has no list", at, "Write `foreach: LIST as item`.")
+        notation.lacks("`foreach` has no list", at, "Write `foreach: LIST as item`.")
         return "[]", ""
     return (notation.refer(text), bare(text)) if is_name(text) else (notation.computed(text, at).source, "")
 

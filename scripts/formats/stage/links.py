@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import count
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
 from scripts.formats.placeholders import reference
@@ -38,7 +38,7 @@ def linked(script: Script, files: Collection[str], problems: Problems, *, lenien
     skills = tuple(linking.skill(each) if each.at.file in files else each for each in script.skills)
     interrupts = tuple(linking.interrupt(each) if each.at.file in files else each for each in script.interrupts)
     phases = tuple(map(linking.phase, script.phases)) if script.form == "stage" else script.phases
-    return msgspec.structs.replace(script, skills=skills, interrupts=interrupts, phases=phases)
+    return replace(script, skills=skills, interrupts=interrupts, phases=phases)
 
 
 def _each_once(script: Script, files: Collection[str], problems: Problems) -> Script:
@@ -54,14 +54,14 @@ def _each_once(script: Script, files: Collection[str], problems: Problems) -> Sc
                 once.append(each)
             elif key == "interrupts":
                 name = next(name for n in count(2) if (name := f"{each.id}_{n}") not in seen)
-                once.append(msgspec.structs.replace(each, id=name))
+                once.append(replace(each, id=name))
             elif without_places(each) != without_places(seen[each.id]):
                 first = seen[each.id].at
                 message = f"{each.id} is already defined in {first.file or 'this file'}, line {first.line}"
                 problems.add("DUPLICATE_ID", message, each.at, severity="error")
             if once:
                 seen.setdefault(once[-1].id, once[-1])
-        script = msgspec.structs.replace(script, **{key: tuple(once)})
+        script = replace(script, **{key: tuple(once)})
     return script
 
 
@@ -86,20 +86,20 @@ class _Linker:
 
     def phase(self, phase: Phase) -> Phase:
         self._phase = phase
-        linked = msgspec.structs.replace(phase, topics=tuple(map(self.topic, phase.topics)))
+        linked = replace(phase, topics=tuple(map(self.topic, phase.topics)))
         self._phase = None
         return linked
 
     def topic(self, topic: Topic) -> Topic:
         phase = self._phase
         outer = (*self.script.globals, *self.script.declare, *(phase.declare if phase is not None else ()))
-        return msgspec.structs.replace(topic, actions=self.owned(topic.actions, (*outer, *topic.declare), self._own))
+        return replace(topic, actions=self.owned(topic.actions, (*outer, *topic.declare), self._own))
 
     def skill(self, skill: Skill) -> Skill:
         self._skill = skill
         declared = (*self.script.globals, *skill.params, *skill.declare)
         known = {each.var for each in (*skill.params, *skill.declare)} | set(of_owner(skill))
-        linked = msgspec.structs.replace(skill, actions=self.owned(skill.actions, declared, known))
+        linked = replace(skill, actions=self.owned(skill.actions, declared, known))
         self._skill = None
         return linked
 
@@ -109,11 +109,9 @@ class _Linker:
         then = interrupt.then
         if then.policy == "goto":
             target = self.target(then.target, then.at)
-            then = msgspec.structs.replace(
-                then, **({"target": target} if target else {"policy": "resume", "target": ""})
-            )
+            then = replace(then, **({"target": target} if target else {"policy": "resume", "target": ""}))
         actions = self.owned(interrupt.actions, declared, known)
-        return msgspec.structs.replace(interrupt, actions=actions, then=then)
+        return replace(interrupt, actions=actions, then=then)
 
     def owned(self, actions: Actions, declared: Collection[Declaration], known: set[str]) -> Actions:
         self._declared = {each.var: each for each in declared}
@@ -133,10 +131,10 @@ class _Linker:
         if linked.id in self._ids:
             if not isinstance(linked, Scene):
                 self.slip("DUPLICATE_ID", f"duplicate id {linked.id}", linked.mark("id"))
-            linked = msgspec.structs.replace(linked, id="")
+            linked = replace(linked, id="")
         self._ids |= {linked.id} if linked.id else set()
         role = self.role(linked.role, linked.mark("role"))
-        linked = linked if role == linked.role else msgspec.structs.replace(linked, role=role)
+        linked = linked if role == linked.role else replace(linked, role=role)
         return self.within(linked)
 
     def within(self, action: Action) -> Action:
@@ -157,16 +155,16 @@ class _Linker:
                     fix = suggest(action.sheet, [each.id for each in self.script.forms], otherwise="")
                     self.refuse("FORM_UNKNOWN", f"unknown form {action.sheet}", action.mark("form"), fix)
                     return None
-                return msgspec.structs.replace(action, sheet=form.id)
+                return replace(action, sheet=form.id)
             case Goto():
                 target = self.target(action.target, action.mark("goto"))
-                return msgspec.structs.replace(action, target=target) if target else None
+                return replace(action, target=target) if target else None
             case Scene():
                 sides = action.speakers
                 ai, human = self.role(sides.ai, sides.at), self.role(sides.human, sides.at)
-                return msgspec.structs.replace(action, speakers=msgspec.structs.replace(sides, ai=ai, human=human))
+                return replace(action, speakers=replace(sides, ai=ai, human=human))
             case Ask() | AiAsk() | AiThink():
-                return msgspec.structs.replace(action, outputs=tuple(map(self.defined, action.outputs)))
+                return replace(action, outputs=tuple(map(self.defined, action.outputs)))
             case _:
                 return action
 
@@ -176,9 +174,9 @@ class _Linker:
             case Output():
                 declared = self._declared.get(item.get)
                 needs = declared is not None and not item.define and bool(declared.define)
-                return msgspec.structs.replace(item, define=declared.define.strip()) if needs and declared else item
+                return replace(item, define=declared.define.strip()) if needs and declared else item
             case Records():
-                return msgspec.structs.replace(item, fields=tuple(_outputs(map(self.defined, item.fields))))
+                return replace(item, fields=tuple(_outputs(map(self.defined, item.fields))))
             case _:
                 return item
 
@@ -223,9 +221,7 @@ class _Linker:
             self.refuse("SKILL_UNKNOWN", f"unknown skill {action.skill}", action.mark("call"), fix)
             return None
         parameters = dict(self.parameters(action, skill))
-        return msgspec.structs.replace(
-            action, skill=skill.id, input=parameters, output=dict(self.returned(action, skill))
-        )
+        return replace(action, skill=skill.id, input=parameters, output=dict(self.returned(action, skill)))
 
     def parameters(self, action: Call, skill: Skill) -> Iterator[tuple[str, Expression]]:
         """Return the parameters of a call: as written, otherwise the caller's variable or field of the same name."""
@@ -278,7 +274,7 @@ class _Linker:
 def _own_names(script: Script) -> set[str]:
     """Return the variables of the topics, without globals and results of calls."""
     everywhere = {each.var for each in script.globals}
-    without_calls = msgspec.structs.replace(script, skills=())
+    without_calls = replace(script, skills=())
     outside = names_of(without_calls, with_calls=False)
     return {name for name in outside.known if name not in everywhere or name in outside.valued}
 
@@ -286,7 +282,7 @@ def _own_names(script: Script) -> set[str]:
 def _returns(script: Script, files: Collection[str]) -> dict[str, set[str]]:
     """Return the variables that calls set, each with the skills that return it."""
     found: dict[str, set[str]] = {}
-    for action in all_actions(msgspec.structs.replace(script, skills=())):
+    for action in all_actions(replace(script, skills=())):
         if not isinstance(action, Call) or action.loop is not None:
             continue
         skill = _by_name(action.skill, script.skills, lambda each: each.title)
@@ -334,7 +330,7 @@ def with_lifetimes(script: Script, problems: Problems) -> Script:
     if not moved:
         return script
     phases = tuple(_without(phase, moved) for phase in script.phases)
-    return msgspec.structs.replace(script, declare=(*script.declare, *moved.values()), phases=phases)
+    return replace(script, declare=(*script.declare, *moved.values()), phases=phases)
 
 
 def _outlived(script: Script) -> Iterator[tuple[Declaration, str]]:
@@ -364,8 +360,8 @@ def _names(phase: Phase, topic: Topic) -> set[str]:
 
 def _without(phase: Phase, moved: dict[str, Declaration]) -> Phase:
     """Return the phase without the moved declarations."""
-    topics = (msgspec.structs.replace(topic, declare=_remaining(topic.declare, moved)) for topic in phase.topics)
-    return msgspec.structs.replace(phase, declare=_remaining(phase.declare, moved), topics=tuple(topics))
+    topics = (replace(topic, declare=_remaining(topic.declare, moved)) for topic in phase.topics)
+    return replace(phase, declare=_remaining(phase.declare, moved), topics=tuple(topics))
 
 
 def _remaining(declared: tuple[Declaration, ...], moved: dict[str, Declaration]) -> tuple[Declaration, ...]:

@@ -1,8 +1,10 @@
 """`declare` and `output` of the stage format, in all their spellings."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
@@ -11,7 +13,7 @@ from scripts.formats.text_lists import choice_texts
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of, word
 from scripts.yaml.script_writer import without_places
 
 _DEFINES = ("define", "desc", "description", "prompt", "meaning", "note")
@@ -52,7 +54,7 @@ def _together(notation: StageReader, first: _S, second: _S, what: str) -> _S:
             notation.refuse("DUPLICATE_DECLARATION", message, second.at, _TWO_NAMES)
             return first
     notation.slip("DUPLICATE_DECLARATION", f"{what} in line {first.at.line} already", second.at, _ONE)
-    return msgspec.structs.replace(first, **changed)
+    return replace(first, **changed)
 
 
 def _declared(notation: StageReader, tree: Tree | None) -> list[Declaration]:
@@ -74,8 +76,7 @@ def _of_mapping(notation: StageReader, tree: Mapping) -> list[Declaration]:
     name = item.take(*_VARS)
     if name is None:
         listed = item.take("dict")  # a heading of the variables beside or below it
-        below = listed.pairs if isinstance(listed, Mapping) else ()
-        return [_of_pair(notation, key, value) for key, value in (*below, *item.the_rest())]
+        return [_of_pair(notation, key, value) for key, value in (*pairs_of(listed), *item.the_rest())]
     value_tree = item.take(*_VALUES)
     declared = Declaration(
         var=notation.variable(name),
@@ -96,8 +97,7 @@ def _of_pair(notation: StageReader, key: Scalar, value: Tree) -> Declaration:
     """Read ``name: meaning``, ``name: 0`` or ``name: []``."""
     var = notation.variable(key)
     if isinstance(value, Mapping):
-        spelled = Mapping(((Scalar("var", True, key.at), key), *value.pairs), key.at)
-        return _of_mapping(notation, spelled)[0]
+        return _of_mapping(notation, Mapping(((word("var", key), key), *value.pairs), key.at))[0]
     if isinstance(value, Scalar) and isinstance(value.value, str):
         return Declaration(var=var, define=value.text, at=key.at, marks={"var": key.at})
     return _fitting(notation, Declaration(var=var, value=notation.value(value), at=key.at, marks={"var": key.at}))
@@ -106,12 +106,12 @@ def _of_pair(notation: StageReader, key: Scalar, value: Tree) -> Declaration:
 def _fitting(notation: StageReader, declared: Declaration) -> Declaration:
     """Make the type and the value of a declaration consistent."""
     if isinstance(declared.value, list) and declared.type is None:
-        return msgspec.structs.replace(declared, type="list")
+        return replace(declared, type="list")
     if declared.type == "list" and declared.value in (None, ""):
-        return msgspec.structs.replace(declared, value=[])
+        return replace(declared, value=[])
     kind = _with_choices(notation, declared.type, declared.choices, declared.mark("type"))
     value = _of_kind(notation, declared.value, kind, declared.choices, declared.mark("value"))
-    return msgspec.structs.replace(declared, type=kind, value=value)
+    return replace(declared, type=kind, value=value)
 
 
 def _with_choices(
@@ -127,8 +127,10 @@ def _of_kind(
     notation: StageReader, value: Value, kind: DeclaredType | None, choices: tuple[str, ...], at: Location
 ) -> Value:
     wanted = "choice" if choices and kind is None else kind
-    if wanted is None or value is None or (value == "" and wanted != "text"):
-        return None if wanted is not None and value == "" and wanted != "text" else value
+    if wanted is None or value is None:
+        return value
+    if value == "" and wanted != "text":
+        return None
     try:
         coerce(value, wanted, choices)
     except ValueRefused as refused:
@@ -194,14 +196,9 @@ class _OutputCollector:
             case Mapping() if _OUTPUT_KEYS & set(tree.keys()):
                 self.one(tree, tolist)
             case Mapping():
-                for key, value in tree.pairs:
-                    self.pair(key, value, tolist)
-
-    def pair(self, key: Scalar, value: Tree, tolist: str) -> None:
-        """Read ``name: meaning``, or ``name: {type: …}``."""
-        inner = value.pairs if isinstance(value, Mapping) else ((Scalar("define", True, key.at), value),)
-        head = (Scalar("get", True, key.at), key)
-        self.one(Mapping((head, *inner), key.at), tolist)
+                for key, value in tree.pairs:  # name: meaning, or name: {type: …}
+                    inner = value.pairs if isinstance(value, Mapping) else ((word("define", key), value),)
+                    self.one(Mapping(((word("get", key), key), *inner), key.at), tolist)
 
     def one(self, tree: Mapping, tolist: str) -> None:
         item = Item(self.notation, tree)
@@ -249,7 +246,7 @@ class _OutputCollector:
             marks=item.marks,
         )
         fitting = _of_kind(notation, default, output.type, choices, output.mark("default"))
-        self.keep(msgspec.structs.replace(output, default=fitting), tolist)
+        self.keep(replace(output, default=fitting), tolist)
         if computed is not None:
             self.keep(Assignment(set=output.get, value=notation.value_expression(computed), at=item.at), "")
 
@@ -263,50 +260,44 @@ class _OutputCollector:
                 self.keep(Assignment(set=notation.variable(key), value=value_of, when=when, at=item.at), "")
             return
         if value is None:
-            message = "`value` is missing; the variable would not be set"
-            notation.refuse("REQUIRED_FIELD_MISSING", message, item.at, "Add `value:`.")
+            notation.lacks("`value` is missing; the variable would not be set", item.at, "Add `value:`.")
             return
-        expression = notation.value_expression(value)
-        self.keep(
-            Assignment(set=notation.variable(name), value=expression, when=when, at=item.at, marks=item.marks), ""
-        )
+        variable, expression = notation.variable(name), notation.value_expression(value)
+        self.keep(Assignment(set=variable, value=expression, when=when, at=item.at, marks=item.marks), "")
 
     def keep(self, item: Output | Assignment, tolist: str) -> None:
         self._items.append((tolist, item))
 
-    def _once(self) -> list[tuple[str, Output | Assignment]]:
+    def _once(self) -> Iterable[tuple[str, Output | Assignment]]:
         """Merge items of the same variable and list."""
-        found: list[tuple[str, Output | Assignment]] = []
-        places: dict[tuple[str, str], int] = {}
-        for tolist, item in self._items:
-            place = places.get((tolist or self.for_all, item.get)) if isinstance(item, Output) else None
-            first = found[place][1] if place is not None else None
-            if place is not None and isinstance(first, Output) and isinstance(item, Output):
-                found[place] = (tolist, _together(self.notation, first, item, f"{item.get} is an output"))
-                continue
-            if isinstance(item, Output):
-                places[tolist or self.for_all, item.get] = len(found)
-            found.append((tolist, item))
-        return found
+        found: dict[object, tuple[str, Output | Assignment]] = {}
+        for number, (tolist, item) in enumerate(self._items):
+            name = tolist or self.for_all
+            place = (name, item.get) if isinstance(item, Output) else number
+            _, first = found.get(place, ("", None))
+            if isinstance(first, Output) and isinstance(item, Output):
+                item = _together(self.notation, first, item, f"{item.get} is an output")
+            found[place] = (name, item)
+        return found.values()
 
     def found(self) -> tuple[OutputItem, ...]:
         single: list[OutputItem] = []
+        computed: list[OutputItem] = []
         fields: dict[str, list[Output]] = {}
         for tolist, item in self._once():
             if isinstance(item, Assignment):
-                single.append(item)
-            elif tolist or self.for_all:
-                fields.setdefault(tolist or self.for_all, []).append(item)
+                computed.append(item)
+            elif tolist:
+                fields.setdefault(tolist, []).append(item)
             else:
                 single.append(item)
         if self.for_all and self.for_all not in fields:
             message = f"the records of {self.for_all} have no fields"
-            self.notation.refuse("REQUIRED_FIELD_MISSING", message, self._at[self.for_all], "Add `output:` with `get`.")
-        records = [
+            self.notation.lacks(message, self._at[self.for_all], "Add `output:` with `get`.")
+        records = (
             Records(tolist=name, fields=tuple(some), at=self._at.get(name, some[0].at)) for name, some in fields.items()
-        ]
-        computed = [item for item in single if isinstance(item, Assignment)]
-        return (*(item for item in single if not isinstance(item, Assignment)), *records, *computed)
+        )
+        return (*single, *records, *computed)
 
 
 def limit(value: Value) -> int | float | str | None:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, shorten
@@ -77,7 +77,7 @@ def natives(notation: StageReader, item: Item, found: IncludeFile) -> IncludeFil
         if part is None:
             continue
         native = notation.reader.read(MappingTree(((word(key, part), part),), item.at), IncludeFile) or IncludeFile()
-        found = msgspec.structs.replace(found, **{key: (*getattr(found, key), *getattr(native, key))})
+        found = replace(found, **{key: (*getattr(found, key), *getattr(native, key))})
     return found
 
 
@@ -85,19 +85,19 @@ def section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) -> 
     """Add the content of one section."""
     match key:
         case "global" | "globals":
-            return msgspec.structs.replace(found, globals=(*found.globals, *declarations(notation, tree)))
+            return replace(found, globals=(*found.globals, *declarations(notation, tree)))
         case "skills":
             skills = [made for each in _named(notation, tree, "goal") if (made := skill(notation, each)) is not None]
-            return msgspec.structs.replace(found, skills=(*found.skills, *skills))
+            return replace(found, skills=(*found.skills, *skills))
         case "roles":
             roles = [role(notation, each) for each in _named(notation, tree, "role")]
-            return msgspec.structs.replace(found, roles=(*found.roles, *roles))
+            return replace(found, roles=(*found.roles, *roles))
         case "forms":
             sheets = [sheet(notation, each) for each in _with_fields(_named(notation, tree, "form"))]
-            return msgspec.structs.replace(found, forms=(*found.forms, *sheets))
+            return replace(found, forms=(*found.forms, *sheets))
         case _:
             rules = [rule(notation, each) for each in _named(notation, tree, "rule")]
-            return msgspec.structs.replace(found, interrupts=(*found.interrupts, *rules))
+            return replace(found, interrupts=(*found.interrupts, *rules))
 
 
 def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[MappingTree]:
@@ -189,7 +189,7 @@ def skill(notation: StageReader, tree: MappingTree) -> Skill | None:
     params += [Parameter(var=name, required=False, at=tree.at) for name in read]
     # its outputs are local until they are returned, even if a global variable has the same name
     own = tuple(Declaration(var=name, at=tree.at) for name in written_here if name not in {each.var for each in params})
-    return msgspec.structs.replace(found, params=tuple(params), declare=own, returns=returns or written_here)
+    return replace(found, params=tuple(params), declare=own, returns=returns or written_here)
 
 
 # -- roles ------------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def role(notation: StageReader, tree: MappingTree) -> Role:
             notation.reader.add("UNKNOWN_KEY", message, key.at, near, severity="warning")
         content = notation.value(value)
         attributes |= content if key.text == "attributes" and isinstance(content, dict) else {key.text: content}
-    return msgspec.structs.replace(found, attributes=attributes)
+    return replace(found, attributes=attributes)
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -292,8 +292,7 @@ def rule(notation: StageReader, tree: Mapping) -> Interrupt:
     )
     item.finish()
     if not actions and policy is None:
-        message = "this rule has no actions"
-        notation.refuse("REQUIRED_FIELD_MISSING", message, tree.at, "Add `do:` with actions, or `say:`.")
+        notation.lacks("this rule has no actions", tree.at, "Add `do:` with actions, or `say:`.")
     return found
 
 
@@ -367,4 +366,4 @@ def _policy(notation: StageReader, tree: Tree | None) -> After | None:
     if (found := _GOTO.fullmatch(word)) is not None:
         return After(policy="goto", target=found["target"], at=tree.at)
     known = _POLICIES.get(word)
-    return None if known is None else msgspec.structs.replace(known, at=tree.at)
+    return None if known is None else replace(known, at=tree.at)

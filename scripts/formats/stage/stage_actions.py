@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
 from scripts.formats.stage import keywords, verb_actions
@@ -114,12 +115,7 @@ def _repeat(notation: StageReader, item: Item) -> list[actions.Action]:
     condition = None if counted else notation.condition(tree)
     if condition is None and most is None:
         word = "while" if is_while else "until"
-        notation.refuse(
-            "REQUIRED_FIELD_MISSING",
-            "the loop has no condition and no `max`",
-            item.at,
-            f"Write `loop_{word}: CONDITION`.",
-        )
+        notation.lacks("the loop has no condition and no `max`", item.at, f"Write `loop_{word}: CONDITION`.")
     common = _common(notation, item)
     passes = notation.number(most, 1, actions.LOOP_TURNS_MAX) or 100
     body = _body(notation, item)
@@ -136,13 +132,13 @@ def _repeat(notation: StageReader, item: Item) -> list[actions.Action]:
 def _if(notation: StageReader, item: Item) -> list[actions.Action]:
     condition = notation.condition(item.take("if"))
     if condition is None:
-        notation.refuse("REQUIRED_FIELD_MISSING", "`if` has no condition", item.at, "Write `if: CONDITION`.")
+        notation.lacks("`if` has no condition", item.at, "Write `if: CONDITION`.")
         condition = Expression(NEVER, item.at)
     common = _common(notation, item, when=("when", "condition"))
     other = item.take(*keywords.ELSE)
     nested = [tree for key in keywords.ELSE_IF if key in item and (tree := item.take(key)) is not None]
     if not any(key in {*keywords.DO, *VERBS} for key in item.keys()) and other is None and not nested:  # noqa: SIM118
-        notation.refuse("REQUIRED_FIELD_MISSING", "`if` has no actions", item.at, "Write them below `do:`.")
+        notation.lacks("`if` has no actions", item.at, "Write them below `do:`.")
     then = _body(notation, item)
     otherwise = block(notation, other)
     for arm in reversed([arm for tree in nested for arm in mappings(tree)]):
@@ -157,7 +153,7 @@ def _elif(notation: StageReader, tree: Tree, otherwise: Actions) -> Actions:
         notation.refuse("TYPE_MISMATCH", "expected `if` and `do`", tree.at, "Write `- elif: CONDITION` with `do:`.")
         return otherwise
     arm = _if(notation, Item(notation, tree))[0]
-    return (msgspec.structs.replace(arm, otherwise=otherwise),) if isinstance(arm, actions.If) else otherwise
+    return (replace(arm, otherwise=otherwise),) if isinstance(arm, actions.If) else otherwise
 
 
 def _is_other_arm(tree: Mapping) -> bool:
@@ -168,18 +164,16 @@ def _with_other_arm(notation: StageReader, last: actions.If, tree: Mapping) -> a
     """Read an `if` with the `else` or `elif` that follows as a separate item."""
     item = Item(notation, tree)
     if last.otherwise and isinstance(inner := last.otherwise[-1], actions.If) and len(last.otherwise) == 1:
-        return msgspec.structs.replace(last, otherwise=(_with_other_arm(notation, inner, tree),))
+        return replace(last, otherwise=(_with_other_arm(notation, inner, tree),))
     other = item.take(*keywords.ELSE)
     if isinstance(other, Scalar) and other.value is None:
         other = item.take(*keywords.DO) or other  # `- else:` with a sibling `do:`
     if other is not None:
         item.finish()
-        return msgspec.structs.replace(last, otherwise=(*last.otherwise, *block(notation, other)))
+        return replace(last, otherwise=(*last.otherwise, *block(notation, other)))
     condition = notation.condition(item.take(*keywords.ELSE_IF)) or Expression("true", item.at)
     then = _body(notation, item)
-    return msgspec.structs.replace(
-        last, otherwise=(*last.otherwise, actions.If(condition=condition, then=then, at=item.at))
-    )
+    return replace(last, otherwise=(*last.otherwise, actions.If(condition=condition, then=then, at=item.at)))
 
 
 # -- single actions ---------------------------------------------------------------------------------------------------
@@ -217,15 +211,13 @@ def _verbs(notation: StageReader, item: Item) -> list[actions.Action]:
             mark = msgspec.structs.fields(type(action))
             name = next(field.encode_name for field in mark if field.required)
             marks = {**action.marks, name: tree.at if tree is not None else item.at}
-            found.append(msgspec.structs.replace(action, at=item.at, marks=marks))
+            found.append(replace(action, at=item.at, marks=marks))
     beside = item.take("output", "outputs") if "output" in item or "outputs" in item else None
     if beside is not None:  # outputs of an action that asks no question
-        found.append(msgspec.structs.replace(verb_actions.take_only_of(notation, item, beside, {}), at=beside.at))
+        found.append(replace(verb_actions.take_only_of(notation, item, beside, {}), at=beside.at))
     if any(_says_nothing(action) for action in found) and (others := item.keys()):
-        fix = "Write it as `content:`."
-        notation.refuse(
-            "REQUIRED_FIELD_MISSING", f"`{verbs[0]}` has no text; `{others[0]}` is not a text", item.at, fix
-        )
+        message = f"`{verbs[0]}` has no text; `{others[0]}` is not a text"
+        notation.lacks(message, item.at, "Write it as `content:`.")
     item.finish()
     return found
 

@@ -15,10 +15,14 @@ from scripts.formats.stage.keywords import UNSUPPORTED
 from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name, node_id, refer, variable_name
 from scripts.model.base import Expression, Location, Template
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, plain_value
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, plain_value
 from scripts.yaml.unknown_keys import SWITCH_FIX, intended_key, is_ignorable, is_switched_off
 
 NEVER = "false"
+_TRUTHS = {
+    **dict.fromkeys(("true", "yes", "y", "1", "on", "是", "必填", "必须", "需要", "真", "must", "required"), True),
+    **dict.fromkeys(("false", "no", "n", "0", "off", "否", "选填", "可选", "不需要", "假", "optional"), False),
+}
 _TEXT_IN = ("text", "content", "say", "value")
 
 
@@ -34,6 +38,10 @@ class StageReader:
     def id(self, written: str) -> str:
         """Return the id for a name."""
         return node_id(written)
+
+    def lacks(self, message: str, at: Location, fix: str = "") -> None:
+        """Refuse a part in which something is missing."""
+        self.refuse("REQUIRED_FIELD_MISSING", message, at, fix)
 
     def left_over(self, key: Scalar, value: Tree, known: Collection[str]) -> None:
         """Record an unknown key: a warning for a comment, an error for anything else."""
@@ -84,9 +92,8 @@ class StageReader:
         inner = next((value for name in _TEXT_IN if (value := tree.get(name)) is not None), None)
         if inner is not None and len(tree.pairs) == 1:
             return self.text(inner)
-        self.slip(
-            "TYPE_MISMATCH", "expected a text, found a mapping", tree.at, "Put quotes around a text with a colon."
-        )
+        fix = "Put quotes around a text with a colon."
+        self.slip("TYPE_MISMATCH", "expected a text, found a mapping", tree.at, fix)
         return "\n".join(f"{key.text}: {self.text(value)}" for key, value in tree.pairs)
 
     def word(self, tree: Tree | None) -> str:
@@ -105,8 +112,7 @@ class StageReader:
 
     def words(self, tree: Tree | None) -> tuple[str, ...]:
         """Read one or several texts without placeholders."""
-        items = tree.items if isinstance(tree, Sequence) else (tree,) if tree is not None else ()
-        return tuple(map(self.word, items))
+        return tuple(map(self.word, (tree,) if isinstance(tree, Scalar | Mapping) else items_of(tree)))
 
     # -- names ------------------------------------------------------------------------------------------------------
 
@@ -218,15 +224,10 @@ class StageReader:
             return None
         written = tree.text if isinstance(tree, Scalar) else ""
         word = written.strip().lower()
-        if word in {"true", "yes", "y", "1", "on", "是", "必填", "必须", "需要", "真", "must", "required"}:
-            return True
-        if word in {"false", "no", "n", "0", "off", "否", "选填", "可选", "不需要", "假", "optional"}:
-            return False
-        self.refuse(
-            "TYPE_MISMATCH",
-            f"expected true or false, found {shorten(written) if written else 'a list or mapping'}",
-            tree.at,
-        )
+        if word in _TRUTHS:
+            return _TRUTHS[word]
+        found = shorten(written) if written else "a list or mapping"
+        self.refuse("TYPE_MISMATCH", f"expected true or false, found {found}", tree.at)
         return None
 
 

@@ -17,7 +17,7 @@ from scripts.model.exits import ROUNDS_MAX, Exit
 from scripts.model.older_keys import ExitCriteria, exits_of, speech_of
 from scripts.model.variables import OutputItem
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of
 
 _OF_OUTPUT = ("get", "define", "desc", "description", "choices", "options")
 
@@ -101,9 +101,7 @@ def set_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]
     trees = tree.items if isinstance(tree, Sequence) else (tree,)
     pairs = [pair for each in trees for pair in _assigned(notation, each, value)]
     if not pairs:
-        notation.refuse(
-            "REQUIRED_FIELD_MISSING", "`value` is missing; the variable would not be set", item.at, "Add `value:`."
-        )
+        notation.lacks("`value` is missing; the variable would not be set", item.at, "Add `value:`.")
         return None
     found: dict[str, Expression] = {}
     for name, value_tree in pairs:
@@ -172,8 +170,7 @@ def show_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any
     if inner is not item:
         inner.finish()
     if media.image is None and media.url is None:
-        message = "`show` has no picture"
-        notation.refuse("REQUIRED_FIELD_MISSING", message, tree.at, "Add `image:`.")
+        notation.lacks("`show` has no picture", tree.at, "Add `image:`.")
         return None
     return actions.Show(media=msgspec.structs.replace(media, at=tree.at), **common)
 
@@ -208,12 +205,9 @@ def emit_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any
         inner.finish()
     event = event_name(named) or "event"
     if event != named:
-        notation.slip(
-            "ID_INVALID", f"the name of an event must be a single word; this one is renamed to `{event}`", tree.at
-        )
-    data_fields = (
-        {key.text: notation.value_expression(value) for key, value in data.pairs} if isinstance(data, Mapping) else {}
-    )
+        message = f"the name of an event must be a single word; this one is renamed to `{event}`"
+        notation.slip("ID_INVALID", message, tree.at)
+    data_fields = {key.text: notation.value_expression(value) for key, value in pairs_of(data)}
     if data is not None and not isinstance(data, Mapping):
         data_fields = {"value": notation.value_expression(data)}
     return actions.Emit(signal=actions.Signal(event=event, data=data_fields, at=tree.at), **common)
