@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping as MappingType
+from functools import partial
 from typing import Any, TypeVar, assert_never
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from scripts.expressions.values import Value
 from scripts.formats.conditions import compares, to_condition
 from scripts.formats.placeholders import SCOPES, report_placeholders, texts_of_value, to_template, to_value_expression
 from scripts.formats.session import spellings
+from scripts.formats.words import PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS
 from scripts.model import actions
 from scripts.model.base import Expression, Location, Node, Template
 from scripts.model.diagnostics import Severity
@@ -84,12 +86,12 @@ def recognises(tree: Mapping) -> bool:
 
 RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
     _Document: spellings.document,
-    _Session: spellings.session,
+    _Session: partial(spellings.part, keys=SESSION_KEYS),
     _Action: spellings.action,
     Declaration: spellings.declaration,
     Output: spellings.output,
-    TopicForm: spellings.topic,
-    _Phase: spellings.phase,
+    TopicForm: partial(spellings.part, keys=TOPIC_KEYS, condition="condition"),
+    _Phase: partial(spellings.part, keys=PHASE_KEYS),
     **spellings.CRITERIA,
     FormField: spellings.form_field,
 }

@@ -16,7 +16,7 @@ from scripts.model.exits import Rounds
 from scripts.model.older_keys import CustomCondition, ExitCriteria
 from scripts.model.script import FormField
 from scripts.model.variables import Output
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, replaced, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of, replaced, word
 
 _ACTION_NAMES = {"type": "action_type", "id": "action_id", "when": "condition", "if": "condition"}
 _CONDITIONS = {"condition", *(key for key, name in _ACTION_NAMES.items() if name == "condition")}
@@ -26,7 +26,7 @@ ACTION_KEYS = {*_ACTION_NAMES, *_ACTION_NAMES.values(), "config", "action_name",
 def action(tree: Mapping) -> Mapping:
     """Move inline config keys of an action into `config`; keys of `config` itself come first."""
     for name in ("action_type", "type"):
-        tree = _changed(tree, name, lambda kind: _said(snake_case(kind.text), kind))
+        tree = _changed(tree, name, snake_case)
     inline = tuple((key, value) for key, value in tree.pairs if key.text not in ACTION_KEYS)
     config = tree.get("config")
     if isinstance(config, Scalar) and config.value is None:  # its keys may be beside it
@@ -79,7 +79,7 @@ def _spoken_value(key: Scalar, value: Tree) -> Tree:
 
 def _named(item: Tree) -> Iterator[Tree]:
     """Yield an output, or each of ``{name: meaning, …}``, whose keys are those of no output."""
-    pairs = item.pairs if isinstance(item, Mapping) else ()
+    pairs = pairs_of(item)
     if not pairs or any(_is_output_key(key.text) or isinstance(value, Sequence) for key, value in pairs):
         yield item
         return
@@ -136,8 +136,7 @@ _OF_SESSION |= {key for key, name in words.SESSION_KEYS.items() if name in {"use
 
 def listed_sessions(tree: Mapping) -> tuple[Tree, ...]:
     """Return the sessions of a list in `session`, or in `sessions` if they have the keys of this format."""
-    listed = tree.get("session") or tree.get("sessions")
-    items = listed.items if isinstance(listed, Sequence) else ()
+    items = items_of(tree.get("session") or tree.get("sessions"))
     has_keys = any(isinstance(each, Mapping) and each.get("session_id") and not each.get("stages") for each in items)
     return items if has_keys or tree.get("session") is not None else ()
 
@@ -178,9 +177,9 @@ def condition_text(tree: Tree) -> Tree:
     return Scalar(f"{{{name.text}}} {sign.text} {literal(value.value)}", False, tree.at)
 
 
-def session(tree: Mapping) -> Mapping:
-    """Convert the keys of a session, and return its variables as a list."""
-    return replaced(keys_renamed(tree, words.SESSION_KEYS), "declare", _declared)
+def part(tree: Mapping, keys: MappingType[str, str], condition: str = "entry_condition") -> Mapping:
+    """Convert the keys, the condition and the variables of a session, phase or topic."""
+    return replaced(replaced(keys_renamed(tree, keys), condition, condition_text), "declare", _declared)
 
 
 def _declared(tree: Tree) -> Tree:
@@ -193,17 +192,6 @@ def _declared(tree: Tree) -> Tree:
         own = value.pairs if isinstance(value, Mapping) else ((word("define" if is_meaning else "value", key), value),)
         found.append(Mapping(((word("var", key), key), *own), key.at))
     return Sequence(tuple(found), tree.at)
-
-
-def topic(tree: Mapping) -> Mapping:
-    """Convert the keys, the condition and the variables of a topic."""
-    return replaced(replaced(keys_renamed(tree, words.TOPIC_KEYS), "condition", condition_text), "declare", _declared)
-
-
-def phase(tree: Mapping) -> Mapping:
-    """Convert the keys, the condition and the variables of a phase."""
-    renamed = keys_renamed(tree, words.PHASE_KEYS)
-    return replaced(replaced(renamed, "entry_condition", condition_text), "declare", _declared)
 
 
 def declaration(tree: Mapping) -> Mapping:
@@ -223,15 +211,10 @@ def _ends(key: Scalar, value: Tree) -> tuple[tuple[Scalar, Tree], ...]:
     return ((word("min", key), value.items[0]), (word("max", key), value.items[1]))
 
 
-def _typed(tree: Mapping) -> Mapping:
-    return _with_choices(
-        _changed(tree, "type", lambda kind: _said(words.VARIABLE_TYPES.get(kind.text.strip().lower(), kind.text), kind))
-    )
-
-
-def _with_choices(tree: Mapping) -> Mapping:
-    """Return the choices as a list of texts."""
-    return replaced(tree, "choices", choice_texts)
+def _typed(tree: Mapping, kinds: MappingType[str, str] = words.VARIABLE_TYPES) -> Mapping:
+    """Return the type in the words of the model, and the choices as a list of texts."""
+    typed = _changed(tree, "type", lambda kind: kinds.get(kind.strip().lower(), kind))
+    return replaced(typed, "choices", choice_texts)
 
 
 def exit_criteria(tree: Mapping) -> Mapping:
@@ -239,12 +222,12 @@ def exit_criteria(tree: Mapping) -> Mapping:
     listed = replaced(
         tree, "custom_conditions", lambda value: Sequence((value,), value.at) if isinstance(value, Mapping) else value
     )
-    return _changed(listed, "understanding_threshold", _percent)
+    return replaced(listed, "understanding_threshold", _percent)
 
 
-def _percent(tree: Scalar) -> Scalar:
-    number = number_in(tree.text.strip().rstrip("%％").strip())
-    if number is None or number < 0:
+def _percent(tree: Tree) -> Tree:
+    number = number_in(_text(tree).strip().rstrip("%％").strip())
+    if not isinstance(tree, Scalar) or number is None or number < 0:
         return tree
     is_part = number <= 1 and tree.text.strip()[-1] not in "%％"
     return word(str(round(number * 100 if is_part else number)), tree)
@@ -252,12 +235,8 @@ def _percent(tree: Scalar) -> Scalar:
 
 def comparison(tree: Mapping) -> Mapping:
     """Convert the keys and the operator of a comparison to the spelling of this format."""
-    tree = _changed(
-        keys_renamed(tree, words.COMPARISON_KEYS), "variable", lambda name: _said(name.text.strip("${} "), name)
-    )
-    return _changed(
-        tree, "operator", lambda sign: _said(words.COMPARISONS.get(sign.text.strip(), sign.text.strip()), sign)
-    )
+    tree = _changed(keys_renamed(tree, words.COMPARISON_KEYS), "variable", lambda name: name.strip("${} "))
+    return _changed(tree, "operator", lambda sign: words.COMPARISONS.get(sign.strip(), sign.strip()))
 
 
 CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_criteria, CustomCondition: comparison}
@@ -266,9 +245,8 @@ CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_c
 def form_field(tree: Mapping) -> Mapping:
     """Convert a field of a form."""
     renamed = keys_renamed(tree, words.FIELD_KEYS)
-    kinds = words.FIELD_TYPES if renamed.get("choices") is not None else {**words.FIELD_TYPES, "checkbox": "boolean"}
-    typed = _changed(renamed, "type", lambda kind: _said(kinds.get(kind.text.strip().lower(), kind.text), kind))
-    return _with_choices(typed)
+    alone = {} if renamed.get("choices") is not None else {"checkbox": "boolean"}
+    return _typed(renamed, {**words.FIELD_TYPES, **alone})
 
 
 def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
@@ -285,16 +263,17 @@ def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
     return Mapping(tuple(pairs), tree.at)
 
 
-def _changed(tree: Mapping, name: str, change: Callable[[Scalar], Tree]) -> Mapping:
-    return replaced(tree, name, lambda value: change(value) if isinstance(value, Scalar) else value)
+def _changed(tree: Mapping, key: str, change: Callable[[str], str]) -> Mapping:
+    """Return a mapping with the text of a key changed."""
+
+    def changed(value: Tree) -> Tree:
+        return Scalar(change(value.text), False, value.at) if isinstance(value, Scalar) else value
+
+    return replaced(tree, key, changed)
 
 
 def _text(tree: Tree | None) -> str:
     return tree.text if isinstance(tree, Scalar) else ""
-
-
-def _said(text: str, near: Scalar) -> Scalar:
-    return Scalar(text, False, near.at)
 
 
 # -- keys of `config` ------------------------------------------------------------------------------------------------
@@ -370,9 +349,6 @@ class Config(Node, frozen=True, kw_only=True):
 
 
 _METADATA = {"name": "session_name", "version": "version", "description": "description", "author": "author"}
-_NAMES = {"action_name", "description"}
-_PURPOSES = {"say_goal", "think_goal", "input_variables"}
-_OF_TARGET = {"extraction_prompt", "required"}
 
 
 def lossy_fields(tree: Tree | None) -> Iterator[Scalar]:
@@ -380,53 +356,45 @@ def lossy_fields(tree: Tree | None) -> Iterator[Scalar]:
     if not isinstance(tree, Mapping):
         return
     session = next(iter(listed_sessions(tree)), tree.get("session"))
-    yield from _metadata(tree.get("metadata"), session)
+    if isinstance(session, Mapping):
+        yield from _metadata(tree.get("metadata"), session)
     for phase in _mappings(session, "phases"):
         for topic in _mappings(phase, "topics"):
             for action in _mappings(topic, "actions"):
                 yield from _action_keys(action)
 
 
-def _metadata(metadata: Tree | None, session: Tree | None) -> Iterator[Scalar]:
-    if not isinstance(metadata, Mapping) or not isinstance(session, Mapping):
-        return
-    for key, value in metadata.pairs:
-        own = session.get(_METADATA.get(key.text, "")) if isinstance(value, Scalar) else None
+def _metadata(metadata: Tree | None, session: Mapping) -> Iterator[Scalar]:
+    for key, value in pairs_of(metadata):
+        own = session.get(_METADATA.get(key.text, ""))
         is_stored = key.text in _METADATA and isinstance(value, Scalar)
         if not is_stored or (_is_text(own) and _text(own) != _text(value)):
             yield key
 
 
 def _action_keys(action: Mapping) -> Iterator[Scalar]:
-    config = action.get("config")
-    inner = config.pairs if isinstance(config, Mapping) else ()
-    keys = {key.text for key, value in (*action.pairs, *inner) if _is_text(value)}
-    spoken = bool(keys & set(TEXT_KEYS))
-    yield from (key for key, _ in action.pairs if key.text in _NAMES)
-    outputs = next((value for key, value in (*inner, *action.pairs) if key.text == "output"), None)
-    names = {_text(each.get("get")) if isinstance(each, Mapping) else _text(each) for each in _items(outputs)}
-    target = next((value for key, value in (*inner, *action.pairs) if key.text == "target_variable"), None)
+    pairs = (*pairs_of(action.get("config")), *action.pairs)
+    held = {key.text: value for key, value in reversed(pairs)}
+    outputs = _items(held.get("output"))
+    names = {_text(each.get("get")) if isinstance(each, Mapping) else _text(each) for each in outputs}
+    target = held.get("target_variable")
     has_target = _is_text(target) and _text(target) not in names
-    named = next((value for key, value in (*inner, *action.pairs) if key.text == "output_variables"), None)
-    names |= {_text(each) for each in _items(named)}
-    purposes = _PURPOSES - ({"input_variables"} if _text(action.get("action_type")) == "use_skill" else set())
-    for key, _ in (*inner, *action.pairs):
-        is_purpose = key.text in purposes and (key.text != "think_goal" or spoken)
-        is_written = has_target or (
-            bool(names) if key.text == "required" else len(names) == 1 and not _is_defined(outputs)
-        )
-        if is_purpose or (key.text in _OF_TARGET and not is_written):
-            yield key
-
-
-def _is_defined(outputs: Tree | None) -> bool:
-    """Whether the first output has a meaning of its own."""
-    first = next(iter(_items(outputs)), None)
-    return isinstance(first, Mapping) and bool(_text(first.get("define")))
+    names |= {_text(each) for each in _items(held.get("output_variables"))}
+    is_defined = bool(outputs) and isinstance(outputs[0], Mapping) and bool(_text(outputs[0].get("define")))
+    ineffective = {
+        "action_name": True,
+        "description": True,
+        "say_goal": True,
+        "think_goal": any(_is_text(held.get(key)) for key in TEXT_KEYS),
+        "input_variables": _text(action.get("action_type")) != "use_skill",
+        "required": not has_target and not names,
+        "extraction_prompt": not has_target and (len(names) != 1 or is_defined),
+    }
+    yield from (key for key, _ in pairs if ineffective.get(key.text, False))
 
 
 def _items(tree: Tree | None) -> tuple[Tree, ...]:
-    return tree.items if isinstance(tree, Sequence) else (tree,) if isinstance(tree, Scalar) else ()
+    return (tree,) if isinstance(tree, Scalar) else items_of(tree)
 
 
 def _mappings(tree: Tree | None, key: str) -> Iterator[Mapping]:
