@@ -30,7 +30,7 @@ from scripts.model.script import After, FormDefinition, FormField, Trigger
 from scripts.model.variables import Output, OutputItem, Validation
 from scripts.yaml.branches import nested
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given, with_placeholders
-from scripts.yaml.parser import Mapping, Scalar, Tree, plain_value, replaced
+from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, pairs_of, plain_value, replaced
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.syntax_hints import hidden_character, space_missing
 from scripts.yaml.unknown_keys import SWITCH_FIX, is_ignorable, is_switched_off
@@ -464,7 +464,7 @@ class Reader:
 
     def _signs(self, assignments: Tree | None) -> None:
         """Report numbers with a plus sign, which were probably to be added to their variables."""
-        for key, value in assignments.pairs if isinstance(assignments, Mapping) else ():
+        for key, value in pairs_of(assignments):
             if isinstance(value, Scalar) and value.text.startswith("+") and isinstance(value.value, int | float):
                 number = value.text.removeprefix("+")
                 message = f"`{value.text}` is the number {number}, and adds nothing to `{key.text}`"
@@ -568,7 +568,7 @@ class Reader:
     def _cut_texts_below(self, tree: Tree) -> None:
         if isinstance(tree, Mapping):
             self._cut_texts(tree)
-        for part in _parts(tree):
+        for part in inner_trees(tree):
             self._cut_texts_below(part)
 
     def _cut_texts(self, tree: Mapping) -> None:
@@ -785,16 +785,6 @@ def _cut_expression(tree: Mapping) -> Tree | None:
     return None
 
 
-def _parts(tree: Tree) -> Iterator[Tree]:
-    match tree:
-        case Mapping():
-            yield from (value for _, value in tree.pairs)
-        case SequenceTree():
-            yield from tree.items
-        case Scalar():
-            pass
-
-
 def _end(word: Scalar) -> Location:
     return replace(word.at, column=word.at.column + len(word.text))
 
@@ -845,7 +835,7 @@ def _dash_fix(tree: Tree, name_key: str) -> str:
 
 def _named_item_fix(name_key: str, name: str, value: Tree) -> str:
     """Return the fix for a mapping of names instead of a list of items with the name as a key."""
-    pairs = value.pairs if isinstance(value, Mapping) else ()
+    pairs = pairs_of(value)
     keys = [f"{key.text}: {each.text}" for key, each in pairs if isinstance(each, Scalar) and each.plain]
     shown = ", ".join([f"{name_key}: {name}", *keys])
     if keys and len(keys) == len(pairs) and len(shown) <= _SHOWN_CHARS_MAX:

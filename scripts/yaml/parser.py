@@ -105,6 +105,11 @@ def pairs_of(tree: Tree | None) -> tuple[tuple[Scalar, Tree], ...]:
     return tree.pairs if isinstance(tree, Mapping) else ()
 
 
+def inner_trees(tree: Tree) -> tuple[Tree, ...]:
+    """Return the values of a mapping, or the items of a list."""
+    return (*items_of(tree), *(value for _, value in pairs_of(tree)))
+
+
 def replaced(tree: Mapping, key: str, change: Callable[[Tree], Tree]) -> Mapping:
     """Return a mapping with the value of a key changed."""
     return Mapping(tuple((name, change(value) if name.text == key else value) for name, value in tree.pairs), tree.at)

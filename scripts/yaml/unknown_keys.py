@@ -3,33 +3,14 @@
 import difflib
 import re
 from collections.abc import Collection
+from pathlib import Path
 
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+import msgspec
 
-_ACTIONS = frozenset(
-    {
-        "say", "ai_say", "user_say", "ask", "ai_ask", "think", "ai_think", "chat", "call", "use_skill", "fill",
-        "show_form", "show_pic", "set", "goto", "user_option", "choose", "foreach", "fromlist", "loop_until", "while",
-        "repeat", "if", "elif", "else", "do", "then", "actions", "action_type", "steps", "goals", "topics", "stages",
-        "phases", "emit", "remember", "recall", "rules", "skills", "forms", "interrupts",
-    }
-)  # fmt: skip
-_SETTINGS = frozenset(
-    {
-        "when", "condition", "entry_condition", "exit", "exit_when", "exit_criteria", "output", "outputs", "tolist",
-        "get", "input", "returns", "target_variable", "output_variables", "value", "default", "choices", "options",
-        "pattern", "min", "max", "required", "validate", "invalid", "on_fail", "max_rounds", "require_acknowledgment",
-        "computed", "content", "content_template", "question_template", "prompt_template", "fields", "columns",
-        "unless", "skip_if", "skip_when", "run_if", "show_if", "only_when", "depends_on",
-        "keywords", "priority", "tone", "role", "ai_role", "declare", "type", "use",
-    }
-)  # fmt: skip
-_NOTES = frozenset(
-    {
-        "name", "title", "label", "note", "notes", "comment", "remark", "desc", "description", "define", "author",
-        "version", "tags", "goal", "say_goal", "think_goal", "action_name", "placeholder",
-    }
-)  # fmt: skip
+from scripts.yaml.parser import Scalar, Tree, inner_trees, pairs_of
+
+_TABLES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_text("utf-8"), type=dict[str, frozenset[str]])
+_ACTIONS, _SETTINGS, _NOTES = _TABLES["actions"], _TABLES["settings"], _TABLES["notes"]
 _NO, _YES = frozenset({"false", "no", "off", "0"}), frozenset({"true", "yes", "on", "1"})
 _OFF = {"enabled": _NO, "enable": _NO, "active": _NO, "is_enabled": _NO, "is_active": _NO} | dict.fromkeys(
     ("disabled", "disable", "inactive", "skip", "skipped", "is_disabled"), _YES
@@ -69,20 +50,8 @@ def intended_key(key: str, known: Collection[str]) -> str:
 
 
 def _holds_anchor(tree: Tree) -> bool:
-    match tree:
-        case Mapping():
-            return tree.is_anchored or any(_holds_anchor(value) for _, value in tree.pairs)
-        case Sequence():
-            return tree.is_anchored or any(map(_holds_anchor, tree.items))
-        case Scalar():
-            return False
+    return not isinstance(tree, Scalar) and (tree.is_anchored or any(map(_holds_anchor, inner_trees(tree))))
 
 
 def _holds_actions(tree: Tree) -> bool:
-    match tree:
-        case Mapping():
-            return any(key.text in _ACTIONS or _holds_actions(value) for key, value in tree.pairs)
-        case Sequence():
-            return any(map(_holds_actions, tree.items))
-        case Scalar():
-            return False
+    return any(key.text in _ACTIONS for key, _ in pairs_of(tree)) or any(map(_holds_actions, inner_trees(tree)))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
@@ -23,9 +23,8 @@ from scripts.model.diagnostics import Problems
 from scripts.model.script import After, IncludeFile, Interrupt, Parameter, Role, Script, Skill, Trigger
 from scripts.model.variable_names import read_names
 from scripts.model.variables import Declaration
-from scripts.yaml.decoder import Reader
+from scripts.yaml.decoder import Reader, policy_words
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
-from scripts.yaml.parser import Mapping as MappingTree
 
 KEYS = ("global", "globals", "skills", "roles", "forms", "rules")
 _HUMANS = {"human", "user", "visitor", "client", "person", "people", "用户", "人", "人类", "真人", "来访者"}
@@ -33,7 +32,7 @@ _MACHINES = {"", "ai", "bot", "robot", "npc", "assistant", "agent", "system", "�
 _ROLE_KEYS = ("role", "type", "name", "tone", "define", "desc", "pic")
 
 
-def recognises(tree: MappingTree) -> bool:
+def recognises(tree: Mapping) -> bool:
     """Whether an include file is in this format rather than the native format."""
     if tree.get("rules") is not None or tree.get("global") is not None:
         return True
@@ -46,11 +45,11 @@ def recognises(tree: MappingTree) -> bool:
     return any(each.get("form") is None for each in forms) or any(each.get("field") is None for each in fields)
 
 
-def _mappings(tree: Tree | None) -> list[MappingTree]:
-    return [each for each in mappings(tree) if isinstance(each, MappingTree)]
+def _mappings(tree: Tree | None) -> list[Mapping]:
+    return [each for each in mappings(tree) if isinstance(each, Mapping)]
 
 
-def read(tree: MappingTree, reader: Reader, outside: Names) -> IncludeFile:
+def read(tree: Mapping, reader: Reader, outside: Names) -> IncludeFile:
     """Read the content of an include file; the reader collects the problems. `outside` are variables of other files."""
     draft = _read(tree, StageReader(Reader(Problems(reader.problems.file), lenient=True), outside))
     script = Script(
@@ -59,7 +58,7 @@ def read(tree: MappingTree, reader: Reader, outside: Names) -> IncludeFile:
     return _read(tree, StageReader(reader, names_of(script).with_others(outside)))
 
 
-def _read(tree: MappingTree, notation: StageReader) -> IncludeFile:
+def _read(tree: Mapping, notation: StageReader) -> IncludeFile:
     item = Item(notation, tree)
     found = IncludeFile(use=notation.words(item.take("use") if "use" in item else None), at=tree.at, marks=item.marks)
     for key in KEYS:
@@ -76,7 +75,7 @@ def natives(notation: StageReader, item: Item, found: IncludeFile) -> IncludeFil
         part = item.take(key) if key in item else None
         if part is None:
             continue
-        native = notation.reader.read(MappingTree(((word(key, part), part),), item.at), IncludeFile) or IncludeFile()
+        native = notation.reader.read(Mapping(((word(key, part), part),), item.at), IncludeFile) or IncludeFile()
         found = replace(found, **{key: (*getattr(found, key), *getattr(native, key))})
     return found
 
@@ -100,40 +99,40 @@ def section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) -> 
             return replace(found, interrupts=(*found.interrupts, *rules))
 
 
-def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[MappingTree]:
+def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[Mapping]:
     """Return the mappings of a list, or of a mapping by name; a name alone stands for a mapping with only the name."""
-    if isinstance(tree, MappingTree) and _is_by_name(tree, verb):
+    if isinstance(tree, Mapping) and _is_by_name(tree, verb):
         yield from _by_name(tree, verb)
         return
     for each in mappings(tree):
-        if isinstance(each, MappingTree):
+        if isinstance(each, Mapping):
             is_one = len(each.pairs) == 1 and not is_widget(each) and _is_by_name(each, verb)
             yield from _by_name(each, verb) if is_one else (each,)
         elif isinstance(each, Scalar) and each.value is not None:
-            yield MappingTree(((Scalar(verb, True, each.at), each),), each.at)
+            yield Mapping(((Scalar(verb, True, each.at), each),), each.at)
         else:
             notation.refuse("TYPE_MISMATCH", f"expected a mapping with `{verb}`", each.at)
 
 
-def _is_by_name(tree: MappingTree, verb: str) -> bool:
+def _is_by_name(tree: Mapping, verb: str) -> bool:
     """Whether a mapping has only names as keys; a form may be a list of its fields."""
-    kinds = (MappingTree, Sequence) if verb == "form" and tree.get(verb) is None else (MappingTree,)
+    kinds = (Mapping, Sequence) if verb == "form" and tree.get(verb) is None else (Mapping,)
     return all(isinstance(value, kinds) for _, value in tree.pairs)
 
 
-def _by_name(tree: MappingTree, verb: str) -> Iterator[MappingTree]:
+def _by_name(tree: Mapping, verb: str) -> Iterator[Mapping]:
     for key, value in tree.pairs:
         if isinstance(value, Sequence):  # for a form: its fields
-            yield MappingTree(((word(verb, key), key), (word("fields", value), value)), key.at)
-        elif isinstance(value, MappingTree):
+            yield Mapping(((word(verb, key), key), (word("fields", value), value)), key.at)
+        elif isinstance(value, Mapping):
             head = (Scalar(verb, True, key.at), key)
             own = tuple(pair for pair in value.pairs if pair[0].text != verb)
-            yield MappingTree((head, *own), key.at)
+            yield Mapping((head, *own), key.at)
 
 
-def _with_fields(trees: Iterator[MappingTree]) -> Iterator[MappingTree]:
+def _with_fields(trees: Iterator[Mapping]) -> Iterator[Mapping]:
     """Read the forms of a list. Widgets beside a form are fields of the form above."""
-    form: MappingTree | None = None
+    form: Mapping | None = None
     fields: list[Tree] = []
     for each in trees:
         if is_widget(each):
@@ -144,20 +143,20 @@ def _with_fields(trees: Iterator[MappingTree]) -> Iterator[MappingTree]:
     yield from _closed(form, fields)
 
 
-def _closed(form: MappingTree | None, fields: list[Tree]) -> Iterator[MappingTree]:
+def _closed(form: Mapping | None, fields: list[Tree]) -> Iterator[Mapping]:
     if not fields:
         yield from (form,) if form is not None else ()
         return
     at = form.at if form is not None else fields[0].at
     pair = (Scalar("fields", True, at), Sequence(tuple(fields), fields[0].at))
     pairs = (*(form.pairs if form is not None else ()), pair)
-    yield MappingTree(pairs, at)
+    yield Mapping(pairs, at)
 
 
 # -- skills -----------------------------------------------------------------------------------------------------------
 
 
-def skill(notation: StageReader, tree: MappingTree) -> Skill | None:
+def skill(notation: StageReader, tree: Mapping) -> Skill | None:
     """Read a skill: a goal whose declarations are its parameters. It returns the variables that it sets.
 
     Other variables that it reads are parameters too, because in this format a goal reads the variables of its caller.
@@ -195,7 +194,7 @@ def skill(notation: StageReader, tree: MappingTree) -> Skill | None:
 # -- roles ------------------------------------------------------------------------------------------------------------
 
 
-def role(notation: StageReader, tree: MappingTree) -> Role:
+def role(notation: StageReader, tree: Mapping) -> Role:
     """Read a role; keys that the model does not have become attributes, for the application."""
     item = Item(notation, tree)
     written = item.word("role", "id")
@@ -228,13 +227,7 @@ def role(notation: StageReader, tree: MappingTree) -> Role:
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 
-_POLICIES = {
-    "resume": After(),
-    "restart_topic": After(policy="restart_topic"),
-    "leave_topic": After(policy="leave_topic"),
-    "skip": After(policy="skip"),
-    "end": After(policy="end"),
-}
+_POLICIES = {word: convert({"policy": word}, After) for word in policy_words(After)}
 _GOTO = re.compile(r"goto(?:\s*[:：]\s*|\s+)(?P<target>\S.*)")
 _PRIORITY_MAX = 1_000_000
 _EVERY_MESSAGE = re.compile(
