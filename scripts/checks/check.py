@@ -6,15 +6,15 @@ from contextlib import contextmanager
 import regex
 
 from scripts.checks import form_checks, tool_checks
-from scripts.checks.answer_conditions import check_conditions
-from scripts.checks.answerability import check_answer_words, check_questions
+from scripts.checks.answer_words import check_answer_words
 from scripts.checks.choice_checks import choice_faults, list_faults, several_names, trigger_faults
+from scripts.checks.constant_conditions import check_conditions, check_constants
 from scripts.checks.control_flow import ControlFlowGraph, Spot
 from scripts.checks.definite_assignment import check_assignment, where
 from scripts.checks.detector_checks import check_detector, unable
 from scripts.checks.effects import Body, Branch, Each, LoopBack, Read, Run, Select, Straight, Write, effect_of
 from scripts.checks.filter_checks import filter_faults
-from scripts.checks.output_checks import output_faults, record_faults
+from scripts.checks.output_checks import ignored_pattern, output_faults, record_faults
 from scripts.checks.personal_data import check_copies
 from scripts.checks.reachability import check_reachability
 from scripts.checks.time_checks import action_faults, default_faults, script_faults
@@ -199,7 +199,7 @@ class _Checker:
         answered = check_assignment(layout, self.problems, reported)
         if self.script.form == "native":
             check_conditions(layout, self.problems, answered)
-        for check in (check_reachability, check_sense, check_arithmetic, check_questions, check_names):
+        for check in (check_reachability, check_sense, check_arithmetic, check_constants, check_names):
             check(layout, self.problems)
         check_copies(self.script, self.problems)
         check_answer_words(self.script, self.problems)
@@ -604,6 +604,7 @@ class _Checker:
                 if isinstance(item, Records):
                     self.name(each.get, each.mark("get"))
                 self.output(each, seen)
+                self.faults(ignored_pattern(each))
             if isinstance(item, Records):
                 self.faults(record_faults(item))
 

@@ -131,7 +131,6 @@ class Effect(Struct, frozen=True):
     leaves: tuple[Leave, ...] = ()
     waits: Waits = "never"
     passes: bool = True
-    says: bool = False
     failing: tuple[Action, ...] = ()
 
     @property
@@ -209,14 +208,14 @@ def _expired(step: Write) -> Write:
 def _effect_of(action: Action) -> Effect:
     match action:
         case actions.Say():
-            return Effect((*_looks(*action.texts), *_suggested(action)), waits=_after_message(action), says=True)
+            return Effect((*_looks(*action.texts), *_suggested(action)), waits=_after_message(action))
         case actions.AiSay():
             return _saying(action)
         case actions.Ask():
             return _asking(action)
         case actions.AiAsk():
             leaves = _leaves(action.on_fail.then, *(each.then for each in policies(action).values()))
-            return _failing(action, Effect(_leading(action), leaves=leaves, waits="always", says=True))
+            return _failing(action, Effect(_leading(action), leaves=leaves, waits="always"))
         case actions.AiThink():
             return Effect((*_looks(action.task), *_outputs(action.outputs, actions.OnFail())))
         case actions.Set():
@@ -230,7 +229,7 @@ def _effect_of(action: Action) -> Effect:
             return Effect(_looks(action.text), waits="always")
         case actions.Show():
             looks = _looks(action.media.image, action.media.url, action.media.caption)
-            return Effect((*looks, *_suggested(action)), waits=_after_message(action), says=True)
+            return Effect((*looks, *_suggested(action)), waits=_after_message(action))
         case actions.If():
             steps = (Read(action.condition, is_condition=True),)
             return Effect(steps, Branch(action.condition, action.then, action.otherwise))
@@ -271,14 +270,14 @@ def _effect_of(action: Action) -> Effect:
 def _saying(action: actions.AiSay) -> Effect:
     may_wait = action.acknowledge is None and action.utterances > 1
     said = (*_looks(action.task), *_suggested(action), *_exiting(action.exits))
-    return Effect(said, waits="maybe" if may_wait else _after_message(action), says=True)
+    return Effect(said, waits="maybe" if may_wait else _after_message(action))
 
 
 def _asking(action: actions.Ask) -> Effect:
     asks = _looks(action.question, action.invalid)
     confirms = _confirming(action.if_known, _output_names(action.outputs))
     steps = (*asks, *confirms, *_outputs(action.outputs, action.on_fail))
-    return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always", says=True))
+    return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always"))
 
 
 def _assigning(action: actions.Experiment) -> Effect:
@@ -315,7 +314,7 @@ def _of_package(action: actions.OwnAction) -> Effect:
     at_hand = frozenset(variable.name for _, variable in names)
     looks = (Read(each, at_hand) for part in own for each in sources_below(part))
     writes = (Write(variable.name, variable.at) for _, variable in names)
-    return Effect((*looks, *writes), waits="maybe", says=True)
+    return Effect((*looks, *writes), waits="maybe")
 
 
 def sources_of(action: Action) -> Iterator[Template | Expression]:
@@ -378,7 +377,7 @@ def _looks(*sources: Template | Expression | None) -> tuple[Read, ...]:
 
 def _filling(action: actions.Form, sheets: tuple[FormDefinition, ...]) -> Effect:
     steps: tuple[Read | Write, ...] = (*_looks(action.invalid), *_fields(action, sheets))
-    return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always", says=True))
+    return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always"))
 
 
 def _failing(action: Asking, effect: Effect) -> Effect:
@@ -481,7 +480,7 @@ def _chatting(action: actions.Chat) -> Effect:
     conditions = _exiting(action.exits)
     leaves = _leaves(*(each.then for each in after))
     steps: tuple[Read | Write, ...] = (*looks, *conditions, *_looking_up(action))
-    return Effect(steps, leaves=leaves, waits="always", says=True)
+    return Effect(steps, leaves=leaves, waits="always")
 
 
 def _looking_up(action: actions.AiAsk | actions.Chat) -> Iterator[Write]:
@@ -505,7 +504,6 @@ def _choosing(action: actions.Choose) -> Effect:
         Select(put, tuple(options)),
         _leaves(action.on_fail.then),
         waits="always",
-        says=action.question is not None,
     )
     return _failing(action, effect)
 
@@ -539,7 +537,7 @@ def _using(action: actions.CallTool) -> Effect:
     then = on_fail.then
     leaves = () if is_skipped else (Leave(then.target if then.policy == "goto" else None, then.at, is_on_fail=True),)
     body = Each(_FAILURES, on_fail.actions) if on_fail.actions else Straight()
-    return Effect((*steps, *said), body, leaves, says=bool(said))
+    return Effect((*steps, *said), body, leaves)
 
 
 def _calling(action: actions.Call) -> Effect:

@@ -27,6 +27,13 @@ def output_faults(output: Output) -> Iterator[Fault]:
         yield from _pattern_faults(output.pattern, output.mark("pattern"))
 
 
+def ignored_pattern(output: Output) -> Iterator[Fault]:
+    """Check that a value with a pattern is a text; fields of forms have an error of their own for this."""
+    if output.pattern is not None and output.kind in {"number", "boolean", "list", "record", "timezone"}:
+        message = f"`pattern` applies to texts only; `{output.get}` is a {output.kind}"
+        yield Fault("KEY_IGNORED", message, output.mark("pattern"))
+
+
 def record_faults(records: Records) -> Iterator[Fault]:
     """Check that the key of records is one of their fields."""
     names = [each.get for each in records.fields]

@@ -18,7 +18,7 @@ from scripts.checks.effects import (
 )
 from scripts.expressions.members import BUILTINS
 from scripts.model.actions import Action, Expiry, If, Repeat, arms, walk
-from scripts.model.base import Expression, Location
+from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, resolve_target
 
@@ -150,51 +150,20 @@ class _Transitions:
     # -- loops ------------------------------------------------------------------------------------------------------
 
     def _check_rounds(self, reached: set[Spot]) -> None:
-        """Finds cycles of topics without a wait."""
+        """Find cycles of topics in which nothing waits and out of which nothing leads."""
         ways = {spot: self._ways(spot) for spot in self._topics if spot in reached}
         targets = {spot: [way.target for way in found] for spot, found in ways.items()}
         reported: set[Spot] = set()
         for spot in ways:
-            ring = _ring(spot, targets)
-            if spot in reported or not ring:
+            ring = _endless(spot, targets)
+            actions = [action for each in ring for action in walk(self._topics[each][1].actions)]
+            if not ring or spot in reported or any(_waits(action, self._waiting) for action in actions):
                 continue
             reported |= ring
-            self._check_ring(ring, ways)
-
-    def _check_ring(self, ring: set[Spot], ways: Mapping[Spot, list[_Transition]]) -> None:
-        inside = [way for spot in ways if spot in ring for way in ways[spot] if way.target in ring]
-        back = next((way.at for way in sorted(inside, key=lambda way: not way.is_jump)), None)
-        if back is None:
-            return
-        path = "/".join(next(spot for spot in self._topics if spot in ring))
-        may_wait = any(self._may_wait(self._topics[spot][1].actions) for spot in ring)
-        leads_out = any(way.target not in ring for spot in ring for way in ways[spot])
-        if not may_wait and not leads_out:
+            inside = [way for each in ways if each in ring for way in ways[each]]
+            back = next((way for way in inside if way.is_jump), inside[0])
             message = "endless loop: nothing in it waits, and nothing leads out"
-            self._problems.add("LOOP_ENDLESS", message, back, path=path)
-            return
-        conditions, written = self._conditions(ring)
-        names = {name for condition in conditions for name in condition.compiled.facts.names}
-        if names and not names & (BUILTINS | written) and not may_wait:
-            spelled = next((condition.source for condition in conditions), "")
-            message = f"endless loop: nothing in it waits or changes its conditions (`{' '.join(spelled.split())}`)"
-            self._problems.add("LOOP_ENDLESS", message, back, path=path, severity="warning")
-
-    def _conditions(self, ring: set[Spot]) -> tuple[list[Expression], set[str]]:
-        """Return every condition in a cycle of topics, and every name that it writes."""
-        conditions: list[Expression] = []
-        written: set[str] = set()
-        for spot in ring:
-            topic = self._topics[spot][1]
-            written |= set(names_written(topic.actions)) | {each.var for each in topic.declare}
-            for action in walk(topic.actions):
-                conditions += [action.when] if action.when is not None else []
-                conditions += [action.condition] if isinstance(action, If) else []
-            conditions += [topic.when] if topic.when is not None else []
-        return conditions, written
-
-    def _may_wait(self, actions: tuple[Action, ...]) -> bool:
-        return any(_waits(action, self._waiting) for action in walk(actions))
+            self._problems.add("LOOP_ENDLESS", message, back.at, path="/".join(spot))
 
     def _ways(self, spot: Spot) -> list[_Transition]:
         """Return where a topic may lead without a wait."""
@@ -225,12 +194,10 @@ class _Transitions:
         return not through or isinstance(effect.body, Each) or any(through)
 
 
-def _ring(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
-    """Return the topics on a cycle through a topic; empty if there is none."""
-    forth = _reach(spot, ways)
-    if spot not in forth:
-        return set()
-    return {each for each in forth if spot in _reach(each, ways)}
+def _endless(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
+    """Return the topics on a cycle through a topic out of which nothing leads; empty if there is none."""
+    reached = _reach(spot, ways)
+    return reached if all(spot in _reach(each, ways) for each in reached) else set()
 
 
 def _reach(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:

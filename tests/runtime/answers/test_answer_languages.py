@@ -19,7 +19,7 @@ from runtime.answers.lists import parse_list
 from runtime.answers.numbers import parse_number
 from runtime.answers.reply_values import labelled_parts, parse_answer
 from runtime.state.state import Choice
-from scripts.checks.answerability import ANSWERED_IN
+from scripts.checks.answer_words import ANSWERED_IN
 from scripts.detectors.words import mentioned
 from scripts.model.script import RepairKind
 from scripts.translations.localisation import Phrase

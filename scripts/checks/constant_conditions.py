@@ -1,17 +1,80 @@
-"""Check conditions that are a variable alone: any text counts as true, also `no`."""
+"""Check conditions whose result is constant, also those that are a variable alone: any text counts as true."""
 
 from collections.abc import Sequence
 
+import regex
+
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.definite_assignment import AnsweredCondition
-from scripts.checks.effects import Select, Write, effect_of
+from scripts.checks.effects import Branch, LoopBack, Read, Select, Write, effect_of
 from scripts.checks.type_check import Cell, cell_of, counted_answers
-from scripts.model.actions import Action, Ask, outputs_of, walk
+from scripts.expressions.condition_algebra import Unknown
+from scripts.model.actions import Action, Ask, Repeat, outputs_of, walk
+from scripts.model.base import Expression
 from scripts.model.diagnostics import Problems
+from scripts.model.script import Phase, Topic, nodes
 from scripts.model.variables import Output
 
+_COUNT = regex.compile(r"[0-9]{1,3}")
 _NO = frozenset({"no", "false", "nein", "non", "否", "不", "不是", "没有"})
 _FIX = "Write `type: boolean` where the variable takes its value, or compare it: {name} == 'yes'."
+
+
+def check_constants(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a problem for each condition that has the same result for all values of its variables.
+
+    A `when` that is always false is allowed on a topic, because a `goto` may enter it.
+    """
+    for ids, node in nodes(layout.script):
+        if isinstance(node, Phase | Topic) and node.when is not None and node.when.compiled.facts.value:
+            _constant(node.when, problems, "/".join(ids))
+    for point, body in layout.bodies():
+        path = layout.path(point)
+        for action in walk(body.actions):
+            for condition in _conditions(action):
+                _constant(condition, problems, path, _fix_for(action, condition))
+            if action.when is not None and action.when.compiled.facts.value:
+                _constant(action.when, problems, path)
+
+
+def _conditions(action: Action) -> list[Expression]:
+    effect = effect_of(action)
+    found = [
+        step.source
+        for step in effect.steps
+        if isinstance(step, Read) and step.is_condition and isinstance(step.source, Expression)
+    ]
+    found += [step.when for step in effect.steps if isinstance(step, Write) and step.when is not None]
+    match effect.body:
+        case Branch() as branch:
+            found.append(branch.condition)
+        case LoopBack() as again if again.until is not None:
+            found.append(again.until)
+        case _:
+            pass
+    return list(dict.fromkeys(found))
+
+
+def _fix_for(action: Action, condition: Expression) -> str:
+    """Return what an author meant who wrote a number in place of a condition, or an empty text."""
+    source = condition.source.strip()
+    return (
+        f"To run `do` {source} times, write `repeat: {{max: {source}}}`."
+        if _COUNT.fullmatch(source) and isinstance(action, Repeat)
+        else ""
+    )
+
+
+def _constant(condition: Expression, problems: Problems, path: str, fix: str = "") -> None:
+    value = condition.compiled.facts.value
+    if isinstance(value, Unknown) or condition.source == "true":  # `true`, or `always` in an older format, is meant
+        return
+    spelled = " ".join(condition.source.split())
+    outcome = "always" if value else "never"
+    problems.add("CONDITION_CONSTANT", f"`{spelled}` {outcome} holds", condition.at, path=path, fix=fix)
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
 
 
 def check_conditions(layout: ControlFlowGraph, problems: Problems, conditions: list[AnsweredCondition]) -> None:
