@@ -350,12 +350,12 @@ class _Paths:
                     assert_never(step)
         failed = self._failed(effect, before, known) if effect.failing else None
         for leave in effect.leaves:
-            if leave.is_expiry:
+            if leave.kind == "expire":
                 self._leave(leave, before, known)
-            elif failed is not None or not (effect.failing and leave.is_on_fail):
+            elif failed is not None or not effect.failing:
                 self._leave(leave, before, known if failed is None else failed)
         done = self._inside(effect, known) if effect.passes else None
-        stays = effect.failing and not any(leave.is_on_fail for leave in effect.leaves)
+        stays = effect.failing and all(leave.kind == "expire" for leave in effect.leaves)
         return self._either(done, failed, ("there is a valid answer", "there is no valid answer")) if stays else done
 
     def _failed(self, effect: Effect, before: AbstractState, known: AbstractState) -> AbstractState | None:
@@ -366,7 +366,7 @@ class _Paths:
         if leave.target is None or self._layout.skill(self._node) is not None:
             return
         if leave.is_after_wait:
-            doubt = EXPIRED if leave.is_expiry else "there is no valid answer"
+            doubt = EXPIRED if leave.kind == "expire" else "there is no valid answer"
             known = self._conditions.join(before, known, self._sight, (doubt, ""))
         self._jump(leave.target, known)
 

@@ -23,6 +23,7 @@ from scripts.model.script import FormDefinition
 from scripts.model.variables import Assignment, Output, OutputItem, Records
 
 Waits: TypeAlias = Literal["never", "maybe", "always"]
+LeaveKind: TypeAlias = Literal["goto", "end", "on_fail", "on_blocked", "on_off_topic", "expire"]
 EFFECTS_MAX = 10_000  # effects in the cache
 _NO_NAMES: frozenset[str] = frozenset()
 
@@ -51,18 +52,16 @@ class Write(Struct, frozen=True):
 
 
 class Leave(Struct, frozen=True):
-    """A jump out of the topic: to a target, or to the end if there is none."""
+    """A jump out of the topic: to a target, or to the end if there is none, and the key that makes it."""
 
     target: str | None
     at: Location
-    is_on_fail: bool = False
-    is_expiry: bool = False
-    """It happens instead of an answer, and not by `on_fail`."""
+    kind: LeaveKind
 
     @property
     def is_after_wait(self) -> bool:
         """Whether the user had the time to answer before."""
-        return self.is_on_fail or self.is_expiry
+        return self.kind not in {"goto", "end"}
 
 
 class Straight(Struct, frozen=True):
@@ -187,10 +186,10 @@ def with_shared_expiry(action: Action, effect: Effect, shared: actions.Expiry | 
 
 def _expiring(effect: Effect, expire: actions.Expiry | None) -> Effect:
     """Return the effect of a question that expires: the answers may be missing, or the conversation goes elsewhere."""
-    if expire is None or expire.then.policy == "end":
+    if expire is None:
         return effect
-    if expire.then.policy == "goto":
-        return replace(effect, leaves=(*effect.leaves, Leave(expire.then.target, expire.then.at, is_expiry=True)))
+    if leaves := _leaving("expire", expire.then):
+        return replace(effect, leaves=(*effect.leaves, *leaves))
     body = replace(effect.body, put=_expired(effect.body.put)) if isinstance(effect.body, Select) else effect.body
     steps = tuple(_expired(each) if isinstance(each, Write) else each for each in effect.steps)
     return replace(effect, steps=steps, body=body)
@@ -214,8 +213,7 @@ def _effect_of(action: Action) -> Effect:
         case actions.Ask():
             return _asking(action)
         case actions.AiAsk():
-            leaves = _leaves(action.on_fail.then, *(each.then for each in policies(action).values()))
-            return _failing(action, Effect(_leading(action), leaves=leaves, waits="always"))
+            return _failing(action, Effect(_leading(action), leaves=_leaves(action), waits="always"))
         case actions.AiThink():
             return Effect((*_looks(action.task), *_outputs(action.outputs, actions.OnFail())))
         case actions.Set():
@@ -258,9 +256,9 @@ def _effect_of(action: Action) -> Effect:
         case actions.Sleep():
             return Effect(_looks(action.moment.date), waits="always")
         case actions.Goto():
-            return Effect(leaves=(Leave(action.target, action.mark("goto")),), passes=False)
+            return Effect(leaves=(Leave(action.target, action.mark("goto"), "goto"),), passes=False)
         case actions.End():
-            return Effect(leaves=(Leave(None, action.at),), passes=False)
+            return Effect(leaves=(Leave(None, action.at, "end"),), passes=False)
         case actions.OwnAction():
             return _of_package(action)
         case _:
@@ -268,16 +266,16 @@ def _effect_of(action: Action) -> Effect:
 
 
 def _saying(action: actions.AiSay) -> Effect:
-    may_wait = action.acknowledge is None and action.utterances > 1
+    is_waited_for = action.acknowledge is None and action.utterances > 1
     said = (*_looks(action.task), *_suggested(action), *_exiting(action.exits))
-    return Effect(said, waits="maybe" if may_wait else _after_message(action))
+    return Effect(said, waits="maybe" if is_waited_for else _after_message(action))
 
 
 def _asking(action: actions.Ask) -> Effect:
     asks = _looks(action.question, action.invalid)
     confirms = _confirming(action.if_known, _output_names(action.outputs))
     steps = (*asks, *confirms, *_outputs(action.outputs, action.on_fail))
-    return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always"))
+    return _failing(action, Effect(steps, leaves=_leaves(action), waits="always"))
 
 
 def _assigning(action: actions.Experiment) -> Effect:
@@ -377,7 +375,7 @@ def _looks(*sources: Template | Expression | None) -> tuple[Read, ...]:
 
 def _filling(action: actions.Form, sheets: tuple[FormDefinition, ...]) -> Effect:
     steps: tuple[Read | Write, ...] = (*_looks(action.invalid), *_fields(action, sheets))
-    return _failing(action, Effect(steps, leaves=_leaves(action.on_fail.then), waits="always"))
+    return _failing(action, Effect(steps, leaves=_leaves(action), waits="always"))
 
 
 def _failing(action: Asking, effect: Effect) -> Effect:
@@ -465,22 +463,22 @@ def _doubt(on_fail: actions.OnFail, *, is_open: bool) -> str:
     return "the answer does not contain it (`required: false`)" if is_open else ""
 
 
-def _leaves(*thens: actions.AfterRounds | actions.Onward) -> tuple[Leave, ...]:
+def _leaves(action: Asking | actions.Chat) -> tuple[Leave, ...]:
     """Return the jumps after invalid or unproductive replies."""
-    return tuple(
-        Leave(each.target if each.policy == "goto" else None, each.at, is_on_fail=True)
-        for each in thens
-        if each.policy in {"goto", "end"}
-    )
+    failing = _leaving("on_fail", action.on_fail.then) if isinstance(action, Asking) else ()
+    return (*failing, *(leave for key, each in policies(action).items() for leave in _leaving(key, each.then)))
+
+
+def _leaving(kind: LeaveKind, then: actions.AfterRounds | actions.Onward | actions.FailureExit) -> tuple[Leave, ...]:
+    """Return the jump to where the conversation continues, if that is not the next action."""
+    return (Leave(then.target or None, then.at, kind),) if then.policy in {"goto", "end"} else ()
 
 
 def _chatting(action: actions.Chat) -> Effect:
-    after = tuple(policies(action).values())
-    looks = _looks(action.task, *(each.say for each in after))
+    looks = _looks(action.task, *(each.say for each in policies(action).values()))
     conditions = _exiting(action.exits)
-    leaves = _leaves(*(each.then for each in after))
     steps: tuple[Read | Write, ...] = (*looks, *conditions, *_looking_up(action))
-    return Effect(steps, leaves=leaves, waits="always")
+    return Effect(steps, leaves=_leaves(action), waits="always")
 
 
 def _looking_up(action: actions.AiAsk | actions.Chat) -> Iterator[Write]:
@@ -502,7 +500,7 @@ def _choosing(action: actions.Choose) -> Effect:
             *itertools.chain.from_iterable(map(_offered, action.choices)),
         ),
         Select(put, tuple(options)),
-        _leaves(action.on_fail.then),
+        _leaves(action),
         waits="always",
     )
     return _failing(action, effect)
@@ -534,10 +532,8 @@ def _using(action: actions.CallTool) -> Effect:
     if on_fail is None:
         return Effect(steps)
     said = (Read(on_fail.say, frozenset({FAILURE})),) if on_fail.say is not None else ()
-    then = on_fail.then
-    leaves = () if is_skipped else (Leave(then.target if then.policy == "goto" else None, then.at, is_on_fail=True),)
     body = Each(_FAILURES, on_fail.actions) if on_fail.actions else Straight()
-    return Effect((*steps, *said), body, leaves)
+    return Effect((*steps, *said), body, _leaving("on_fail", on_fail.then))
 
 
 def _calling(action: actions.Call) -> Effect:

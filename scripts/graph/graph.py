@@ -11,8 +11,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
+from scripts.checks.effects import Leave, LeaveKind, effect_of, goes_on, with_shared_expiry
 from scripts.model import actions
-from scripts.model.actions import Action, Asking, OwnAction, Question, action_type, arms, key_field, may_wait, policies
+from scripts.model.actions import Action, action_type, arms, key_field
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.moments import Moment
 from scripts.model.script import (
@@ -32,9 +33,7 @@ SKILLS = ":skills"
 INTERRUPTS = ":interrupts"
 DETECTORS = ":detectors"
 
-EdgeKind: TypeAlias = Literal[
-    "order", "goto", "on_fail", "on_blocked", "on_off_topic", "expire", "end", "call", "detect"
-]
+EdgeKind: TypeAlias = LeaveKind | Literal["order", "call", "detect"]
 FAILING: frozenset[EdgeKind] = frozenset({"on_fail", "on_blocked", "on_off_topic", "expire"})
 
 
@@ -146,7 +145,7 @@ class _Step(Struct, frozen=True):
     depth: int
     arm: str
     when: tuple[str, ...]
-    expire: actions.Expiry | None = None
+    leaves: tuple[Leave, ...]
 
 
 def build_graph(script: Script) -> Graph:
@@ -239,10 +238,8 @@ def _steps(
     """
     for action in actions:
         holds = (_source(action.when), *when) if action.when is not None else when
-        expire = shared if isinstance(action, OwnAction) else None
-        if isinstance(action, Question) and may_wait(action):
-            expire = action.expire or shared
-        yield _Step(action, depth, arm, holds, expire)
+        leaves = with_shared_expiry(action, effect_of(action), shared).leaves
+        yield _Step(action, depth, arm, holds, leaves)
         for name, inner in arms(action).items():
             yield from _steps(inner, shared, depth + 1, name, (*_arm_condition(action, name), *holds))
 
@@ -262,7 +259,7 @@ def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
 
 def _item(step: _Step) -> ActionItem:
     action = step.action
-    away = {kind: f"{then.policy} {then.target}".rstrip() for kind, then in _policy_jumps(step)}
+    away = {leave.kind: "end" if leave.target is None else f"goto {leave.target}" for leave in step.leaves}
     return ActionItem(
         id=action.id,
         type=action_type(action),
@@ -320,35 +317,15 @@ def _spelled(value: object) -> str:
             return "" if value is None else str(value)
 
 
-def _policy_jumps(step: _Step) -> Iterator[tuple[EdgeKind, actions.AfterRounds | actions.Onward | actions.FailureExit]]:
-    """Return the edges of an action without a valid answer."""
-    action = step.action
-    found: list[tuple[EdgeKind, actions.AfterRounds | actions.Onward | actions.FailureExit]] = [
-        (key, each.then) for key, each in policies(action).items()
-    ]
-    if isinstance(action, Asking):
-        found = [("on_fail", action.on_fail.then), *found]
-    if isinstance(action, actions.CallTool) and action.on_fail is not None:
-        found = [("on_fail", action.on_fail.then)]
-    if step.expire is not None:
-        found.append(("expire", step.expire.then))
-    yield from ((kind, then) for kind, then in found if then.policy in {"goto", "end"})
-
-
 def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]:
     """Return the edges of an action."""
     action = step.action
     if isinstance(action, actions.Call) and any(skill.id == action.skill for skill in script.skills):
         yield Edge(here, f"{SKILLS}/{action.skill}", "call", action.id, step.when)
-    if isinstance(action, actions.End):
-        yield Edge(here, END, "end", action.id, step.when)
-    if isinstance(action, actions.Goto) and (target := resolve_target(script, action.target, phase)) is not None:
-        yield Edge(here, "/".join(target), "goto", action.id, step.when)
-    for kind, then in _policy_jumps(step):
-        if then.policy == "end":
-            yield Edge(here, END, kind, action.id, step.when)
-        elif (found := resolve_target(script, then.target, phase)) is not None:
-            yield Edge(here, "/".join(found), kind, action.id, step.when)
+    for leave in step.leaves:
+        found = resolve_target(script, leave.target, phase) if leave.target is not None else (END,)
+        if found is not None:
+            yield Edge(here, "/".join(found), leave.kind, action.id, step.when)
 
 
 def _order(script: Script) -> Iterator[Edge]:
@@ -361,38 +338,12 @@ def _order(script: Script) -> Iterator[Edge]:
     for phase in script.phases:
         before = reached
         for topic in phase.topics:
-            here, is_entered = _topic_id(phase, topic), not _is_never(topic.when)
+            here, is_entered = _topic_id(phase, topic), _source(topic.when).casefold() != "false"
             if is_entered:
                 yield from (Edge(source, here, "order") for source in reached)
-            goes_on = _goes_on(topic.actions)
-            is_passed_by = topic.when is not None and not (goes_on and is_entered)
-            reached = [*(reached if is_passed_by else []), *([here] if goes_on else [])]
+            is_left = goes_on(topic.actions)
+            is_passed_by = topic.when is not None and not (is_left and is_entered)
+            reached = [*(reached if is_passed_by else []), *([here] if is_left else [])]
         if phase.when is not None and not reached:
             reached = before
     yield from (Edge(source, END, "order") for source in reached)
-
-
-def _is_never(when: Expression | None) -> bool:
-    """Whether a condition is literally false: only jumps enter the topic."""
-    return _source(when).casefold() == "false"
-
-
-def _goes_on(actions: Sequence[Action]) -> bool:
-    """Whether the end of a list of actions is reachable."""
-    return all(action.when is not None or _passes(action) for action in actions)
-
-
-def _passes(action: Action) -> bool:
-    match action:
-        case actions.Goto() | actions.End():
-            return False
-        case actions.If():
-            return _goes_on(action.then) or _goes_on(action.otherwise)
-        case actions.Experiment():
-            return not action.arms or any(_goes_on(inner) for inner in action.arms.values())
-        case actions.Repeat():
-            return _goes_on(action.do)
-        case actions.Choose() if action.on_fail.then.policy in {"goto", "end"}:
-            return not action.is_fixed or any(_goes_on(choice.actions) for choice in action.fixed)
-        case _:
-            return True

@@ -508,17 +508,6 @@ def action_type(action: Action) -> str:
     return _TYPE_NAMES.get(type(action)) or own_key(type(action))
 
 
-def may_wait(action: Question) -> bool:
-    """Return whether an action waits for a reply; a message does so only where the script asks for it."""
-    match action:
-        case Say() | Show():
-            return action.acknowledge is not None
-        case AiSay():
-            return action.acknowledge is not None or action.utterances > 1
-        case _:
-            return True
-
-
 def own_key(kind: type[Struct]) -> str:
     """Return the key that names an action of a package."""
     return _key_of(kind).encode_name
