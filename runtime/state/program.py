@@ -116,8 +116,9 @@ class Program:
 
     @cached_property
     def _counted(self) -> frozenset[tuple[str, str, str]]:
-        found = counted_answers(ControlFlowGraph(self.script))
-        return frozenset((*each.spot, each.output.get) for each in found if each.output.pattern is None)
+        layout = ControlFlowGraph(self.script)
+        found = (each for each in counted_answers(layout) if each.output.pattern is None)
+        return frozenset((*layout.spot(each.node), each.output.get) for each in found)
 
     def is_counted(self, home: tuple[str, str], name: str) -> bool:
         """Return whether the script counts with an answer of a topic or skill, so that the answer must be a number."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import regex
 
@@ -24,47 +25,16 @@ from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.expressions.expression_fixes import expression_fix, function_fix, template_fix, unclosed_fix
 from scripts.expressions.expressions import Compiled, is_reserved
-from scripts.expressions.members import DETECTED, FAILURE
-from scripts.expressions.members import MemberFault as MemberFault
+from scripts.expressions.members import DETECTED, FAILURE, MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import SURE, likeness, suggest
 from scripts.expressions.values import Value, ValueRefused, coerce
-from scripts.model.actions import (
-    HAND_OVER,
-    Action,
-    Add,
-    AiAsk,
-    Call,
-    CallTool,
-    Chat,
-    Choose,
-    Emit,
-    End,
-    Ending,
-    Experiment,
-    Form,
-    Leading,
-    ListedChoices,
-    ModelTool,
-    Recall,
-    Remember,
-    Say,
-    Scene,
-    Set,
-    Show,
-    Signal,
-    Sleep,
-    action_type,
-    outputs_of,
-    policies,
-    rounds_of,
-    tools_of,
-    walk,
-)
-from scripts.model.base import ID_CHARS_MAX, Expression, Location, Template
+from scripts.model import actions
+from scripts.model.actions import Action, action_type, outputs_of, policies, rounds_of, tools_of, walk
+from scripts.model.base import ID_CHARS_MAX, NOWHERE, Expression, Location, Template
 from scripts.model.context_strategies import Context, faults_of
 from scripts.model.diagnostics import Fault, Problems, Severity
-from scripts.model.experiments import Arm, ExperimentPlan, block_faults, plan_faults, unused
+from scripts.model.experiments import Arm, ExperimentPlan, block_faults, plan_faults
 from scripts.model.script import (
     Detector,
     FormDefinition,
@@ -108,6 +78,7 @@ _Named = (
     Script | Phase | Topic | Skill | Action | Role | FormDefinition | ExperimentPlan | Arm | Interrupt | Detector
     | ToolDefinition
 )  # fmt: skip
+_N = TypeVar("_N", bound=_Named)
 
 
 def is_id(name: str) -> bool:
@@ -223,24 +194,24 @@ class _Checker:
             self.timed(topic)
             if not topic.actions:
                 self.add("NO_ACTIONS", f"topic {topic.id} has no actions", topic.at)
-            self.actions(topic.actions)
+            self.node_actions(topic.actions)
 
     def skill(self, skill: Skill) -> None:
         with self.within(Place(node=skill)):
             self.declarations((*skill.params, *skill.declare))
-            self.actions(skill.actions)
+            self.node_actions(skill.actions)
             for name in skill.returns:
                 self.flow.read(name, skill.mark("returns"), self.place)
 
     def interrupt(self, interrupt: Interrupt) -> None:
         trigger = interrupt.on
         self.faults(trigger_faults(interrupt, is_native=self.script.form == "native"))
-        if trigger.detector and trigger.detector not in {each.id for each in self.script.detectors}:
-            self.unknown("detector", trigger.detector, self.script.detectors, trigger.mark("detector"))
+        if trigger.detector:
+            self.found("detector", trigger.detector, self.script.detectors, trigger.mark("detector"))
         with self.within(Place(node=interrupt)):
             self.expression(interrupt.when)
             with self.names(*([DETECTED] if trigger.detector else [])):  # the finding of the detector
-                self.actions(interrupt.actions)
+                self.node_actions(interrupt.actions)
             if interrupt.then.policy == "goto":
                 self.target(interrupt.then.target, interrupt.then.at)
 
@@ -250,7 +221,7 @@ class _Checker:
             self.expression(detector.when)
             with self.names(DETECTED):  # its finding
                 self.texts(detector.replace)
-                self.actions(detector.actions)
+                self.node_actions(detector.actions)
 
     def on_budget(self) -> None:
         """Check `on_budget`: its actions read the same variables as a detector's, and cannot wait either."""
@@ -259,7 +230,7 @@ class _Checker:
                 for action in unable(each.actions):
                     message = f"`on_budget` cannot `{action_type(action)}`: its actions run immediately, within a turn"
                     self.add("ON_BUDGET_WAITS", message, action.at)
-                self.actions(each.actions)
+                self.node_actions(each.actions)
 
     def timed(self, node: Script | Phase | Topic) -> None:
         """Check the reminders and the expiry of all questions of a node."""
@@ -282,9 +253,19 @@ class _Checker:
                 self.add("DUPLICATE_ID", f"duplicate {kind} {node.id}, first in line {seen[node.id].line}", at)
             seen.setdefault(node.id, at)
 
-    def unknown(self, kind: str, name: str, known: Sequence[_Named], at: Location) -> None:
-        fix = suggest(name, [each.id for each in known], otherwise=None if kind == "role" else "")
-        self.add(f"{kind.upper()}_UNKNOWN", f"unknown {kind} {name}", at, fix)
+    def found(self, kind: str, name: str, nodes: Sequence[_N], at: Location) -> _N | None:
+        """Return the node with an id, and report one that does not exist."""
+        node = next((each for each in nodes if each.id == name), None)
+        if node is None:
+            fix = suggest(name, [each.id for each in nodes], otherwise=None if kind == "role" else "")
+            self.add(f"{kind.upper()}_UNKNOWN", f"unknown {kind} {name}", at, fix)
+        return node
+
+    def unused(self, kind: str, nodes: Sequence[FormDefinition | ExperimentPlan], used: set[str]) -> None:
+        """Report the script's own nodes that no action uses; those of an include file may serve other scripts."""
+        for each in nodes:
+            if each.id not in used and each.at.file == self.script.at.file and each.at != NOWHERE:
+                self.add(f"{kind.upper()}_UNUSED", f"no action uses the {kind} {each.id}", each.mark(kind))
 
     def name(self, name: str, at: Location) -> None:
         allowed = _NAME if self.script.form == "native" else _OLDER_NAME
@@ -322,7 +303,7 @@ class _Checker:
             except ValueRefused as refused:
                 self.add("DEFAULT_MISMATCH", str(refused), node.mark(key), _VALUE_FIXES.get(declared, ""))
 
-    def word(self, written: str, node: Topic | Action | Signal | Ending, key: str) -> None:
+    def word(self, written: str, node: Topic | Action | actions.Signal | actions.Ending, key: str) -> None:
         """Check a name for analysts or the application, which a file name or a URL may contain."""
         is_left_out = not written and key not in node.marks and key != "event"
         if not is_left_out and (not _EVENT.fullmatch(written) or len(written) > ID_CHARS_MAX):
@@ -331,7 +312,7 @@ class _Checker:
 
     # -- actions ------------------------------------------------------------------------------------------------
 
-    def actions(self, actions: tuple[Action, ...]) -> None:
+    def node_actions(self, actions: tuple[Action, ...]) -> None:
         """Check all actions of a node."""
         self.ids(list(walk(actions)), "action", "id")
         self.block(actions)
@@ -345,7 +326,7 @@ class _Checker:
         self.word(action.milestone, action, "milestone")
         self.role(action.role, action.mark("role"))
         effect = effect_of(action)
-        is_in_tool, self.is_in_tool = self.is_in_tool, self.is_in_tool or isinstance(action, CallTool)
+        is_in_tool, self.is_in_tool = self.is_in_tool, self.is_in_tool or isinstance(action, actions.CallTool)
         for step in effect.steps:
             self.step(step)
         for leave in effect.leaves:
@@ -399,51 +380,51 @@ class _Checker:
         self.offers(action)
         for name, value in _given(action):
             found = _ONE_WORD.fullmatch(value.source)
-            declared = self.declaration(name) if isinstance(action, Set) else None
+            declared = self.declaration(name) if isinstance(action, actions.Set) else None
             if found is not None and (declared is None or found[1] not in declared.choices):
                 self.flow.text(found[1], value.at, self.place)
         match action:
-            case Say() if not any(text.source.strip() for text in action.texts):
+            case actions.Say() if not any(text.source.strip() for text in action.texts):
                 self.add("EMPTY_TEXT", "the text is empty", action.mark("say"))
-            case Show() if action.media.image is None and action.media.url is None:
+            case actions.Show() if action.media.image is None and action.media.url is None:
                 self.add("REQUIRED_FIELD_MISSING", "`show` needs `image` or `url`", action.media.at)
-            case Choose():
+            case actions.Choose():
                 self.faults(choice_faults(action, is_whole=not self.problems.fatal))
                 for each in action.choices:
-                    if isinstance(each, ListedChoices):
+                    if isinstance(each, actions.ListedChoices):
                         self.name(each.loop.name, each.loop.at)
-            case Experiment():
+            case actions.Experiment():
                 self.met.add(action.plan)
                 self.faults(block_faults(action, self.script.experiments))
-            case Emit():
+            case actions.Emit():
                 self.word(action.signal.event, action.signal, "event")
                 self.event(action.signal)
-            case End() if action.ending is not None:
+            case actions.End() if action.ending is not None:
                 self.word(action.ending.outcome, action.ending, "outcome")
-            case Remember() | Recall():
+            case actions.Remember() | actions.Recall():
                 self.memory(action)
-            case CallTool():
+            case actions.CallTool():
                 self.tool(action)
-            case Form():
+            case actions.Form():
                 self.form(action)
-            case Chat():
+            case actions.Chat():
                 self.context(action.context)
-            case Sleep() if action.on_message not in {"hold", "resume"}:
+            case actions.Sleep() if action.on_message not in {"hold", "resume"}:
                 self.target(action.on_message, action.mark("on_message"), ("hold", "resume"))
-            case Scene():
+            case actions.Scene():
                 for role in (action.speakers.ai, action.speakers.human):
                     self.role(role, action.speakers.at)
             case _:
                 pass
 
-    def event(self, signal: Signal) -> None:
-        if signal.event != HAND_OVER and likeness(signal.event.casefold(), HAND_OVER) >= SURE:
-            message = f"`{signal.event}` only informs the application; `{HAND_OVER}` asks for a person"
+    def event(self, signal: actions.Signal) -> None:
+        if signal.event != actions.HAND_OVER and likeness(signal.event.casefold(), actions.HAND_OVER) >= SURE:
+            message = f"`{signal.event}` only informs the application; `{actions.HAND_OVER}` asks for a person"
             self.add("HAND_OVER_MISSPELT", message, signal.mark("event"))
 
     def exits(self, action: Action) -> None:
         """Check that the model has one thing to judge, because it answers whether it is done only once."""
-        worded = [each for each in action.exits if each.said is not None] if isinstance(action, Leading) else []
+        worded = [each for each in action.exits if each.said is not None] if isinstance(action, actions.Leading) else []
         if len(worded) > 1:
             fix = "Write both in one `said`: the model gives one judgement."
             self.add("KEY_CONFLICT", "`said` occurs in two exits", worded[1].mark("said"), fix)
@@ -451,14 +432,18 @@ class _Checker:
     def context(self, context: Context | None) -> None:
         self.faults(faults_of(context) if context is not None else ())
 
-    def memory(self, action: Remember | Recall) -> None:
+    def memory(self, action: actions.Remember | actions.Recall) -> None:
         self.may_remember(action.at)
-        if isinstance(action, Remember) and self.script.memory.remember == "nothing" and not self.script.memory.is_off:
+        if (
+            isinstance(action, actions.Remember)
+            and self.script.memory.remember == "nothing"
+            and not self.script.memory.is_off
+        ):
             self.add("MEMORY_OFF", "the script's `memory` has `remember: nothing`", action.at)
-        text = action.text if isinstance(action, Remember) else action.query
+        text = action.text if isinstance(action, actions.Remember) else action.query
         if not text.source.strip():
             self.add("EMPTY_TEXT", "the text is empty", text.at)
-        if isinstance(action, Recall):
+        if isinstance(action, actions.Recall):
             self.faults(filter_faults(action.filters, action.mark("filters")))
 
     def may_remember(self, at: Location) -> None:
@@ -467,12 +452,11 @@ class _Checker:
 
     def role(self, role: str, at: Location) -> None:
         """Check a role; a script without `roles` may use any name, which the model sees."""
-        roles = self.script.roles
-        if role and roles and role not in {each.id for each in roles}:
-            self.unknown("role", role, roles, at)
+        if role and self.script.roles:
+            self.found("role", role, self.script.roles, at)
 
-    def tool(self, action: CallTool) -> None:
-        tool = self.found_tool(action)
+    def tool(self, action: actions.CallTool) -> None:
+        tool = self.found("tool", action.tool, self.script.tools, action.mark("tool"))
         if tool is not None:
             self.faults(tool_checks.call_faults(action, tool, self.declaration))
 
@@ -480,19 +464,12 @@ class _Checker:
         """Check the tools that the model of an action may call."""
         seen = set[str]()
         for offer in tools_of(action):
-            tool = self.found_tool(offer)
+            tool = self.found("tool", offer.tool, self.script.tools, offer.mark("tool"))
             if offer.tool in seen:
                 self.add("DUPLICATE_ID", f"the tool {offer.tool} is listed twice", offer.mark("tool"))
             elif tool is not None:
                 self.faults(tool_checks.offer_faults(offer, tool, self.declaration))
             seen.add(offer.tool)
-
-    def found_tool(self, use: CallTool | ModelTool) -> ToolDefinition | None:
-        """Return the tool that an action or a model calls; report one that is not declared."""
-        tool = next((tool for tool in self.script.tools if tool.id == use.tool), None)
-        if tool is None:
-            self.unknown("tool", use.tool, self.script.tools, use.mark("tool"))
-        return tool
 
     def declaration(self, name: str) -> Declaration | None:
         """Return the declaration of a variable that is visible here."""
@@ -508,13 +485,11 @@ class _Checker:
             for tool in self.script.tools:
                 self.faults(tool_checks.faults(tool))
 
-    def form(self, action: Form) -> None:
-        sheet = next((form for form in self.script.forms if form.id == action.sheet), None)
-        if sheet is None:
-            self.unknown("form", action.sheet, self.script.forms, action.mark("form"))
-            return
-        self.shown.add(sheet.id)
-        self.sheet(sheet)
+    def form(self, action: actions.Form) -> None:
+        sheet = self.found("form", action.sheet, self.script.forms, action.mark("form"))
+        if sheet is not None:
+            self.shown.add(sheet.id)
+            self.sheet(sheet)
 
     def forms(self) -> None:
         """Check the forms; the variables that they read are checked where they are shown."""
@@ -522,7 +497,7 @@ class _Checker:
         for sheet in self.script.forms:
             aside.sheet(sheet)
             self.faults(form_checks.faults(sheet))
-        self.faults(form_checks.unused(self.script.forms, self.shown, self.script.at.file))
+        self.unused("form", self.script.forms, self.shown)
 
     def experiments(self) -> None:
         """Check the experiments, and report unused ones."""
@@ -531,7 +506,7 @@ class _Checker:
             self.name(plan.id, plan.mark("experiment"))
             self.ids(plan.arms, "arm", "arm")
         self.faults(plan_faults(plans, (*self.script.globals, *self.script.declare)))
-        self.faults(unused(plans, self.met, self.script.at.file))
+        self.unused("experiment", plans, self.met)
 
     def sheet(self, sheet: FormDefinition) -> None:
         """Check a form where it is shown: its fields are variables there."""
@@ -551,18 +526,16 @@ class _Checker:
                 self.name(column.name, column.mark("field"))
                 self.field(column)
 
-    def call(self, action: Call) -> None:
+    def call(self, action: actions.Call) -> None:
         if action.loop is not None:
             self.name(action.loop.name, action.loop.at)
         for name in action.assigned:
             self.writes(name, action.mark("output"))
-        skill = next((skill for skill in self.script.skills if skill.id == action.skill), None)
-        if skill is None:
-            self.unknown("skill", action.skill, self.script.skills, action.mark("call"))
-        else:
+        skill = self.found("skill", action.skill, self.script.skills, action.mark("call"))
+        if skill is not None:
             self.parameters(action, skill)
 
-    def parameters(self, action: Call, skill: Skill) -> None:
+    def parameters(self, action: actions.Call, skill: Skill) -> None:
         known = [each.var for each in skill.params]
         for name, value in action.input.items():
             if name not in known:
@@ -579,7 +552,7 @@ class _Checker:
 
     def policies(self, action: Action) -> None:
         for key, policy in policies(action).items():
-            if isinstance(action, AiAsk | Chat) and policy.after > rounds_of(action):
+            if isinstance(action, actions.AiAsk | actions.Chat) and policy.after > rounds_of(action):
                 message = f"`{key}` needs {policy.after} replies, but there are at most {rounds_of(action)}"
                 self.add("POLICY_TOO_LATE", message, policy.mark("after"))
 
@@ -697,15 +670,15 @@ class _Checker:
 def _given(action: Action) -> Iterable[tuple[str, Template | Expression]]:
     """Return the values that an action gives to variables, parameters or data, by name."""
     match action:
-        case Set():
+        case actions.Set():
             return action.assignments.items()
-        case Add():
+        case actions.Add():
             return action.additions.items()
-        case Call():
+        case actions.Call():
             return action.input.items()
-        case CallTool():
+        case actions.CallTool():
             return action.given.items()
-        case Emit():
+        case actions.Emit():
             return action.signal.data.items()
         case _:
             return ()

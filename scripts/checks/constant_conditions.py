@@ -93,14 +93,14 @@ def check_conditions(layout: ControlFlowGraph, problems: Problems, conditions: l
 
 def _text_cells(layout: ControlFlowGraph) -> set[Cell]:
     """Return the variables without an initial value into which only texts are written, none of them empty."""
-    numbers = {(each.spot, each.output.get) for each in counted_answers(layout)}
+    numbers = {(each.node, each.output.get) for each in counted_answers(layout)}
     is_text: dict[Cell, bool] = {}
     for node, body in layout.bodies():
         for action in walk(body.actions):
             for name in {name for name, _ in effect_of(action, layout.script.forms).written}:
                 declared = layout.sight(node).declaration(name)
                 is_open = declared is None or (declared.kind in {None, "text", "choice"} and declared.value is None)
-                fits = is_open and (layout.spot(node), name) not in numbers and _writes_text(action, name)
+                fits = is_open and (node, name) not in numbers and _writes_text(action, name)
                 cell = cell_of(layout, node, name)
                 is_text[cell] = is_text.get(cell, True) and fits
     return {cell for cell, fits in is_text.items() if fits}

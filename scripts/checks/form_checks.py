@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.model.base import NOWHERE, Expression
+from scripts.model.base import Expression
 from scripts.model.diagnostics import Fault
 from scripts.model.script import FormDefinition, FormField, kind_of
 
@@ -103,10 +103,3 @@ def _computed_too_early(sheet: FormDefinition) -> Iterator[Fault]:
             message = f"`{each.name}` is computed before `{name}`" if name != each.name else f"`{name}` uses itself"
             yield Fault("COMPUTED_TOO_EARLY", message, each.mark("computed"))
         later.discard(each.name)
-
-
-def unused(sheets: tuple[FormDefinition, ...], shown: set[str], file: str) -> Iterator[Fault]:
-    """Report the script's own forms that no action shows; those of an include file may serve other scripts."""
-    for sheet in sheets:
-        if sheet.id not in shown and sheet.at.file == file and sheet.at != NOWHERE:
-            yield Fault("FORM_UNUSED", f"no action shows the form {sheet.id}", sheet.mark("form"))

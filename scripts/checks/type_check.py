@@ -6,10 +6,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from scripts.checks.abstract_state import Level, Sight
-from scripts.checks.control_flow import ControlFlowGraph, Node, Spot
-from scripts.checks.effects import Each, Option, Read, Select, Write, effect_of, sources_of
+from scripts.checks.control_flow import ControlFlowGraph, Node
+from scripts.checks.effects import Each, Read, Select, Write, effect_of, sources_of
 from scripts.checks.time_checks import action_moments
-from scripts.expressions.analysis import Comparison
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.time_values import iso_time, moment_in
@@ -25,22 +24,11 @@ from scripts.expressions.values import (
     number_in,
     shorten,
 )
-from scripts.model.actions import (
-    Action,
-    Add,
-    Call,
-    CallTool,
-    Loop,
-    OwnAction,
-    Recall,
-    outputs_of,
-    tools_of,
-    walk,
-)
+from scripts.model import actions
+from scripts.model.actions import Action, outputs_of, walk
 from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.moments import Moment
-from scripts.model.own_actions import variables_of
 from scripts.model.script import Topic
 from scripts.model.variables import Assignment, Declaration, Output, Records
 
@@ -88,7 +76,7 @@ class _Sense:
             _gather(body.actions, self._sight, Level.TOPIC, local)
             self._natures = {name: nature for name, found in local.items() if (nature := _common(found))}
             if isinstance(body, Topic) and body.when is not None:
-                self._expression(body.when)
+                self._compared(body.when)
             self._outputs_of_one_name(body.actions)
             for action in walk(body.actions):
                 self._action(action)
@@ -111,40 +99,35 @@ class _Sense:
     def _action(self, action: Action) -> None:
         effect = effect_of(action)
         if action.when is not None:
-            self._expression(action.when)
+            self._compared(action.when)
         for step in effect.steps:
             match step:
                 case Read():
-                    self._compared(step.source.compiled.facts.comparisons, step.source.at)
+                    self._compared(step.source)
                 case Write() if step.value is not None:
-                    self._compared(step.value.compiled.facts.comparisons, step.value.at)
-                    self._assigned(step.name, step.value)
+                    self._compared(step.value)
+                    self._literal_fits(step.name, step.value, self._sight.declaration(step.name))
                 case Write():
                     pass
         match effect.body:
             case Each() as each:
                 self._loop(each.loop)
             case Select() as pick:
+                name, at = pick.put.name, pick.put.at
                 for option in pick.options:
-                    self._option(pick.put.name, option, pick.put.at)
+                    self._fits(name, option.value, self._sight.declaration(name), at)
             case _:
                 pass
-        if isinstance(action, Add):
+        if isinstance(action, actions.Add):
             for name, value in action.additions.items():
                 self._appended(name, value.at)
-        if isinstance(action, Call):
+        if isinstance(action, actions.Call):
             self._call(action)
         for moment in action_moments(action):
             self._date(moment)
         for output in outputs_of(action):
             if isinstance(output, Output):
                 self._output(output)
-
-    def _expression(self, expression: Expression) -> None:
-        self._compared(expression.compiled.facts.comparisons, expression.at)
-
-    def _assigned(self, name: str, value: Expression) -> None:
-        self._literal_fits(name, value, self._sight.declaration(name))
 
     def _literal_fits(self, name: str, value: Expression, declared: Declaration | None) -> None:
         found = value.compiled.facts.value
@@ -165,10 +148,7 @@ class _Sense:
         if declared is not None and declared.kind not in {None, "list"}:
             self._add(f"`add` needs a list, but `{name}` is a {declared.kind}", at)
 
-    def _option(self, name: str, option: Option, at: Location) -> None:
-        self._fits(name, option.value, self._sight.declaration(name), at)
-
-    def _loop(self, loop: Loop) -> None:
+    def _loop(self, loop: actions.Loop) -> None:
         value = loop.items.compiled.facts.value
         if not isinstance(value, Unknown) and value is not None and not isinstance(value, list):
             self._add(f"a loop needs a list, not {shorten(value)}", loop.items.at)
@@ -178,7 +158,7 @@ class _Sense:
         if nature is not None and nature.kind is not None and nature.kind != "list":
             self._add(f"a loop needs a list, but `{source}` is a {nature.kind}", loop.items.at)
 
-    def _call(self, action: Call) -> None:
+    def _call(self, action: actions.Call) -> None:
         if action.loop is not None:
             self._loop(action.loop)
         params = (each for skill in self._layout.script.skills if skill.id == action.skill for each in skill.params)
@@ -222,8 +202,8 @@ class _Sense:
 
     # -- comparisons --------------------------------------------------------------------------------------------------
 
-    def _compared(self, comparisons: tuple[Comparison, ...], at: Location) -> None:
-        for each in comparisons:
+    def _compared(self, source: Template | Expression) -> None:
+        for each in source.compiled.facts.comparisons:
             nature = self._nature(each.name)
             if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
                 continue
@@ -235,7 +215,7 @@ class _Sense:
                 if (reason := _clash(nature, value, each.sign)) is not None:
                     fix = suggest(str(value), nature.choices) if nature.choices else ""
                     usual = _FIXES.get("clock" if each.name in _CLOCKS else nature.kind or "text", "")
-                    self._add(f"`{each.name}` {reason}", at, fix or usual)
+                    self._add(f"`{each.name}` {reason}", source.at, fix or usual)
 
 
 _CLOCKS: Mapping[str, DeclaredType] = {"now": "datetime", "today": "date"}
@@ -295,6 +275,13 @@ def _gather(
 
 def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:
     """Yield the names that an action writes with their types; None if any type is possible."""
+    typed = list(_typed_writes(action))
+    yield from typed
+    names = {name for name, _ in typed}
+    yield from ((name, None) for name, _ in effect_of(action).written if name not in names)
+
+
+def _typed_writes(action: Action) -> Iterator[tuple[str, InferredType | None]]:
     for output in outputs_of(action):
         if isinstance(output, Output):
             is_known = output.kind is not None and output.default is None
@@ -307,23 +294,13 @@ def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:
     for step in effect.steps:
         if isinstance(step, Write) and step.value is not None and not outputs_of(action):
             yield step.name, _literal(step.value)
-    match effect.body:
-        case Select() as pick:
-            texts = tuple(option.value for option in pick.options if isinstance(option.value, str))
-            is_text = len(texts) == len(pick.options)
-            yield pick.put.name, InferredType("choice", texts) if is_text else None
-        case _:
-            pass
-    if isinstance(action, Add):
+    if isinstance(effect.body, Select):
+        texts = tuple(option.value for option in effect.body.options if isinstance(option.value, str))
+        is_text = len(texts) == len(effect.body.options)
+        yield effect.body.put.name, InferredType("choice", texts) if is_text else None
+    if isinstance(action, actions.Add):
         yield from ((name, InferredType("list")) for name in action.additions)
-    if isinstance(action, Call):
-        yield from ((name, None) for name in action.assigned)
-    if isinstance(action, OwnAction):
-        yield from ((variable.name, None) for _, variable in variables_of(action))
-    if isinstance(action, CallTool) and action.into is not None:
-        yield from ((name, None) for name in action.into.variables)
-    yield from ((name, None) for each in tools_of(action) if each.into is not None for name in each.into.variables)
-    if isinstance(action, Recall):
+    if isinstance(action, actions.Recall):
         yield action.into, InferredType("list")  # its type if no other type is declared
 
 
@@ -352,28 +329,28 @@ Cell: TypeAlias = tuple[Level, str, str]
 
 
 class CountedAnswer(Struct, frozen=True):
-    """An answer that is used in arithmetic; `line` is the line of the expression."""
+    """An answer that is used in arithmetic, with its type if it has one; `line` is the line of the expression."""
 
-    spot: Spot
+    node: Node
     output: Output
+    kind: str | None
     line: int
 
 
 def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
     """Add a problem for each answer that is or may be a text and is used as a number."""
     uses = _Uses(layout)
-    for each in _counted(layout, uses):
-        name, kind = each.output.get, _kind(layout, each.spot, each.output)
-        path = "/".join(each.spot).strip("/")
-        if kind is None:
+    for each in counted_answers(layout, uses):
+        name, at, path = each.output.get, each.output.mark("get"), layout.path(each.node)
+        if each.kind is None:
             message = (
                 f"`{name}` has no type, and line {each.line} calculates with it; the answer is converted to a number"
             )
-            problems.add("TYPE_MISSING", message, each.output.mark("get"), path=path)
+            problems.add("TYPE_MISSING", message, at, path=path)
         else:
-            message = f"`{name}` is a {kind}, and line {each.line} calculates with it"
+            message = f"`{name}` is a {each.kind}, and line {each.line} calculates with it"
             fix = "Write `type: number`, or calculate with another variable."
-            problems.add("TYPE_CLASH", message, each.output.mark("get"), path=path, fix=fix)
+            problems.add("TYPE_CLASH", message, at, path=path, fix=fix)
     _check_counted_choices(layout, uses, problems)
 
 
@@ -394,23 +371,16 @@ def _check_counted_choices(layout: ControlFlowGraph, uses: "_Uses", problems: Pr
                 problems.add("TYPE_CLASH", message, pick.put.at, path=layout.path(node), fix=fix)
 
 
-def _kind(layout: ControlFlowGraph, spot: Spot, output: Output) -> str | None:
-    declared = layout.sight(_node(layout, spot)).declaration(output.get)
-    return output.kind or (declared.kind if declared is not None else None)
-
-
-def counted_answers(layout: ControlFlowGraph) -> Iterator[CountedAnswer]:
-    """Return the answers that are not certainly numbers and that some visible expression calculates with."""
-    return _counted(layout, _Uses(layout))
-
-
-def _counted(layout: ControlFlowGraph, uses: "_Uses") -> Iterator[CountedAnswer]:
+def counted_answers(layout: ControlFlowGraph, uses: "_Uses | None" = None) -> Iterator[CountedAnswer]:
+    """Yield the answers that are not certainly numbers and that some visible expression calculates with."""
+    uses = uses or _Uses(layout)
     for node, body in layout.bodies():
         for output in _typed_answers(body.actions):
-            kind = _kind(layout, layout.spot(node), output)
+            declared = layout.sight(node).declaration(output.get)
+            kind = output.kind or (declared.kind if declared is not None else None)
             line = uses.line(cell_of(layout, node, output.get), is_date=kind in DATES)
             if line is not None and kind in {None, *_TEXTS}:
-                yield CountedAnswer(layout.spot(node), output, line)
+                yield CountedAnswer(node, output, kind, line)
 
 
 class _Uses:
@@ -459,8 +429,3 @@ def _sources(layout: ControlFlowGraph) -> Iterator[tuple[Node, Template | Expres
     for node, body in layout.bodies():
         if isinstance(body, Topic) and body.when is not None:
             yield node, body.when
-
-
-def _node(layout: ControlFlowGraph, spot: Spot) -> Node:
-    skill = layout.skill_node(spot[1]) if not spot[0] else None
-    return skill if skill is not None else layout.body(spot)

@@ -84,10 +84,3 @@ def block_faults(action: Experiment, plans: tuple[ExperimentPlan, ...]) -> Itera
     if missing:
         fix = f"Add `{missing[0]}:`, with `[]` if it has no actions."
         yield Fault("ARM_MISSING", f"no actions for the arm {', '.join(missing)}", at, fix)
-
-
-def unused(plans: tuple[ExperimentPlan, ...], met: set[str], file: str) -> Iterator[Fault]:
-    """Report the script's own experiments that no action uses; those of an include file may serve other scripts."""
-    for plan in plans:
-        if plan.id not in met and plan.at.file == file:
-            yield Fault("EXPERIMENT_UNUSED", f"no action uses the experiment {plan.id}", plan.mark("experiment"))
