@@ -5,6 +5,7 @@ The calls use the same code as the API, so that the same guarantees hold.
 
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from api.models import close_model, make_model
 from api.settings import Settings, load_settings
 from api.timestamps import utc_now
 from runtime.state.ports import Model
-from store.embedders.own import Embed, own_embedder
+from store.embedders.own import Embed, OwnEmbedder
 from store.open_store import open_store
 from store.store import Store
 
@@ -71,7 +72,7 @@ def open_memory(
     with ExitStack() as closing:
         closing.callback(loop.close)
         closing.callback(lambda: loop.result(stack.aclose()))
-        embedding = embedding_of(own) if own_call is None else EmbeddingService(own_embedder(own_call))
+        embedding = embedding_of(own) if own_call is None else EmbeddingService(partial(OwnEmbedder.open, own_call))
         memory_system = loop.result(_start_memory(stack, own, store, language_model, embedding))
         yield UserMemory(loop, memory_system, tenant, user, SessionRoom(context_length, short_term), closing.close)
 

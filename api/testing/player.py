@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
+from api.memory.row_mapping import row_of
 from api.sessions.views import position, snapshot, wait_view
 from runtime.context.selection import Contexts, newest
 from runtime.engine.engine import Turn, TurnFailed, run_turn
@@ -27,8 +28,7 @@ from scripts.model.diagnostics import Problem
 from scripts.model.moments import Duration
 from store.interface.errors import FilterInvalid
 from store.interface.memory_filters import parse
-from store.interface.memory_rows import UnitRow
-from store.memory.filters_on_rows import filter_rows
+from store.memory.filters_sql import filter_rows
 
 
 def matching(units: Sequence[MemoryUnit], filters: Value) -> Collection[str]:
@@ -37,13 +37,9 @@ def matching(units: Sequence[MemoryUnit], filters: Value) -> Collection[str]:
         wanted = parse(filters)
     except FilterInvalid as invalid:
         raise MemoryFailed(str(invalid), retryable=False) from invalid
-    numbers = set(filter_rows([_row(unit) for unit in units], wanted))
+    rows = [row_of(unit, tenant="", user_id="", session_id=None) for unit in units]
+    numbers = set(filter_rows(rows, wanted))
     return {unit.unit_id for unit in units if unit.sequence in numbers}
-
-
-def _row(unit: MemoryUnit) -> UnitRow:
-    given = structs.asdict(unit) | {"metadata": dict(unit.metadata), "valid_from": unit.creation_time}
-    return UnitRow(tenant="", user_id="", **given)
 
 
 LOCAL = LocalMemory(matching=matching)

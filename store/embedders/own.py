@@ -53,8 +53,3 @@ def _rows(call: Embed, texts: list[str]) -> Vectors:
             f"the embedder must return one row for each of {len(texts)} texts, not the shape {rows.shape}"
         )
     return rows
-
-
-def own_embedder(call: Embed) -> Callable[[], Embedder]:
-    """Return a function that loads the embedder of `call`."""
-    return lambda: OwnEmbedder.open(call)

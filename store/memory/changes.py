@@ -1,11 +1,11 @@
 """Write the changes of a memory in one transaction, and the calls of language models for memories."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
 
-from store.interface.errors import RowRefused
+from store.interface.errors import MemoryMoved, RowRefused
 from store.interface.memory_rows import (
     GroupRow,
     JobRow,
@@ -16,6 +16,7 @@ from store.interface.memory_rows import (
     UnitRow,
     Visit,
 )
+from store.memory.queries import stamp
 from store.sql.connection import Connection, Parameters, rows_select
 
 _Row: TypeAlias = OwnerRow | GroupRow | UnitRow | JobRow
@@ -148,6 +149,20 @@ def _add_vectors(connection: Connection, owner: Parameters, change: MemoryChange
             unnest($vectors::BYTEA[])""",
         {**rows, "sessions": added.sessions, "vectors": added.vectors},
     )
+
+
+def import_units(
+    connection: Connection, tenant: str, user_id: str, expected: str, changes: Iterable[MemoryChange]
+) -> None:
+    """Write changes that were computed for the stamp `expected`, all or none. Within a transaction.
+
+    `changes` is iterated in the writer's thread and must not raise, because that would end the thread. Raises
+    MemoryMoved, RowRefused.
+    """
+    if stamp(connection, tenant, user_id) != expected:
+        raise MemoryMoved("the memory has changed since it was read")
+    for change in changes:
+        apply_change(connection, change)
 
 
 def begin_call(connection: Connection, row: MemoryCallRow) -> None:

@@ -1,8 +1,13 @@
-"""Evaluate memory filters in the SQL of DuckDB. Every value is passed as a parameter."""
+"""Evaluate memory filters in the SQL of DuckDB, on a memory in the database or on given rows.
+
+Every value is passed as a parameter.
+"""
 
 import re
+import threading
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import TypeAlias, assert_never
 
 import duckdb
@@ -20,6 +25,8 @@ from store.interface.memory_filters import (
     Scalar,
     fields_of,
 )
+from store.interface.memory_rows import UnitRow
+from store.interface.rows import encode
 from store.sql.connection import Connection
 
 _Value: TypeAlias = str | int | float | datetime | Sequence[Scalar]
@@ -67,17 +74,39 @@ def _with_texts(which: str) -> str:
     FROM chosen LEFT JOIN said ON said.session_id = chosen.session_id AND said.seq = chosen.message"""  # noqa: S608
 
 
-def matching_rows(database: duckdb.DuckDBPyConnection, names: Sequence[str], rows: str, filter_: Filter) -> list[int]:
-    """Return the sequence numbers of the units in `rows` that a filter matches, ascending.
+def filter_rows(units: Sequence[UnitRow], filter_: Filter) -> list[int]:
+    """Return the sequence numbers of units that are not in the database and that a filter matches, ascending.
 
-    `rows` is a JSON list of objects with the columns `names`: those that the filter uses, and `sequence`.
+    The units must be of one memory and have their texts. Raises RowRefused.
     """
-    values: list[_Value] = []
+    if not units:
+        return []
+    names = sorted({"sequence", *fields_of(filter_)})  # only what is used: the time grows with the number of columns
+    rows = f"[{b','.join(encode({name: getattr(unit, name) for name in names}) for unit in units).decode()}]"
     shape = msgspec.json.encode([{name: _TYPES.get(FIELDS[name], "JSON") for name in names}]).decode()
+    values: list[_Value] = []
     select = f"""
         WITH units AS MATERIALIZED (SELECT unnest(from_json_strict($rows::JSON, '{shape}'), max_depth := 2))
         SELECT sequence FROM units WHERE {_condition(filter_, values)} ORDER BY sequence"""  # noqa: S608
-    return [sequence for (sequence,) in database.execute(select, {"rows": rows} | _parameters(values)).fetchall()]
+    with _lock:
+        found = _database().execute(select, {"rows": rows} | _parameters(values)).fetchall()
+    return [sequence for (sequence,) in found]
+
+
+_lock = threading.Lock()  # the database is shared, and its connection not safe for concurrent use
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Return an empty database in memory, which applies filters to rows."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "threads": 1,
+    }
+    connection = duckdb.connect(":memory:", config=config)
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    return connection
 
 
 def _name(number: int) -> str:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 
 from store.interface.memory_filters import Filter
-from store.memory import changes, imports, queries
+from store.memory import changes, queries
 from store.sql.repository import Repository, reads, writes
 
 
@@ -15,15 +15,15 @@ class MemoryRepository(Repository, ABC):
         """Return the sequence numbers of the units that a filter matches, ascending."""
 
     change = writes(changes.apply_change)
-    import_units = writes(imports.import_units)
+    import_units = writes(changes.import_units)
     begin_call = writes(changes.begin_call)
     end_call = writes(changes.end_call)
     owner = reads(queries.owner)
     groups = reads(queries.groups)
     units = reads(queries.units)
     vectors = reads(queries.vectors)
-    stamp = reads(imports.stamp)
-    existing_ids = reads(imports.existing_ids)
+    stamp = reads(queries.stamp)
+    existing_ids = reads(queries.existing_ids)
     stale_embeddings = reads(queries.stale_embeddings)
     embedders = reads(queries.embedders)
     pending_ingest = reads(queries.pending_ingest)

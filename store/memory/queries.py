@@ -119,6 +119,29 @@ def embedders(connection: Connection, tenant: str, user_id: str) -> dict[str, in
     return {embedder: int(number) for embedder, number in found}
 
 
+_STAMP = f"""
+SELECT (SELECT coalesce(max(sequence), 0) FROM memory_owners WHERE {_OF_USER}),
+    (SELECT md5(coalesce(string_agg(sequence || ' ' || unit_id || ' ' || coalesce(parent_id, ''), chr(10)
+        ORDER BY sequence), '')) FROM memory_unit_rows WHERE {_OF_USER}),
+    (SELECT md5(coalesce(string_agg(group_id, chr(10) ORDER BY group_id), '')) FROM memory_groups WHERE {_OF_USER})
+"""  # noqa: S608
+
+
+def stamp(connection: Connection, tenant: str, user_id: str) -> str:
+    """Return a fingerprint of a memory, which changes if units or groups are added, removed or moved in the tree."""
+    (found,) = connection.rows(_STAMP, {"tenant": tenant, "user_id": user_id})
+    return msgspec.json.encode(found).decode()
+
+
+def existing_ids(connection: Connection, tenant: str, user_id: str, ids: list[str]) -> set[str]:
+    """Return those of the ids that units of the memory already have."""
+    found = connection.rows(
+        f"SELECT unit_id FROM memory_unit_rows WHERE {_OF_USER} AND unit_id IN (SELECT unnest($ids::VARCHAR[]))",  # noqa: S608
+        {"tenant": tenant, "user_id": user_id, "ids": ids},
+    )
+    return {unit_id for (unit_id,) in found}
+
+
 def pending_ingest(connection: Connection, tenant: str, user_id: str) -> list[BehindRow]:
     """Return the sessions of a user with turns that are not ingested yet, the oldest first."""
     select = f"""SELECT s.session_id, coalesce(g.turn, -1) AS turn, t.turns, s.created_at,

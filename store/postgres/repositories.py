@@ -11,9 +11,9 @@ from store.interface.memory_rows import MemoryCallRow, MemoryChange, UnitRow
 from store.interface.rows import FailureRow, LoadedSession, SessionDocument
 from store.interface.timer_rows import DueTimers, TimerRow
 from store.interface.webhook_rows import Ahead
-from store.memory import imports, queries
-from store.memory.changes import apply_change, begin_call
-from store.memory.filters_on_rows import filter_rows
+from store.memory import queries
+from store.memory.changes import apply_change, begin_call, import_units
+from store.memory.filters_sql import filter_rows
 from store.memory.memory_repository import MemoryRepository
 from store.postgres import claims, erasures, sessions
 from store.postgres import search as search_sql
@@ -141,7 +141,7 @@ class PostgresMemories(MemoryRepository):
             erasures.wait_for(connection)
             erased_at = erasures.erased_at(connection, [(tenant, user_id)]).get((tenant, user_id))
             new_memory_version(connection, tenant, user_id)
-            imports.import_units(connection, tenant, user_id, expected, _begun_after(erased_at, changes))
+            import_units(connection, tenant, user_id, expected, _begun_after(erased_at, changes))
 
         await self._engine.write(once)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import UnitRow
-from store.memory.filters_on_rows import filter_rows
+from store.memory.filters_sql import filter_rows
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
