@@ -111,9 +111,8 @@ class CallLog(Struct):
             ended_at=now,
             outcome="failed" if error or reply is None else "done",
             error=error or None,
-            latency_ms=round((now - row.started_at) / _MS),
             reply=msgspec.Raw(NO_REPLY if reply is None else reply),
-            **usage,
+            **{"latency_ms": round((now - row.started_at) / _MS), **usage},
         )
         await self.save(ended)
         return now
