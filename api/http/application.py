@@ -17,13 +17,13 @@ import msgspec
 from litestar import Litestar, Request, Router
 from litestar.di import Provide
 from litestar.enums import ScopeType
-from litestar.exceptions.http_exceptions import InternalServerException, RequestEntityTooLarge
+from litestar.exceptions.http_exceptions import HTTPException, InternalServerException, RequestEntityTooLarge
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Message, Receive, Scope, Send
 
 from api.auth.request_checks import SAFE, cors_of
 from api.errors import ApiError, invalid_field
-from api.http.error_responses import NAME_CHARS_MAX, SIZE_SETTING, exception_handlers, require_known_parameters
+from api.http.error_responses import NAME_CHARS_MAX, SIZE_SETTING, answer_error, require_known_parameters
 from api.http.openapi import PolicyPlugin, description, with_limits
 from api.http.request import JSON, TAKES, ApiRequest, condition
 from api.http.routes import (
@@ -125,11 +125,7 @@ def _routes(body_bytes_max: int, import_bytes_max: int, cors_origins: tuple[str,
     app = Litestar(
         route_handlers=[*ROUTERS, imports],
         dependencies={"preconditions": Provide(condition, sync_to_thread=False)},
-        exception_handlers=exception_handlers(
-            lambda: current.get().clock(),
-            lambda: current.get().metrics,
-            lambda request: console.missing_page(request, current.get().settings.console),
-        ),
+        exception_handlers={Exception: answer_error, HTTPException: answer_error},
         middleware=[_guarded],
         request_class=ApiRequest,
         plugins=[PolicyPlugin()],

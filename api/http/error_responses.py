@@ -3,9 +3,10 @@ parameters that it would ignore, are described with what is possible.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from litestar import Request, Response
@@ -17,12 +18,12 @@ from msgspec import UNSET, inspect
 
 from api import errors
 from api.auth.principal import ANONYMOUS, CALLER
+from api.console.serve import INDEX, file_response, find_file
 from api.errors import ApiError, ErrorDetail, invalid_field
-from api.metrics import Metrics
+from api.http.services import current
 from api.participants.views import visible_error
 from api.timestamps import utc_text
 from api.validation_messages import humanize_validation_error, name_choices, types_at
-from runtime.state.ports import Clock
 
 ANY_PARAMETERS = "any_parameters"
 """The key of `opt` that marks a handler which reads parameters of any name."""
@@ -148,27 +149,33 @@ def route_of(request: Request[Any, Any, Any]) -> str:
     return request.scope.get("path_template", "")
 
 
-def exception_handlers(
-    clock: Clock,
-    metrics_of: Callable[[], Metrics],
-    page_of: Callable[[Request[Any, Any, Any]], Response[bytes] | None],
-) -> dict[int | type[Exception], Callable[[Request[Any, Any, Any], Any], Response[Any]]]:
-    """Return the handlers that answer every failure with the one error format.
+def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer] | Response[bytes]:
+    """Answer a failure with the one error format; a browser gets the page of the console for an unknown address."""
+    services, scope = current.get(), request.scope
+    failure = describe_refusal(error, request) if isinstance(error, HTTPException) else errors.translate(error)
+    request_id = scope["state"]["request_id"]
+    errors.log_failure(failure, error, request_id, route_of(request))
+    services.metrics.errors.labels(failure.code).inc()
+    if isinstance(error, NotFoundException) and (page := _missing_page(request, services.settings.console)) is not None:
+        return page
+    participant = scope["state"].get(CALLER, ANONYMOUS).participant
+    shown = failure if participant is None else visible_error(failure)
+    body = errors.answer(shown, request_id, utc_text(services.clock()))
+    headers = errors.headers_of(failure, error)
+    return Response(body, status_code=failure.kind.status, headers=headers, media_type="application/json")
 
-    An address that no route has is answered with its page from `page_of`, if it has one for the request.
+
+def _missing_page(request: Request[Any, Any, Any], static: Path) -> Response[bytes] | None:
+    """Return the page of the console, which says that there is no such page, if a browser shows the answer; else None.
+
+    Programs, and pages that call the API, do not accept HTML.
     """
-
-    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer] | Response[bytes]:
-        failure = describe_refusal(error, request) if isinstance(error, HTTPException) else errors.translate(error)
-        request_id = request.scope["state"]["request_id"]
-        errors.log_failure(failure, error, request_id, route_of(request))
-        metrics_of().errors.labels(failure.code).inc()
-        if isinstance(error, NotFoundException) and (page := page_of(request)) is not None:
-            return page
-        participant = request.scope["state"].get(CALLER, ANONYMOUS).participant
-        shown = failure if participant is None else visible_error(failure)
-        body = errors.answer(shown, request_id, utc_text(clock()))
-        headers = errors.headers_of(failure, error)
-        return Response(body, status_code=failure.kind.status, headers=headers, media_type="application/json")
-
-    return {Exception: handle, HTTPException: handle}
+    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+        return None
+    file = find_file(static, INDEX)
+    if file is None:
+        return None
+    encoding = request.headers.get("accept-encoding", "")
+    response = file_response(file, is_hashed=False, if_none_match="", accept_encoding=encoding)
+    response.status_code = 404
+    return response

@@ -25,7 +25,7 @@ class View(Struct, frozen=True, rename="camel", kw_only=True):
     """A response body."""
 
     @classmethod
-    def of(cls, *rows: Struct, **others: Any) -> Self:
+    def of(cls, *rows: object, **others: Any) -> Self:
         """Return the view with `others` and the fields that rows have under the same names; the first row counts."""
         for row in rows:
             names = (name for name in cls.__struct_fields__ if name not in others and hasattr(row, name))

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from litestar import Request, Response, get
+from litestar import Response, get
 from litestar.params import FromPath
 from litestar.response import Redirect
 
@@ -89,22 +89,6 @@ async def documentation(request: ApiRequest, page: FromPath[str] = "") -> Respon
 def _address(request: ApiRequest) -> bytes:
     """Return the path of a request as it was sent; Litestar removes its last slash from `path`."""
     return request.scope["raw_path"].partition(b"?")[0]
-
-
-def missing_page(request: Request[Any, Any, Any], static: Path) -> Response[bytes] | None:
-    """Return the page of the console, which says that there is no such page, if a browser shows the answer; else None.
-
-    Programs, and pages that call the API, do not accept HTML.
-    """
-    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
-        return None
-    file = find_file(static, INDEX)
-    if file is None:
-        return None
-    encoding = request.headers.get("accept-encoding", "")
-    response = file_response(file, is_hashed=False, if_none_match="", accept_encoding=encoding)
-    response.status_code = 404
-    return response
 
 
 async def _page(request: ApiRequest, name: str) -> Response[bytes] | Response[str]:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, time
 from importlib.metadata import version
 from typing import Annotated, Literal, TypeAlias
 
-import msgspec
 from litestar import Response, delete, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -147,9 +146,7 @@ async def get_compaction(request: ApiRequest) -> CompactionView:
 
 
 def _step(running: RunningCopy | None) -> CopyStep | None:
-    if running is None:
-        return None
-    return CopyStep(step=running.step, bytes_written=running.bytes_written, bytes_expected=running.bytes_expected)
+    return None if running is None else CopyStep.of(running)
 
 
 @post("/api/operations/compact", status_code=200, summary="Compact the database")
@@ -159,7 +156,7 @@ async def run_compaction(request: ApiRequest) -> CompactionResultView:
     """
     done = await request.services.store.maintenance.compact()
     await request.services.analytics.files.forget()  # rebuilt later, without blocks of deleted rows
-    return CompactionResultView(bytes_before=done.bytes_before, bytes_after=done.bytes_after)
+    return CompactionResultView.of(done)
 
 
 @get("/api/operations/retention", summary="Read the state of retention")
@@ -177,9 +174,7 @@ async def get_retention(request: ApiRequest) -> RetentionView:
 def _policy_view(policy: Policy, due: DueByPolicy | None) -> PolicyView:
     if due is None:
         return PolicyView.of(policy, sessions=0, turns=0, messages=0, bytes=0, oldest=None)
-    counts = msgspec.structs.asdict(due)
-    del counts["number"]
-    return PolicyView.of(policy, **counts)
+    return PolicyView.of(policy, due)
 
 
 @post("/api/operations/retention", status_code=200, summary="Apply the retention policies")

@@ -95,10 +95,7 @@ async def enter_link(link_id: LinkId, data: JSONBody[NewEntry], request: ApiRequ
     services = request.services
     entry = await services.links.enter(link_id, data, clients_of(request.scope))
     token = services.participants.token(entry.participant)
-    push_key = request.services.reminders.public_key
-    view = EntryView.of(
-        entry.participant, token=token.text, expires_at=token.expires_at, push_key=push_key, resume=entry.resume
-    )
+    view = EntryView.of(_token_view(request, entry.participant, token), resume=entry.resume)
     return Response(view, headers={"Cache-Control": "no-store", "Location": "/api/participants/session"})
 
 
