@@ -33,12 +33,11 @@ from api.privacy.deletion import Deletion
 from api.privacy.retention_worker import Retention
 from api.reviews.reviews import Reviews
 from api.sessions.chat import Chat
-from api.sessions.lifecycle.forks import Forks
-from api.sessions.lifecycle.interventions import Interventions
-from api.sessions.lifecycle.keys_and_metadata import Labels
+from api.sessions.forks import Forks
+from api.sessions.interventions import Interventions
 from api.sessions.live_turns import LiveTurns
 from api.sessions.migration import SessionMigrator
-from api.sessions.session_creation import SessionCreation
+from api.sessions.session_creation import Labels, SessionCreation
 from api.sessions.turn_runner import ToolsOfTurn, TurnRunner
 from api.settings import Settings
 from api.timers import Scheduler, SessionTimers
@@ -104,7 +103,7 @@ class Services:
         self.session_timers = SessionTimers(self.chat, self.turn_runner)
         self.scheduler = Scheduler(self.session_timers)
         self.forks = Forks(self.chat, self.turn_runner)
-        self.labels = Labels(self.creation, self.turn_runner)
+        self.labels = Labels(self.creation)
         self.migrator = SessionMigrator(self.chat, self.turn_runner, self.catalog)
         self.backups = Backups(store, settings, clock)
         self.retention = Retention(self.chat, self.turn_runner)

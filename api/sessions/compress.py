@@ -4,7 +4,7 @@ import msgspec
 
 from api.schemas.lifecycle import CompressionView, ContextView, LastResizeView, NewCompression, PromptMessage
 from api.sessions.history import first_message, messages_between, recent_messages
-from api.sessions.lifecycle.interventions import Interventions, PlannedIntervention
+from api.sessions.interventions import Interventions, PlannedIntervention
 from api.sessions.live_turns import TurnResult
 from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import Preconditions

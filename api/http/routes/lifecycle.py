@@ -44,8 +44,8 @@ from api.schemas.lifecycle import (
     TimerView,
 )
 from api.schemas.sessions import SessionView
-from api.sessions.lifecycle import interventions
-from api.sessions.lifecycle.interventions import Interventions, PlannedIntervention
+from api.sessions import interventions
+from api.sessions.interventions import Interventions, PlannedIntervention
 from api.sessions.live_turns import TurnResult
 from api.sessions.migration import MigrationOutcome
 from api.sessions.turn_runner import Preconditions

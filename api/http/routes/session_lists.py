@@ -27,7 +27,7 @@ from api.schemas.lifecycle import (
 )
 from api.schemas.session_lists import HandOverList, HandOverView, HitList, SessionEntry, SessionList, SessionStatsView
 from api.schemas.sessions import SessionView
-from api.sessions.lifecycle.forks import load_turn
+from api.sessions.forks import load_turn
 from api.sessions.listing import (
     QUERY_CHARS_MAX,
     FilterPairInvalid,

@@ -1,6 +1,7 @@
 """Routes for users: global variables, the export of all data, and erasure."""
 
-from typing import Annotated, TypeAlias
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
 
 from litestar import delete, get, patch
 from litestar.datastructures import ResponseHeader
@@ -8,10 +9,17 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody
 from litestar.response import Stream
 
+from api.errors import invalid_field, refusing_field
 from api.http.request import ApiRequest, UserId, query
 from api.privacy.user_export import user_export, user_layer
 from api.schemas.users import NewUserVariables, ReceiptView, UserExport, UserVariables
-from api.sessions.user_variables import set_variables
+from api.sessions.session_creation import require_user_zone
+from api.sessions.turn_runner import values_of
+from runtime.state.scopes import CELLS_MAX, WriteRefused, require_name
+from scripts.expressions.values import infer_type
+from scripts.model.base import ID_CHARS_MAX
+from store.interface.rows import UserVariableRow
+from store.store import Store
 
 Compact: TypeAlias = Annotated[
     bool,
@@ -35,8 +43,30 @@ async def patch_user_variables(user_id: UserId, data: JSONBody[NewUserVariables]
     user's sessions uses the new values. Values are converted to the types that scripts declare.
     """
     services = request.services
-    rows = await set_variables(services.store, services.clock, request.tenant, user_id, data.variables)
+    rows = await _set_variables(services.store, services.clock(), request.tenant, user_id, data.variables)
     return UserVariables(variables=user_layer(rows))
+
+
+async def _set_variables(
+    store: Store, now: datetime, tenant: str, user_id: str, variables: dict[str, Any]
+) -> list[UserVariableRow]:
+    """Set several variables, unset those that are null, and return all that are set, by name; all or none.
+
+    The next turn of each of the user's sessions uses the new values. Raises ApiError REQUEST_INVALID.
+    """
+    if len(user_id) > ID_CHARS_MAX:
+        raise invalid_field("userId", f"it has at most {ID_CHARS_MAX} characters")
+    values = values_of(variables, "variables")
+    for name in values:
+        with refusing_field("variables", WriteRefused):
+            require_name(name)
+    require_user_zone(values, "variables")
+    if not values:
+        return await store.sessions.user_variables(tenant, user_id)
+    rows = [
+        UserVariableRow(tenant, user_id, name, value, infer_type(value), "api", now) for name, value in values.items()
+    ]
+    return await store.sessions.set_user_variables(rows, CELLS_MAX)
 
 
 @get(

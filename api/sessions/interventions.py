@@ -14,7 +14,7 @@ from api.models import ModelUnknown, require_model
 from api.schemas.base import Body
 from api.schemas.lifecycle import Ending, ExternalMessage, ModelChoice, NewMessages, NewSpeech, NewValues, PastTurn
 from api.sessions.chat import Chat, context_of
-from api.sessions.lifecycle.forks import load_turn, resolve_turn
+from api.sessions.forks import load_turn, resolve_turn
 from api.sessions.live_turns import PendingTurn, TurnResult
 from api.sessions.session_cache import CachedSession
 from api.sessions.session_creation import require_user_zone

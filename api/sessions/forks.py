@@ -6,9 +6,9 @@ from msgspec import Struct
 from api.errors import ApiError, refusing
 from api.schemas.lifecycle import NewFork, PastTurn
 from api.sessions.chat import Chat, context_of
-from api.sessions.lifecycle.keys_and_metadata import apply_patch
 from api.sessions.row_mapping import FORKED_FROM, Origin, messages_of, origin_of
 from api.sessions.session_cache import CachedSession, key_exists, require_not_redacted
+from api.sessions.session_creation import apply_patch
 from api.sessions.turn_runner import Preconditions, TurnRunner, fingerprint_of, same_request
 from runtime.state.state import State, StateUnreadable, decode
 from store.interface.errors import KeyTaken, RowRefused

@@ -1,1 +1,0 @@
-"""Session operations besides messages: labels, interventions, rewind and forks."""
