@@ -14,7 +14,7 @@ from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, Ti
 from api.cli.backend import Backend, RequestRefused, backend, run
 from api.cli.options import ANY_PATH, in_json, shown_by, skip_confirmation, with_settings
 from api.cli.output import confirm, end, errors, fail, failing, print_json, print_rows
-from api.cli.progress import OnProgress, counted_progress, progress_bar
+from api.cli.progress import ProgressBar, progress_bar
 from api.ids import in_path
 from api.settings import Settings
 
@@ -175,7 +175,7 @@ def _verify_file(file: Path) -> dict[str, Any]:
     from store.analytics.snapshots import check  # not needed for a database
     from store.interface.errors import AnalyticsUnreadable, DatabaseLocked
 
-    with failing(AnalyticsUnreadable, DatabaseLocked), counted_progress("checking tables") as on_progress:
+    with failing(AnalyticsUnreadable, DatabaseLocked), progress_bar("checking tables") as on_progress:
         checked = check(file, on_progress)
     about, findings = checked.about, [FlawView.of(finding) for finding in checked.findings]
     return {
@@ -189,11 +189,11 @@ def _verify_file(file: Path) -> dict[str, Any]:
 async def _verify_database(settings: Settings, *, quick: bool, fix: bool) -> dict[str, Any]:
     async with backend(settings, writing=fix) as api:
         fixed = await api.send("POST", f"{PATH}/verify/fix", timeout_s=FIX_TIMEOUT_S) if fix else {}
-        with counted_progress("checking sessions") as on_progress:
+        with progress_bar("checking sessions") as on_progress:
             return await _verify_batches(api, on_progress, quick=quick) | fixed
 
 
-async def _verify_batches(api: Backend, on_progress: OnProgress, *, quick: bool) -> dict[str, Any]:
+async def _verify_batches(api: Backend, on_progress: ProgressBar, *, quick: bool) -> dict[str, Any]:
     """Verify the database batch by batch."""
     found: dict[str, Any] = {"sessions": 0, "turns": 0, "findings": []}
     after: str | None = None

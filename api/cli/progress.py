@@ -1,22 +1,14 @@
-"""Progress of long work on standard error: a bar on a terminal, lines elsewhere."""
+"""Progress of long work: a bar on standard error, if that is a terminal."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
 
 from api.cli.output import errors
 
 T = TypeVar("T")
-LINE_S = 5.0  # between two lines, where there is no bar
-
-
-class OnProgress(Protocol):
-    """Receives the progress of work: units done and in all; 0 of 0 while the total is unknown."""
-
-    def __call__(self, done: int, total: int, /) -> None: ...
 
 
 class ProgressBar:
@@ -56,31 +48,3 @@ def tracked(what: str, rows: Sequence[T], *columns: ProgressColumn) -> Iterator[
         for row in rows:
             yield row
             bar.advance()
-
-
-@contextmanager
-def counted_progress(what: str) -> Iterator[OnProgress]:
-    """Show a bar on a terminal; elsewhere print a line on standard error every few seconds."""
-    with progress_bar(what) as bar:
-        yield bar if errors.is_terminal else _Lines(what)
-
-
-@contextmanager
-def byte_progress(what: str) -> Iterator[OnProgress]:
-    """Show a bar of bytes on a terminal; elsewhere nothing."""
-    with progress_bar(what, DownloadColumn()) as bar:
-        yield bar
-
-
-class _Lines:
-    """Prints progress as lines for a log."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._printed_at = time.monotonic()
-        self._printed = 0
-
-    def __call__(self, done: int, total: int, /) -> None:
-        if done != self._printed and time.monotonic() - self._printed_at >= LINE_S:
-            self._printed, self._printed_at = done, time.monotonic()
-            errors.print(f"{self._what}: {done:,}{f' of {total:,}' * bool(total)}")

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
 import click
+from rich.progress import DownloadColumn
 
 from api.atomic_files import writing_whole
 from api.cli.analytics.options import PATH, age_of, fresh, unmasked, wait_until_ready
 from api.cli.backend import backend, run
 from api.cli.options import OUTPUT_FILE, in_json, with_settings
 from api.cli.output import errors, fail, failing, file_errors, print_json
-from api.cli.progress import byte_progress, counted_progress
+from api.cli.progress import progress_bar
 from api.settings import Settings
 from store.analytics.export_folder import Exported, ExportFolder, FolderRefused
 from store.analytics.snapshots import OWN, StorageVersion
@@ -51,7 +52,7 @@ def snapshot(
 async def download_snapshot(settings: Settings, output: BinaryIO, parameters: Mapping[str, Any]) -> None:
     """Write a snapshot to an open file, and show the progress. Raises OSError."""
     async with backend(settings) as api:
-        with byte_progress("copying") as on_progress:
+        with progress_bar("copying", DownloadColumn()) as on_progress:
             await wait_until_ready(lambda: api.download(f"{PATH}/snapshot", output, on_progress, **parameters))
 
 
@@ -97,5 +98,5 @@ def _export(settings: Settings, folder: Path, since: str | None, *, masked: bool
         snapshot = target.writing / "snapshot.duckdb"
         with snapshot.open("wb") as output:
             run(download_snapshot(settings, output, {"masked": masked}))
-        with counted_progress("writing rows") as on_progress:
+        with progress_bar("writing rows") as on_progress:
             return target.update(snapshot, since, on_progress)

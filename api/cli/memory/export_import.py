@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 from rich.markup import escape
+from rich.progress import DownloadColumn
 
 from api.atomic_files import writing_whole
 from api.cli.backend import backend
@@ -14,7 +15,7 @@ from api.cli.memory.maintenance import wait_for_vectors
 from api.cli.memory.options import of_user
 from api.cli.options import OUTPUT_FILE, in_json, with_settings
 from api.cli.output import errors, fail, file_errors, print_json, printable
-from api.cli.progress import byte_progress, counted_progress
+from api.cli.progress import progress_bar
 from api.memory.transfers.memory_document import MEDIA_TYPES, Form
 from api.settings import Settings
 
@@ -42,7 +43,7 @@ async def export_memory(settings: Settings, file: Path, user_id: str, vectors: b
     parameters: dict[str, Any] = {"userId": user_id, "format": _form_of(file), "vectors": vectors}
     with file_errors(file):
         async with backend(settings, writing=True) as api:
-            with writing_whole(file) as output, byte_progress("exporting") as on_progress:
+            with writing_whole(file) as output, progress_bar("exporting", DownloadColumn()) as on_progress:
                 await api.download("/api/memory/export", output, on_progress, **parameters)
     errors.print(f"wrote {printable(user_id)}'s memory to {escape(str(file))}")
 
@@ -71,7 +72,7 @@ async def import_memory(
     with file_errors(file, "cannot be read"):
         content = await asyncio.to_thread(file.read_bytes)
     async with backend(settings, managing=True, working=True) as api:
-        with counted_progress("importing"):
+        with progress_bar("importing"):
             found = await api.send("POST", "/api/memory/import", content, media_type=media_type, **parameters)
         if not dry_run:
             await wait_for_vectors(api, user_id)

@@ -11,7 +11,7 @@ from api.cli.backend import Backend, backend, run
 from api.cli.memory.options import UNIT_COLUMNS, minute, of_user, read, unit_row
 from api.cli.options import in_json, paged, shown_by, skip_confirmation, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_page, print_rows, printable
-from api.cli.progress import counted_progress
+from api.cli.progress import progress_bar
 from api.ids import in_path
 from api.settings import Settings
 
@@ -168,7 +168,7 @@ async def wait_for_job(api: Backend, what: str, job: Any) -> Any:
     """Wait until a job ends and return it. If interrupted, the job stays in the database and is finished later."""
     path, since = f"{JOBS}/{in_path(job['jobId'])}", time.monotonic()
     try:
-        with counted_progress(what) as on_progress:
+        with progress_bar(what) as on_progress:
             while job["status"] not in {"done", "failed"}:
                 on_progress(job["done"], job["total"])
                 await asyncio.sleep(LOOK_S)
@@ -197,7 +197,7 @@ async def wait_for_vectors(api: Backend, user_id: str) -> None:
         return
     left, since = -1, time.monotonic()
     try:
-        with counted_progress("embedding") as on_progress:
+        with progress_bar("embedding") as on_progress:
             while time.monotonic() - since < STILL_S:
                 status = await api.get(STATUS, userId=user_id)
                 waiting = status["withoutVector"]
