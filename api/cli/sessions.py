@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from api.cli.backend import backend, open_for_reading, run, send_each, without_none
 from api.cli.options import Command, in_json, paged, shown_by, skip_confirmation, value_of, with_settings
-from api.cli.output import confirm, console, fail, failing, print_json, print_page, print_table, printable
+from api.cli.output import confirm, console, fail, failing, print_json, print_page, print_rows, printable
 from api.cli.transfers import export_sessions, import_sessions, write_case
 from api.ids import TENANT, in_path
 from api.sessions.listing import (
@@ -28,6 +28,8 @@ from store.interface.list_rows import Order, SearchFilter, SessionFilter
 from store.store import Store
 
 SESSION_COLUMNS = ("sessionId", "userId", "status", "turn", "messageCount", "updatedAt", "title", "preview")
+CALL_COLUMNS = ("turn", "number", "actionId", "purpose", "outcome", "used", "error")
+USAGE_COLUMNS = ("model", "inputTokens", "outputTokens", "cost", "latencyMs")
 HIT_COLUMNS = ("sessionId", "userId", "timestamp", "number", "role", "text")
 
 
@@ -184,13 +186,18 @@ async def show_session(
     if "calls" in shown and not shown["calls"]:
         console.print("[dim]no language model was called[/]")
     elif "calls" in shown:
-        print_table(_CALL_COLUMNS, [_call_line(call) for call in shown["calls"]])
+        print_rows((*CALL_COLUMNS, *USAGE_COLUMNS), map(_call_row, shown["calls"]))
     for call in shown["calls"] if with_prompts else ():
         _show_prompt(call)
 
 
 def _place_of(session: Any) -> str:
     return "/".join(session["position"][part] for part in ("phaseId", "topicId", "actionId")).strip("/")
+
+
+def _call_row(call: dict[str, Any]) -> dict[str, Any]:
+    usage = call["usage"] or {}
+    return call | {name: usage.get(name) for name in USAGE_COLUMNS} | {"model": usage.get("model") or call["model"]}
 
 
 def _show_prompt(call: Any) -> None:
@@ -230,27 +237,6 @@ def delete_sessions(settings: Settings, session_ids: tuple[str, ...], yes: bool)
     confirm(f"Permanently delete {len(session_ids)} session{'s' * (len(session_ids) != 1)}?", yes=yes)
 
     run(send_each(settings, "DELETE", "/api/sessions", session_ids, None, "deleted"))
-
-
-_CALL_COLUMNS = ("turn", "number", "action", "purpose", "model", "outcome", "used", "in", "out", "cost", "ms", "error")
-
-
-def _call_line(call: Any) -> list[Any]:
-    usage = call["usage"] or {}
-    return [
-        call["turn"],
-        call["number"],
-        call["actionId"],
-        call["purpose"],
-        usage.get("model") or call["model"],
-        call["outcome"],
-        call["used"],
-        usage.get("inputTokens"),
-        usage.get("outputTokens"),
-        usage.get("cost"),
-        usage.get("latencyMs"),
-        call["error"],
-    ]
 
 
 # -- commands that change a session -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from msgspec.structs import asdict
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from api.cli.options import EXISTING_PATH, SEED, in_json, with_settings
@@ -77,20 +78,8 @@ def simulate_traffic(
         fail(str(error))
     _print_counts("simulated", counts, began)
     if as_json:
-        print_json(_document(profile, counts))
-
-
-def _document(profile: LoadProfile, counts: SimulationCounts) -> dict[str, object]:
-    return {
-        "sessions": counts.sessions,
-        "users": profile.users,
-        "turns": counts.turns,
-        "completed": counts.completed,
-        "failures": counts.failures,
-        "since": profile.starts_at,
-        "until": profile.ends_at,
-        "seed": profile.seed,
-    }
+        period = {"since": profile.starts_at, "until": profile.ends_at}
+        print_json(asdict(counts) | {"users": profile.users, "seed": profile.seed} | period)
 
 
 def _moment(until: str | None) -> datetime:

@@ -76,15 +76,9 @@ def query(
         return
     if sql is None:
         fail('the query is missing; write e.g. cuebook query "FROM sessions"; --describe lists the tables')
-    request = AnalyticsRequest(
-        method="POST",
-        path="/query",
-        fields={"sql": sql, "rowsMax": rows, "timeoutS": timeout, "title": title},
-        sql=sql,
-        limits=QueryLimits(rows_max=rows, timeout_s=timeout),
-        title=title,
-    )
-    ask(settings, request, result)
+    fields: dict[str, str | float] = {"sql": sql, "rowsMax": rows, "timeoutS": timeout, "title": title}
+    question = _question(sql, result, title=title, limits=QueryLimits(rows_max=rows, timeout_s=timeout))
+    _ask(settings, AnalyticsRequest("POST", "/query", fields, question), result)
 
 
 def _describe_tables(name: str | None, form: str) -> None:
@@ -136,16 +130,8 @@ def report(
             return
         arguments = _arguments(parameters)
         sql = statement(chosen, arguments)  # reports wrong parameters before the tables are built
-    request = AnalyticsRequest(
-        method="GET",
-        path=f"/reports/{name}",
-        fields=arguments,
-        sql=sql,
-        limits=QueryLimits(),
-        title=chosen.title,
-        chart=chart_of(name),
-    )
-    ask(settings, request, result)
+    question = _question(sql, result, title=chosen.title, limits=QueryLimits(), chart=chart_of(name))
+    _ask(settings, AnalyticsRequest("GET", f"/reports/{name}", arguments, question), result)
 
 
 def _arguments(parameters: tuple[str, ...]) -> dict[str, str]:
@@ -184,24 +170,32 @@ def _default(each: Parameter) -> str:
 # -- asking and printing ----------------------------------------------------------------------------------------------
 
 
-class AnalyticsRequest(Struct, frozen=True, kw_only=True):
+class AnalyticsRequest(Struct, frozen=True):
     """A question as a request to the API, and as the SQL that answers it from a snapshot."""
 
     method: str
     path: str
     fields: Mapping[str, str | float]
-    sql: str
-    limits: QueryLimits
-    title: str
-    chart: Chart | None = None
+    question: Question
 
 
-def ask(settings: Settings, request: AnalyticsRequest, result: ResultOptions) -> None:
+def _question(
+    sql: str, result: ResultOptions, *, title: str, limits: QueryLimits, chart: Chart | None = None
+) -> Question:
+    path = "" if result.snapshot is None else str(result.snapshot)
+    return Question(path=path, sql=sql, limits=limits, form=_WIRE[result.form], title=title, chart=chart)
+
+
+def _ask(settings: Settings, request: AnalyticsRequest, result: ResultOptions) -> None:
     """Ask the server, the database in this process, or a snapshot, and print or write the result."""
-    document = (
-        run(_ask_api(settings, request, result)) if result.snapshot is None else _ask(result.snapshot, request, result)
-    )
-    print_answer(document, result.form, result.output, request.chart)
+    if result.snapshot is None:
+        document = run(_ask_api(settings, request, result))
+    else:
+        with failing(StoreError):
+            with closing(enclosed(result.snapshot, request.question.limits)) as connection:
+                about(connection)  # refuses a file that is no snapshot
+            document = answer(request.question)
+    print_answer(document, result.form, result.output, request.question.chart)
 
 
 async def _ask_api(settings: Settings, request: AnalyticsRequest, result: ResultOptions) -> AnswerDocument:
@@ -212,29 +206,13 @@ async def _ask_api(settings: Settings, request: AnalyticsRequest, result: Result
         "format": _WIRE[result.form],
     }
     body, query = (fields, {}) if request.method == "POST" else (None, fields)
-    timeout_s = request.limits.timeout_s + EXTRA_TIMEOUT_S
+    timeout_s = request.question.limits.timeout_s + EXTRA_TIMEOUT_S
     async with backend(settings) as api:
         response = await wait_until_ready(
             lambda: api.answer(request.method, f"{PATH}{request.path}", body, timeout_s=timeout_s, **query)
         )
     truncated = response.headers["X-Cuebook-Truncated"] == "true"
     return AnswerDocument(content=response.content, truncated=truncated)
-
-
-def _ask(snapshot: Path, request: AnalyticsRequest, result: ResultOptions) -> AnswerDocument:
-    """Query a snapshot; end the command if the file is not a snapshot."""
-    question = Question(
-        path=str(snapshot),
-        sql=request.sql,
-        limits=request.limits,
-        form=_WIRE[result.form],
-        title=request.title,
-        chart=request.chart,
-    )
-    with failing(StoreError):
-        with closing(enclosed(snapshot, request.limits)) as connection:
-            about(connection)
-        return answer(question)
 
 
 def print_answer(document: AnswerDocument, form: str, output: Path | None, chart: Chart | None) -> None:

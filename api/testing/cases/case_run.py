@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -118,23 +119,26 @@ async def take(player: Player, turn: CaseTurn, *, first: bool) -> Turn:
     player.state = decode(encode(player.state))
     events: list[Event] = []
     calls: list[ModelCall] = []
-    try:
+    with _internal_errors():
         async for each in player.pass_time(turn.time, None):
             events += each.events
             calls += each.model_calls
-    except (TurnFailed, InputRefused):
-        raise
-    except Exception as error:  # an internal error fails this case only, not the others
-        raise CaseRunFailed(f"{type(error).__name__}: {error}") from error
     return Turn(player.state, encode(player.state), tuple(events), tuple(calls))
 
 
 async def step(player: Player, turn_input: Input, *, first: bool) -> Turn:
     """Run the next turn from an encoded and decoded state. Raises TurnFailed, InputRefused, CaseRunFailed."""
     player.state = decode(encode(player.state))
-    try:
+    with _internal_errors():
         return await player.begin() if first else await player.take(turn_input, None)
+
+
+@contextlib.contextmanager
+def _internal_errors() -> Iterator[None]:
+    """Raise CaseRunFailed for an internal error, which fails this case only, not the others."""
+    try:
+        yield
     except (TurnFailed, InputRefused):
         raise
-    except Exception as error:  # an internal error fails this case only, not the others
+    except Exception as error:
         raise CaseRunFailed(f"{type(error).__name__}: {error}") from error
