@@ -62,12 +62,13 @@ def replay_sessions(settings: Settings, sessions: Sequence[str], every: bool, fi
         fail("name sessions by their ids, or all of them with --all")
     with failing(SessionUnknown, StateUnreadable, ApiError):
         replayed = run(_replay_all(settings, sessions, first))
+    parted = sum(each.parted is not None for each in replayed)
     if as_json:
-        print_json({"sessions": [_document(each) for each in replayed], "parted": sum(map(_has_parted, replayed))})
+        print_json({"sessions": [_document(each) for each in replayed], "parted": parted})
     else:
         for each in replayed:
             _print(each)
-    end(1 if any(map(_has_parted, replayed)) else 0)
+    end(1 if parted else 0)
 
 
 # -- replaying --------------------------------------------------------------------------------------------------------
@@ -105,10 +106,6 @@ async def _replay(session: RecordedSession, first: int, bar: ProgressBar) -> _Re
 
 
 # -- printing ---------------------------------------------------------------------------------------------------------
-
-
-def _has_parted(replayed: _ReplayedSession) -> bool:
-    return replayed.parted is not None
 
 
 def _document(replayed: _ReplayedSession) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from api.sessions.listing import (
     session_page,
 )
 from api.settings import Settings
-from runtime.state.events import Role
 from runtime.state.state import Status
 from store.interface.list_rows import Order, SearchFilter, SessionFilter
 from store.store import Store
@@ -44,72 +43,56 @@ sessions.add_command(import_sessions)
 
 
 @sessions.command("list", epilog="Example: cuebook sessions list --user ana --status active")
-@click.option("--user", help="Only sessions of this user.")
+@click.option("--user", "userId", help="Only sessions of this user.")
 @click.option("--status", type=click.Choice(get_args(Status)), help="Only this status.")
-@click.option("--script", help="Only sessions that now run the script with this id.")
-@click.option("--key-prefix", help="Only sessions whose key begins with this text.")
+@click.option("--script", "scriptId", help="Only sessions that now run the script with this id.")
+@click.option("--key-prefix", "keyPrefix", help="Only sessions whose key begins with this text.")
 @click.option("--metadata", multiple=True, metavar="NAME:VALUE", help="Only sessions with this metadata; repeatable.")
 @click.option("--sort", type=click.Choice(["activity", "created"]), help="Latest activity first [default] or newest.")
 @paged("sessions")
 @shown_by(lambda page: print_page(page, SESSION_COLUMNS))
 @with_settings("data")
-async def list_sessions(
-    settings: Settings,
-    user: str | None,
-    status: str | None,
-    script: str | None,
-    key_prefix: str | None,
-    metadata: tuple[str, ...],
-    sort: str | None,
-    limit: int,
-    cursor: str | None,
-) -> Any:
+async def list_sessions(settings: Settings, limit: int, cursor: str | None, **query: Any) -> Any:
     """List sessions, those with the latest activity first."""
 
     async def page_of(store: Store) -> Any:
         condition = SessionFilter(
-            user_id=user, status=status, script=script, key_prefix=key_prefix, metadata=metadata_pairs(metadata)
+            user_id=query["userId"],
+            status=query["status"],
+            script=query["scriptId"],
+            key_prefix=query["keyPrefix"],
+            metadata=metadata_pairs(query["metadata"]),
         )
-        order: Order = "created" if sort == "created" else "activity"
+        order: Order = query["sort"] or "activity"
         return await session_page(store, TENANT, condition, order=order, limit=limit, cursor=cursor)
 
-    query: dict[str, Any] = {
-        "userId": user,
-        "status": status,
-        "scriptId": script,
-        "keyPrefix": key_prefix,
-        "metadata": list(metadata),
-    }
-    return await _page(settings, page_of, "/api/sessions", query | {"sort": sort, "limit": limit, "cursor": cursor})
+    return await _page(settings, page_of, "/api/sessions", query | {"limit": limit, "cursor": cursor})
 
 
 @sessions.command("search", epilog="Example: cuebook sessions search 'garden \"in the evening\"' --user ana")
 @click.argument("words")
-@click.option("--user", help="Only in sessions of this user.")
-@click.option("--session", "session_id", help="Only in this session.")
+@click.option("--user", "userId", help="Only in sessions of this user.")
+@click.option("--session", "sessionId", help="Only in this session.")
 @click.option("--role", type=click.Choice(["assistant", "user", "system", "tool"]), help="Only messages of this role.")
-@click.option("--script", help="Only in sessions that now run the script with this id.")
+@click.option("--script", "scriptId", help="Only in sessions that now run the script with this id.")
 @paged("messages", 20)
 @shown_by(lambda page: print_page(page, HIT_COLUMNS, _hit_row))
 @with_settings("data")
-async def search_sessions(
-    settings: Settings,
-    words: str,
-    user: str | None,
-    session_id: str | None,
-    role: Role | None,
-    script: str | None,
-    limit: int,
-    cursor: str | None,
-) -> Any:
+async def search_sessions(settings: Settings, words: str, limit: int, cursor: str | None, **query: Any) -> Any:
     """Find messages that contain all WORDS, ignoring case; write a phrase in double quotes."""
 
     async def page_of(store: Store) -> Any:
-        what = SearchFilter(words=parse_terms(words), role=role, user_id=user, session_id=session_id, script=script)
+        what = SearchFilter(
+            words=parse_terms(words),
+            role=query["role"],
+            user_id=query["userId"],
+            session_id=query["sessionId"],
+            script=query["scriptId"],
+        )
         return await search_page(store, TENANT, what, limit=limit, cursor=cursor)
 
-    query = {"q": words, "userId": user, "sessionId": session_id, "role": role, "scriptId": script}
-    return await _page(settings, page_of, "/api/sessions/search", query | {"limit": limit, "cursor": cursor})
+    more = {"q": words, "limit": limit, "cursor": cursor}
+    return await _page(settings, page_of, "/api/sessions/search", query | more)
 
 
 def _hit_row(hit: Any) -> dict[str, Any]:

@@ -19,18 +19,16 @@ def timers() -> None:
 
 
 @timers.command("list", epilog="Example: cuebook timers list --session 01920000-0000-7000-8000-000000000000")
-@click.option("--session", help="Only the timers of this session.")
-@click.option("--user", help="Only the timers of sessions of this user.")
+@click.option("--session", "sessionId", help="Only the timers of this session.")
+@click.option("--user", "userId", help="Only the timers of sessions of this user.")
 @click.option("--status", type=click.Choice(["pending", "failed", "held"]), help="Only timers with this status.")
 @paged("timers")
 @shown_by(lambda page: print_page(page, COLUMNS))
 @with_settings("data")
-async def list_timers(
-    settings: Settings, session: str | None, user: str | None, status: str | None, limit: int, cursor: str | None
-) -> Any:
+async def list_timers(settings: Settings, **query: Any) -> Any:
     """List timers, the earliest first."""
     async with backend(settings) as api:
-        return await api.get("/api/timers", sessionId=session, userId=user, status=status, limit=limit, cursor=cursor)
+        return await api.get("/api/timers", **query)
 
 
 @timers.command("fire", epilog="Example: cuebook timers fire SESSION '1:pause:wait:3 days'")

@@ -224,9 +224,9 @@ class SyncClient:
     Its arguments and parts are those of `Client`; it runs in a thread of its own. Raises CuebookError.
     """
 
-    def __init__(self, url: str = DEFAULT_URL, *, key: str | None = None, patience: RetryPolicy | None = None) -> None:
+    def __init__(self, url: str = DEFAULT_URL, *, key: str | None = None, patience: RetryPolicy = _PATIENCE) -> None:
         self._loop = Loop()
-        self._client = self._loop.result(_create_client(url, key, patience or RetryPolicy()))
+        self._client = Client(url, key=key, patience=patience)
         self.sessions = SyncSessions(self._loop, self._client.sessions)
         self.memory = SyncMemory(self._loop, self._client.memory)
         self.analytics = SyncAnalytics(self._loop, self._client.analytics)
@@ -241,8 +241,3 @@ class SyncClient:
         """Close its connections and its thread."""
         self._loop.result(self._client.close())
         self._loop.close()
-
-
-async def _create_client(url: str, key: str | None, patience: RetryPolicy) -> Client:
-    """Create the client in the loop in which it runs."""
-    return Client(url, key=key, patience=patience)

@@ -48,27 +48,22 @@ def _case(
     first, last = steps[0], steps[-1]
     given = {name: cell.value for name, cell in first.others.items() if cell is not None} | first.before.start_variables
     tools = _tools(steps)
-    fields: list[tuple[str, Layout]] = [
-        ("name", f"as in session {session.head.session_id[:8]}"),
-        ("seed", session.head.seed),
-        ("now", utc_text(first.row.started_at)),
-        ("locale", first.before.locale),
-    ]
     has_zone = bool(first.before.timezone or program.script.timezone or ZONE_VARIABLE in given)
     zone = first.before.timezone if has_zone else session.source.timezone
-    optional: tuple[tuple[str, Layout, bool], ...] = (
+    fields: tuple[tuple[str, Layout, bool], ...] = (
+        ("name", f"as in session {session.head.session_id[:8]}", True),
+        ("seed", session.head.seed, True),
+        ("now", utc_text(first.row.started_at), True),
+        ("locale", first.before.locale, True),
         ("timezone", zone, zone not in {"", "UTC"}),
         ("variables", plain(given), bool(given)),
         ("replies", replies_layout(replies), bool(replies)),
         ("tools", plain(tools), bool(tools)),
+        ("turns", Items(tuple(map(Item, turns)), flow=False), True),
+        ("end", Record((("status", last.after.execution_status),)), True),
+        ("warnings", None, True),
     )
-    fields += [(name, layout) for name, layout, is_needed in optional if is_needed]
-    fields += [
-        ("turns", Items(tuple(map(Item, turns)), flow=False)),
-        ("end", Record((("status", last.after.execution_status),))),
-        ("warnings", None),
-    ]
-    return Record(tuple(fields), flow=False)
+    return Record(tuple((name, layout) for name, layout, is_needed in fields if is_needed), flow=False)
 
 
 def _turn(steps: Sequence[RecordedStep], number: int) -> Record:

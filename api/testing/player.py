@@ -46,6 +46,7 @@ LOCAL = LocalMemory(matching=matching)
 """The memory of a user of whom nothing is known yet, without a database but with the same filters."""
 
 
+ZONE = "UTC"  # of sessions without one
 TIMER_TURNS_MAX = 1_000
 """Maximum number of turns that timers cause while time passes once; a loop of waits may have no end."""
 
@@ -76,7 +77,6 @@ class Player:
         self.played: list[PlayedTurn] = []
         self.failure: TurnFailed | None = None
         self.memory: LocalMemory = LOCAL
-        self.default_zone = "UTC"
         self._history: tuple[Message, ...] = ()
         self._model = model
         self._tools = tools
@@ -106,7 +106,6 @@ class Player:
                     contexts=self._contexts,
                     memory=self.memory,
                     tools=self._tools,
-                    default_zone=self.default_zone,
                 ),
             )
         except TurnFailed as failed:
@@ -125,12 +124,12 @@ class Player:
     @property
     def timers(self) -> tuple[Timer, ...]:
         """Return what the session will do by itself, the earliest first."""
-        return pending_timers(self.program, self.state, self.default_zone)
+        return pending_timers(self.program, self.state, ZONE)
 
     async def pass_time(self, duration: Duration, shown: Value) -> AsyncIterator[Turn]:
         """Let time pass on the virtual clock, and yield the turns that timers cause. Raises TurnFailed."""
         start = self._clock()
-        end = after_duration(start, duration, self.program.zone(self.state, self.default_zone))
+        end = after_duration(start, duration, self.program.zone(self.state, ZONE))
         for _ in range(TIMER_TURNS_MAX):
             timers = self.timers
             if not timers or timers[0].due > end:

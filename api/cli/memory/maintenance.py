@@ -123,29 +123,20 @@ def _print_result(job: Any, as_json: bool, done: str) -> None:
 
 
 @click.command(epilog="Example: cuebook memory jobs --user ana")
-@click.option("--user", "user_id", help="Only jobs on the memory of this user.")
+@click.option("--user", "userId", help="Only jobs on the memory of this user.")
 @paged("jobs")
 @shown_by(lambda page: print_page(page, JOB_COLUMNS, _job_row))
 @with_settings("data")
-async def jobs(settings: Settings, user_id: str | None, limit: int, cursor: str | None) -> Any:
+async def jobs(settings: Settings, **query: Any) -> Any:
     """List requested jobs on memories, newest first, with their progress."""
-    return await read(settings, JOBS, userId=user_id, limit=limit, cursor=cursor)
+    return await read(settings, JOBS, **query)
 
 
 def _job_row(job: Any) -> dict[str, Any]:
     return {**job, "createdAt": minute(job["createdAt"])}
 
 
-@click.command(epilog="Example: cuebook memory status --user ana")
-@of_user
-@in_json
-@with_settings("data", "embedder")
-async def status(settings: Settings, user_id: str, as_json: bool) -> None:
-    """Show the state of a memory: its units, vectors and jobs, and the maintenance it needs."""
-    found = await read(settings, STATUS, userId=user_id)
-    if as_json:
-        print_json(found)
-        return
+def _print_status(found: Any) -> None:
     units = found["units"]
     console.print(f"units {units['said']:,}, summaries of groups {units['ofGroups']:,}, of all {units['ofAll']:,}")
     console.print(f"groups {found['groups']:,}")
@@ -158,7 +149,16 @@ async def status(settings: Settings, user_id: str, as_json: bool) -> None:
     for job in found["jobs"]:
         console.print(f"job {job['jobId']} {job['kind']} {job['status']}: {job['done']:,} of {job['total']:,}")
     for offer in found["offers"]:
-        errors.print(printable(_OFFERS[offer].format(user=user_id)))
+        errors.print(printable(_OFFERS[offer].format(user=found["userId"])))
+
+
+@click.command(epilog="Example: cuebook memory status --user ana")
+@of_user
+@shown_by(_print_status)
+@with_settings("data", "embedder")
+async def status(settings: Settings, user_id: str) -> Any:
+    """Show the state of a memory: its units, vectors and jobs, and the maintenance it needs."""
+    return await read(settings, STATUS, userId=user_id)
 
 
 # -- waiting ----------------------------------------------------------------------------------------------------------
