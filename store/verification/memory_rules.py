@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from store.sql.connection import Connection
 from store.sql.deletion import remove_dangling
-from store.verification.rules import Rule
+from store.verification.rules import Rule, twice
 
 _Keys: TypeAlias = Sequence[tuple[Any, ...]]
 _OF_MEMORY = "tenant = $tenant AND user_id = $user_id"
@@ -21,10 +21,9 @@ def _statement(sql: str) -> Callable[[Connection, str, str, _Keys], int]:
     return lambda connection, tenant, user_id, _: connection.change(sql, {"tenant": tenant, "user_id": user_id})
 
 
-def _twice(table: str, columns: str, what: str) -> Rule:
-    found = f"""SELECT tenant, user_id, {what} || ' has ' || count(*) || ' rows' AS what
-        FROM {table} GROUP BY tenant, user_id, {columns} HAVING count(*) > 1"""  # noqa: S608
-    return Rule("memory_twice", table, found)
+def _twice(table: str, column: str, what: str) -> Rule:
+    columns = ", ".join(dict.fromkeys(("user_id", column)))
+    return twice("memory_twice", table, columns, f"{what} || ' has ' || count(*) || ' rows'", ", user_id")
 
 
 _OWNER_MISSING = """SELECT tenant, user_id, count(*) || ' units belong to no memory' AS what

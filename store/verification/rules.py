@@ -77,7 +77,8 @@ def _past_end(table: str, turn: str, more: int) -> Rule:
     return Rule("turn_past_end", table, found)
 
 
-def _twice(code: str, table: str, columns: str, what: str, shown: str = "") -> Rule:
+def twice(code: str, table: str, columns: str, what: str, shown: str = "") -> Rule:
+    """Return the rule that no two rows have the same values in these columns; `shown` are more columns of a finding."""
     found = f"""SELECT tenant {shown}, {what} AS what FROM {table} WHERE ({columns}) IS NOT NULL
         GROUP BY tenant, {columns} HAVING count(*) > 1"""  # noqa: S608
     return Rule(code, table, found)
@@ -142,7 +143,7 @@ _VALUE_BEHIND = f"""SELECT now.tenant, now.user_id, arg_max(writes.session_id, w
     GROUP BY now.tenant, now.user_id, now.name"""  # noqa: S608
 
 RULES = (
-    _twice("session_twice", "session_starts", "session_id", "'it has ' || count(*) || ' rows'", ", session_id"),
+    twice("session_twice", "session_starts", "session_id", "'it has ' || count(*) || ' rows'", ", session_id"),
     _shared("key"),
     _shared("idempotency_key"),
     _orphaned("turns"),
@@ -158,16 +159,16 @@ RULES = (
     Rule("call_twice", "settled_calls", _CALLS_TWICE),
     Rule("delivery_orphaned", "webhook_deliveries", _NO_WEBHOOK),
     Rule("delivery_orphaned", "webhook_deliveries", _UNSETTLED),
-    _twice("variable_twice", "user_variables", "user_id, name", "'`' || name || '` has two values'", ", user_id"),
+    twice("variable_twice", "user_variables", "user_id, name", "'`' || name || '` has two values'", ", user_id"),
     Rule("variable_differs", "user_variables", _VALUE_DIFFERS),
     Rule("variable_behind", "user_variables", _VALUE_BEHIND),
     _text_missing("session_starts"),
     _text_missing("session_migrations"),
     _text_missing("scripts"),
-    _twice("script_twice", "script_texts", "digest", "'there are two texts with the digest ' || digest"),
-    _twice("script_twice", "scripts", "script_uuid, version", "'version ' || version || ' exists twice'"),
-    _twice("link_twice", "links", "link_id", "'two links have the id ' || link_id"),
-    _twice("participant_twice", "participants", "participant_id", "'two participants have the id ' || participant_id"),
-    _twice("key_of_api_twice", "api_keys", "key_id", "'two keys have the id ' || key_id"),
+    twice("script_twice", "script_texts", "digest", "'there are two texts with the digest ' || digest"),
+    twice("script_twice", "scripts", "script_uuid, version", "'version ' || version || ' exists twice'"),
+    twice("link_twice", "links", "link_id", "'two links have the id ' || link_id"),
+    twice("participant_twice", "participants", "participant_id", "'two participants have the id ' || participant_id"),
+    twice("key_of_api_twice", "api_keys", "key_id", "'two keys have the id ' || key_id"),
 )
 """In the order of the checks: the tables of sessions come first."""
