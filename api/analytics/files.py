@@ -23,7 +23,7 @@ from msgspec import Struct
 from api.analytics.jobs import Finished, Refresh
 from api.analytics.locks import FILE_NAME as LOCK
 from api.analytics.locks import FolderLock, ReadersWriterLock
-from api.analytics.outlines import joined, outline, unreadable
+from api.analytics.outlines import outline_of
 from api.analytics.process import Processes
 from api.analytics.pseudonyms import salt_of
 from api.background import cancel_all
@@ -31,6 +31,7 @@ from api.catalog.catalog import Catalog
 from api.errors import ApiError
 from api.metrics import Metrics
 from api.schemas.analytics import MAX_AGE_DEFAULT_S
+from scripts.model.script import Script
 from store.analytics.delta import Delta
 from store.analytics.file import COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
@@ -111,24 +112,19 @@ class AnalyticsFiles:
         *,
         masked: bool,
         units: bool = False,
-        whole: bool = False,
         max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> AsyncIterator[Place]:
         """Yield a file with data at most `max_age_s` old, refreshed if needed; it does not change inside the context.
 
-        `units` requires the memory units. With `whole`, for a copy that leaves the server, the file is rebuilt if
-        data was ever removed from it. Raises ApiError ANALYTICS_NOT_READY during a long refresh, StoreBusy,
+        `units` requires the memory units. Raises ApiError ANALYTICS_NOT_READY during a long refresh, StoreBusy,
         StoreUnavailable.
         """
         state = self._state(tenant, masked=masked)
         since = time.monotonic() - max_age_s
         async with self._lock.locked(ENTER_S):
             async with state.readers.exclusive_entry(ENTER_S):
-                is_worn = whole and state.place.is_worn()
-                if is_worn or not self._may_stay(state, since, units=units):
+                if not self._may_stay(state, since, units=units):
                     await state.readers.wait_empty(ENTER_S)
-                    if is_worn and not state.is_refreshing:
-                        state.place.remove()
                     await self._refresh_or_wait(state, since, units=units)
                 if state.place.as_of() is None:
                     raise StoreBusy(_REMOVED)
@@ -204,9 +200,8 @@ class AnalyticsFiles:
 
     async def _refresh_or_wait(self, state: _State, since: float, *, units: bool) -> None:
         """Start a refresh, or wait for a running one, which continues if no request waits any more."""
-        is_joined = state.is_refreshing
         await self._await_refresh(state, units=units)
-        if is_joined and (state.looked_at < since or (units and not state.has_units)):
+        if state.looked_at < since or (units and not state.has_units):  # it had begun before
             await self._await_refresh(state, units=units)
 
     async def _await_refresh(self, state: _State, *, units: bool) -> None:
@@ -281,15 +276,13 @@ class AnalyticsFiles:
             return delta
 
     async def _outlines(self, tenant: str, digests: list[str]) -> Outline:
-        found = []
+        scripts: dict[str, Script | None] = {}
         for digest in digests:
             try:
-                program = await self._catalog.program(tenant, digest)
+                scripts[digest] = (await self._catalog.program(tenant, digest)).script
             except ApiError:  # this version of Cuebook cannot read it, or it was deleted
-                found.append(unreadable(digest))
-            else:
-                found.append(outline(digest, program.script))
-        return joined(found)
+                scripts[digest] = None
+        return outline_of(scripts.items())
 
 
 @asynccontextmanager

@@ -47,12 +47,10 @@ Job: TypeAlias = Question | Refresh | FinishSnapshot
 
 
 class WorkRequest(Struct, frozen=True):
-    """A job, and its limits."""
+    """A job, and the limit of its CPU time."""
 
     job: Job
     cpu_s: int
-    memory_bytes_max: int
-    """Memory of the job itself; the process gets more, for its code and libraries."""
 
 
 class Done(Struct, frozen=True, tag="done"):

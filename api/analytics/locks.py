@@ -7,6 +7,7 @@ from pathlib import Path
 
 from filelock import AsyncFileLock, Timeout
 
+from api.background import within
 from store.interface.errors import StoreBusy, StoreUnavailable
 
 FILE_NAME = "lock"
@@ -53,11 +54,8 @@ class ReadersWriterLock:
     @asynccontextmanager
     async def exclusive_entry(self, timeout_s: float) -> AsyncIterator[None]:
         """Block new readers and writers inside the context; current readers stay. Raises StoreBusy."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._turn.acquire()
-        except TimeoutError:
-            raise StoreBusy("the analytics file is being refreshed; try again later") from None
+        async with within(timeout_s, StoreBusy("the analytics file is being refreshed; try again later")):
+            await self._turn.acquire()
         try:
             yield
         finally:
@@ -65,11 +63,9 @@ class ReadersWriterLock:
 
     async def wait_empty(self, timeout_s: float) -> None:
         """Wait until there is no reader. Raises StoreBusy."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._empty.wait()
-        except TimeoutError:
-            raise StoreBusy("running queries block the refresh of the analytics file; try again later") from None
+        error = StoreBusy("running queries block the refresh of the analytics file; try again later")
+        async with within(timeout_s, error):
+            await self._empty.wait()
 
     def enter(self) -> None:
         """Add a reader; call it only inside `exclusive_entry`."""

@@ -34,35 +34,24 @@ from store.analytics.outlines import (
 
 SAYS_CHARS_MAX = 200
 UNKNOWN = "*"
-"""Represents all variables of an unreadable script: any of them may be personal."""
+"""Represents all variables of a script that cannot be read: any of them may be personal."""
 
 
-def outline(digest: str, script: Script) -> Outline:
-    """Return the outline of one version of a script."""
-    labels = sorted({label for watcher in script.watchers for label in _labels(watcher)})
-    return Outline(
-        [digest],
-        list(_actions(digest, script)),
-        list(_variables(digest, script)),
-        [LabelOutline(digest, label) for label in labels],
-        list(_arms(digest, script)),
-        [EndReasonOutline(digest, reason) for reason in sorted(_end_reasons(script))],
-        [MilestoneOutline(digest, script.id, name) for name in sorted(_milestones(script))],
-    )
-
-
-def unreadable(digest: str) -> Outline:
-    """Return the outline of a script that this version of Cuebook cannot read."""
-    unknown = VariableOutline(digest, "", "session", "", "", UNKNOWN, None, None, is_pii=True)
-    return Outline([digest], [], [unknown])
-
-
-def joined(outlines: Iterable[Outline]) -> Outline:
-    """Combine several outlines into one."""
-    whole = Outline([], [], [], [], [], [])
-    for each in outlines:
-        for name in Outline.__struct_fields__:
-            getattr(whole, name).extend(getattr(each, name))
+def outline_of(scripts: Iterable[tuple[str, Script | None]]) -> Outline:
+    """Return the outline of versions of scripts by their digests; None is one that this Cuebook cannot read."""
+    whole = Outline([], [], [], [], [], [], [])
+    for digest, script in scripts:
+        whole.digests.append(digest)
+        if script is None:
+            whole.variables.append(VariableOutline(digest, "", "session", "", "", UNKNOWN, None, None, is_pii=True))
+            continue
+        labels = sorted({label for watcher in script.watchers for label in _labels(watcher)})
+        whole.actions.extend(_actions(digest, script))
+        whole.variables.extend(_variables(digest, script))
+        whole.labels.extend(LabelOutline(digest, label) for label in labels)
+        whole.arms.extend(_arms(digest, script))
+        whole.end_reasons.extend(EndReasonOutline(digest, reason) for reason in sorted(_end_reasons(script)))
+        whole.milestones.extend(MilestoneOutline(digest, script.id, name) for name in sorted(_milestones(script)))
     return whole
 
 

@@ -21,6 +21,7 @@ import structlog
 from msgspec import Struct
 
 from api.analytics.jobs import ANSWER_BYTES_MAX, EXIT_CODE, NUMBER, Done, Failed, Job, Said, WorkRequest
+from api.background import within
 from store.interface.errors import (
     AnalyticsUnreadable,
     DatabaseUnreadable,
@@ -35,7 +36,6 @@ PROCESSES = 2
 WAITING_MAX = 32
 """Maximum number of waiting jobs."""
 WAIT_S = 10.0
-MEMORY_BYTES = 1_000_000_000
 GRACE_S = 2.0
 """Time for a job to report its own time-out, and for a killed process to end."""
 
@@ -63,27 +63,19 @@ class Processes:
         self._waiting = 0
         self._workers = WorkerProcesses()
 
-    async def run(
-        self,
-        job: Job,
-        answer: type[A],
-        *,
-        timeout_s: float,
-        memory_bytes_max: int = MEMORY_BYTES,
-    ) -> A:
+    async def run(self, job: Job, answer: type[A], *, timeout_s: float) -> A:
         """Run a job and return its result. Cancellation ends the process.
 
         Raises StoreBusy if too many jobs run, QueryStopped if the job exceeds a limit, the StoreError of the job, and
         StoreUnavailable.
         """
-        request = WorkRequest(job, cpu_s=int(timeout_s + GRACE_S) + 1, memory_bytes_max=memory_bytes_max)
+        request = WorkRequest(job, cpu_s=int(timeout_s + GRACE_S) + 1)
         async with self._place():
             worker = await self._workers.start()
             try:
-                async with asyncio.timeout(timeout_s + GRACE_S):
+                error = QueryStopped(f"it took longer than {timeout_s:g} s and was stopped")
+                async with within(timeout_s + GRACE_S, error):
                     done = await worker.ask(request)
-            except TimeoutError:
-                raise QueryStopped(f"it took longer than {timeout_s:g} s and was stopped") from None
             finally:
                 await worker.end()  # before the place is free for another
         return msgspec.msgpack.decode(done.answer, type=answer)
@@ -99,10 +91,9 @@ class Processes:
             raise StoreBusy(f"{WAITING_MAX} queries are waiting already; try again later")
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._wait_s):
+            error = StoreBusy(f"no running query ended within {self._wait_s:g} s; try again later")
+            async with within(self._wait_s, error):
                 await self._free.acquire()
-        except TimeoutError:
-            raise StoreBusy(f"no running query ended within {self._wait_s:g} s; try again later") from None
         finally:
             self._waiting -= 1
         try:

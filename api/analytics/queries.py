@@ -106,7 +106,7 @@ class AnalyticsQueries(Struct, frozen=True):
         Its name is removed already, so that it disappears when closed. Raises ApiError, StoreError.
         """
         async with AsyncExitStack() as folders:
-            async with self.files.reading(tenant, masked=masked, units=True, whole=True, max_age_s=max_age_s) as place:
+            async with self.files.reading(tenant, masked=masked, units=True, max_age_s=max_age_s) as place:
                 folder = await folders.enter_async_context(folder_beside(place))
                 copy = folder / "snapshot.duckdb"
                 await asyncio.to_thread(_copy, place.path, copy)

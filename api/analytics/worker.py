@@ -37,6 +37,8 @@ LONG_CPU_S = 2.0
 LOOK_S = 0.2  # between two looks at the fork server and at the time of work
 REQUEST_S = 60
 """How long it waits for its request."""
+MEMORY_BYTES = 1_000_000_000
+"""The memory of a job that is no question, whose limits say it."""
 ROOM_BYTES = 1_000_000_000
 """Writable memory in addition to the job's limit: imports, stacks, arenas, and the answer."""
 
@@ -75,7 +77,8 @@ def _watch(fork_server: int) -> None:
 
 def _bound(request: WorkRequest) -> None:
     """Set the process limits for memory and CPU time; the query's own limits are below them."""
-    memory = request.memory_bytes_max + ROOM_BYTES
+    job = request.job
+    memory = (job.limits.memory_bytes_max if isinstance(job, Question) else MEMORY_BYTES) + ROOM_BYTES
     # not the address space: libraries take 0.7 GB of it, and V8, which renders pictures, reserves 34 GB and uses 0.1 GB
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     # with a soft limit below the hard one SIGXCPU ends the process, so that a SIGKILL is known to come from outside

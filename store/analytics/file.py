@@ -54,7 +54,6 @@ class _KnownRest(msgspec.Struct, frozen=True):
     memory_mark: str | None
     as_of: datetime
     salt_mark: str
-    is_worn: bool
 
 
 class Place(NamedTuple):
@@ -89,14 +88,9 @@ class Place(NamedTuple):
         rest = _decoded(self.known_rest)
         return rest is None or rest.salt_mark == _mark_of(salt)
 
-    def is_worn(self) -> bool:
-        """Return whether rows were deleted from the file, so that free blocks may still contain their bytes."""
-        rest = _decoded(self.known_rest)
-        return rest is not None and rest.is_worn
-
-    def write_known(self, known: Known, as_of: datetime, salt: str, *, is_worn: bool) -> None:
+    def write_known(self, known: Known, as_of: datetime, salt: str) -> None:
         """Write the description of the content other than sessions; from then on the file counts as refreshed."""
-        rest = _KnownRest(maker(), known.digests, known.rest_mark, known.memory_mark, as_of, _mark_of(salt), is_worn)
+        rest = _KnownRest(maker(), known.digests, known.rest_mark, known.memory_mark, as_of, _mark_of(salt))
         fresh = self.known_rest.with_name(self.known_rest.name + ".new")
         fresh.write_bytes(msgspec.json.encode(rest))
         fresh.replace(self.known_rest)

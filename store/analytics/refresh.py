@@ -14,7 +14,7 @@ from store.analytics.outlines import OUTLINES, Outline
 from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
 from store.duckdb.statements import roll_back
-from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
+from store.interface.errors import AnalyticsUnreadable, StoreUnavailable
 from store.interface.masking import HIDDEN, MASKED
 
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
@@ -44,7 +44,8 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
     """Apply the delta in `folder` to the file, atomically; create the file if it does not exist. Blocks.
 
     Raises AnalyticsUnreadable if the file is damaged or has another masking; the caller must then delete it. Raises
-    StoreUnavailable if DuckDB needs more memory than its limit.
+    DatabaseLocked if another program, such as an analyst's tool, has it open, and StoreUnavailable if DuckDB needs more
+    memory than its limit.
     """
     delta = msgspec.json.decode((folder / META).read_bytes(), type=Delta)
     spill = folder / "spill"
@@ -52,10 +53,8 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
     if known.sessions is None:  # if a file exists, its content is unknown
         place.remove()
     is_new = not place.path.exists()
-    # sessions are deleted, and values are masked if a new version marks their variable as personal
-    is_worn = not is_new and (place.is_worn() or delta.gone > 0 or bool(delta.digests))
+    connection = connect(place.path, spill)
     place.known_rest.unlink(missing_ok=True)  # not valid until the refresh is done
-    connection = _open(place, spill)
     try:
         _read(connection, folder)
         connection.execute("BEGIN")
@@ -70,7 +69,7 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
         # if sessions were replaced, the next delta must export the units again
         memory_mark = delta.memory_mark or (None if delta.gone else known.memory_mark)
         now_known = Known(place.known_sessions, digests, delta.rest_mark, memory_mark)
-        place.write_known(now_known, delta.as_of, masking.salt, is_worn=is_worn)
+        place.write_known(now_known, delta.as_of, masking.salt)
     except duckdb.OutOfMemoryException as error:  # the file is not damaged: another one would need as much
         roll_back(connection)
         raise StoreUnavailable(f"the analytics file needs more memory than {MEMORY} to be refreshed") from error
@@ -82,15 +81,6 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
         connection.close()
         shutil.rmtree(spill, ignore_errors=True)
     return delta
-
-
-def _open(place: Place, spill: Path) -> duckdb.DuckDBPyConnection:
-    """Open the file for writing; replace it with a copy if another program, such as an analyst's tool, locks it."""
-    try:
-        return connect(place.path, spill)
-    except DatabaseLocked:
-        place.replace_by_copy()
-        return connect(place.path, spill)
 
 
 def _read(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

@@ -41,8 +41,7 @@ def finish_snapshot(path: Path, version: StorageVersion, spill: Path) -> None:
     Raises AnalyticsUnreadable.
     """
     try:
-        if version != OWN:
-            _convert(path, version, spill)
+        _copy_rows(path, version, spill)
         with closing(connect(path, spill)) as connection:
             connection.execute(
                 "CREATE TABLE internal.digests (name VARCHAR, rows BIGINT, digest VARCHAR, written_by VARCHAR)"
@@ -55,13 +54,14 @@ def finish_snapshot(path: Path, version: StorageVersion, spill: Path) -> None:
         raise AnalyticsUnreadable(f"the analytics file cannot be written for DuckDB {version}: {error}") from error
 
 
-def _convert(path: Path, version: StorageVersion, spill: Path) -> None:
-    converted = path.with_name(f"{path.name}.converted")
+def _copy_rows(path: Path, version: StorageVersion, spill: Path) -> None:
+    """Replace a file by one with the same rows: free blocks of an analytics file may contain bytes of deleted ones."""
+    copied = path.with_name(f"{path.name}.copied")
     with closing(connect(path, spill, read_only=True)) as connection:
-        connection.execute(f"ATTACH {quoted(converted)} AS target (STORAGE_VERSION '{version}')")
+        connection.execute(f"ATTACH {quoted(copied)} AS target (STORAGE_VERSION '{version}')")
         connection.execute("COPY FROM DATABASE analytics TO target")
         connection.execute("DETACH target")
-    converted.replace(path)
+    copied.replace(path)
 
 
 def table_digest(connection: duckdb.DuckDBPyConnection, table: str) -> tuple[int, str]:

@@ -21,7 +21,7 @@ import duckdb
 import msgspec
 from sqlite_reports import ASKED, Asked, connected
 
-from api.analytics.outlines import joined, outline
+from api.analytics.outlines import outline_of
 from scripts.parse.read_script import Source, read_script
 from store.analytics.delta import write_delta
 from store.analytics.file import Place
@@ -59,14 +59,12 @@ def brought(store: Path, folder: Path) -> Path:
     while True:
         with tempfile.TemporaryDirectory(dir=folder) as name, database.cursor() as cursor:
             delta = write_delta(cursor, TENANT, Path(name), place.known(), units=False)
-            outlines = []
+            scripts = {}
             for digest in delta.digests:
                 (found,) = cursor.execute("SELECT text, files FROM script_texts WHERE digest = ?", [digest]).fetchall()
                 files = msgspec.json.decode(found[1], type=dict[str, str])
-                script = read_script(Source(found[0], "", files), "compat").script
-                if script is not None:
-                    outlines.append(outline(digest, script))
-            (Path(name) / OUTLINES).write_bytes(msgspec.json.encode(joined(outlines)))
+                scripts[digest] = read_script(Source(found[0], "", files), "compat").script
+            (Path(name) / OUTLINES).write_bytes(msgspec.json.encode(outline_of(scripts.items())))
             refresh(place, Path(name), Masking(is_masked=False))
         if not delta.left:
             break

@@ -8,7 +8,8 @@ from typing import Any, cast
 import duckdb
 import msgspec
 
-from api.analytics.outlines import joined, outline
+from api.analytics.outlines import outline_of
+from scripts.model.script import Script
 from scripts.parse.read_script import Source, read_script
 from store.analytics.delta import TURNS_MAX, Delta, write_delta
 from store.analytics.file import Place, described_tables
@@ -40,16 +41,16 @@ def refresh_all(
 def one(cursor: Cursor, place: Place, *, is_masked: bool, turns_max: int) -> Delta:
     with tempfile.TemporaryDirectory() as folder:
         delta = write_delta(cursor, "default", Path(folder), place.known(), units=True, turns_max=turns_max)
-        outlines = joined(_outline(cursor, digest) for digest in delta.digests)
+        outlines = outline_of((digest, _script(cursor, digest)) for digest in delta.digests)
         (Path(folder) / OUTLINES).write_bytes(msgspec.json.encode(outlines))
         return refresh(place, Path(folder), Masking(is_masked, SALT))
 
 
-def _outline(cursor: Cursor, digest: str) -> Any:
+def _script(cursor: Cursor, digest: str) -> Script:
     text, files = cursor.execute("SELECT text, files FROM script_texts WHERE digest = ?", [digest]).fetchall()[0]
     script = read_script(Source(text, "", msgspec.json.decode(files, type=dict[str, str])), "compat").script
     assert script is not None
-    return outline(digest, script)
+    return script
 
 
 def rows(file: Path) -> dict[str, list[tuple[Any, ...]]]:

@@ -46,8 +46,7 @@ async def ask(
     processes: Processes, file: Path, sql: str, timeout_s: float = PATIENCE_S, **limits: int
 ) -> AnswerDocument:
     job = Question(path=str(file), sql=sql, limits=QueryLimits(timeout_s=timeout_s, **limits), form="csv")
-    memory = {"memory_bytes_max": limits["memory_bytes_max"]} if limits else {}
-    return await processes.run(job, AnswerDocument, timeout_s=timeout_s, **memory)
+    return await processes.run(job, AnswerDocument, timeout_s=timeout_s)
 
 
 async def is_answered(processes: Processes, file: Path) -> bool:

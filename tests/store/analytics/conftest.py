@@ -12,7 +12,7 @@ import duckdb
 import msgspec
 import pytest
 
-from api.analytics.outlines import joined, outline
+from api.analytics.outlines import outline_of
 from api.client.transport import CuebookError
 from api.embedded import open_runtime
 from api.settings import EXAMPLES
@@ -91,13 +91,13 @@ def refresh_file(store: Path, place: Place, folder: Path) -> None:
     database = Database.open(store, read_only=True)
     cursor = database.cursor()
     delta = write_delta(cursor, "default", folder, Known(), units=False)
-    outlines = []
+    scripts = {}
     for digest in delta.digests:
         text = cursor.execute("SELECT text, files FROM script_texts WHERE digest = ?", [digest]).fetchall()[0]
         script = read_script(Source(text[0], "", msgspec.json.decode(text[1], type=dict[str, str])), "compat").script
         assert script is not None
-        outlines.append(outline(digest, script))
-    (folder / OUTLINES).write_bytes(msgspec.json.encode(joined(outlines)))
+        scripts[digest] = script
+    (folder / OUTLINES).write_bytes(msgspec.json.encode(outline_of(scripts.items())))
     refresh(place, folder, Masking(is_masked=False))
     cursor.close()
     database.close()
