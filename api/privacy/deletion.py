@@ -68,17 +68,13 @@ class Deletion:
             if expected_turn is not None:  # else a session whose state cannot be read can be deleted too
                 self._chat.require_turn(await self._chat.session(tenant, session_id), expected_turn)
             try:
-                user_id = await self._owner(tenant, session_id)
-                if user_id is None:
+                start = await self._store.sessions.start(tenant, session_id)
+                if start is None:
                     return False
-                async with self._memory_system.exclusive_for_erasure(tenant, user_id):
+                async with self._memory_system.exclusive_for_erasure(tenant, start.user_id):
                     return await self._store.maintenance.delete_session(tenant, session_id)
             finally:
                 self._chat.evict(tenant, session_id)
-
-    async def _owner(self, tenant: str, session_id: str) -> str | None:
-        start = await self._store.sessions.start(tenant, session_id)
-        return None if start is None else start.user_id
 
     async def erase(self, tenant: str, user_id: str, *, compact: bool) -> ErasureReceipt:
         """Erase a user with all sessions after their running turns; with `compact` also from the database file.

@@ -3,7 +3,8 @@
 A document that was edited or invented cannot become a session that no run could have produced.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, get_args
 
@@ -56,13 +57,12 @@ def programs_of(document: SessionDocumentFile) -> dict[str, Program]:
     programs: dict[str, Program] = {}
     for number, script in enumerate(document.scripts):
         source = Source(script.text, file="", side_files=dict(script.files))
-        if source.digest != script.digest:
-            raise DocumentInvalid(f"scripts[{number}]: the text does not match its digest")
+        where = f"scripts[{number}]"
+        _require(source.digest == script.digest, where, "the text does not match its digest")
         reading = read_script(source, "compat")
         if reading.script is None:
-            raise DocumentInvalid(f"scripts[{number}]: the script cannot be run: {reading.errors[0].message}")
-        if reading.script.form != script.form:
-            raise DocumentInvalid(f"scripts[{number}]: the text is in the form {reading.script.form}")
+            raise DocumentInvalid(f"{where}: the script cannot be run: {reading.errors[0].message}")
+        _require(reading.script.form == script.form, where, f"the text is in the form {reading.script.form}")
         programs[script.digest] = Program(reading.script)
     return programs
 
@@ -115,16 +115,14 @@ def _check_moves(document: SessionDocumentFile, programs: Mapping[str, Program])
     """Check that each migration starts from the script that the session ran before it."""
     session, at = document.session, 0
     runs = (session.script_uuid, session.script_id, session.script_version, session.digest)
-    if session.digest not in programs:
-        raise DocumentInvalid("session: `scripts` has no script with its digest")
+    _require(session.digest in programs, "session", "`scripts` has no script with its digest")
     for number, move in enumerate(document.migrations):
         where = f"migrations[{number}]"
-        if not at < move.turn < len(document.turns):
-            raise DocumentInvalid(f"{where}: its turn does not follow that of the previous move, or does not exist")
-        if (move.from_script_uuid, move.from_script_id, move.from_version, move.from_digest) != runs:
-            raise DocumentInvalid(f"{where}: it does not start from the script that the session ran before")
-        if move.digest not in programs:
-            raise DocumentInvalid(f"{where}: `scripts` has no script with its digest")
+        follows = at < move.turn < len(document.turns)
+        _require(follows, where, "its turn does not follow that of the previous move, or does not exist")
+        ran = (move.from_script_uuid, move.from_script_id, move.from_version, move.from_digest)
+        _require(ran == runs, where, "it does not start from the script that the session ran before")
+        _require(move.digest in programs, where, "`scripts` has no script with its digest")
         runs, at = (move.script_uuid, move.script_id, move.script_version, move.digest), move.turn
 
 
@@ -146,35 +144,32 @@ def _turns(document: SessionDocumentFile, owner: Owner, programs: Mapping[str, P
     ids: set[str] = set()
     for number, (part, digest) in enumerate(zip(document.turns, _digests(document), strict=True)):
         where = f"turns[{number}]"
-        if part.turn != number:
-            raise DocumentInvalid(f"{where}: it is turn {part.turn}; turns are numbered from 0 without gaps")
+        _require(part.turn == number, where, f"it is turn {part.turn}; turns are numbered from 0 without gaps")
         state = _state(where, part, owner, document.session.seed)
         key = (digest, state.locale)
         program = localised[key] = localised.get(key) or programs[digest].in_locale(state.locale)
         rows = [_message(f"{where}.messages[{at}]", each) for at, each in enumerate(part.messages)]
         variables = [_variable(f"{where}.variables[{at}]", each) for at, each in enumerate(part.variables)]
-        if [each.seq for each in rows] != list(range(messages + 1, messages + 1 + len(rows))):
-            raise DocumentInvalid(f"{where}: messages must be numbered from {messages + 1} without gaps")
+        numbers = list(range(messages + 1, messages + 1 + len(rows)))
+        are_numbered = [each.seq for each in rows] == numbers
+        _require(are_numbered, where, f"messages must be numbered from {messages + 1} without gaps")
         new_ids = {each.message_id for each in rows}
-        if len(new_ids) != len(rows) or not new_ids.isdisjoint(ids):
-            raise DocumentInvalid(f"{where}: two messages have the same id")
+        are_new = len(new_ids) == len(rows) and new_ids.isdisjoint(ids)
+        _require(are_new, where, "two messages have the same id")
         ids |= new_ids
         happened = list(_events(where, part.events, rows, len(variables), events))
         messages, events = messages + len(rows), events + len(happened)
-        if (state.message_seq, state.event_seq) != (messages, events):
-            raise DocumentInvalid(f"{where}: the state counts other messages or events than the document has")
+        counts = (state.message_seq, state.event_seq)
+        _require(counts == (messages, events), where, "the state counts other messages or events than the document has")
         yield _turn(where, part, owner, program, state, rows, variables, happened)
 
 
 def _state(where: str, part: TurnPart, owner: Owner, seed: int) -> State:
-    if len(part.state) > STATE_BYTES_MAX:
-        raise DocumentInvalid(f"{where}: the state has more than {STATE_BYTES_MAX:,} bytes")
-    try:
+    _require(len(part.state) <= STATE_BYTES_MAX, where, f"the state has more than {STATE_BYTES_MAX:,} bytes")
+    with _refusing(where, StateUnreadable):
         state = decode(bytes(part.state))
-    except StateUnreadable as error:
-        raise DocumentInvalid(f"{where}: {humanize_validation_error(str(error))}") from error
-    if (state.turn, state.seed, state.status) != (part.turn, seed, part.status):
-        raise DocumentInvalid(f"{where}: the state has another turn, seed or status")
+    is_same = (state.turn, state.seed, state.status) == (part.turn, seed, part.status)
+    _require(is_same, where, "the state has another turn, seed or status")
     return msgspec.structs.replace(state, user_id=owner.user_id)
 
 
@@ -197,44 +192,38 @@ def _turn(
     except (ValueError, OverflowError, msgspec.MsgspecError) as error:
         raise DocumentInvalid(f"{where}: the state cannot be stored: {error}") from error
     status = state.execution_status if state.begun else "error"
-    if part.execution_status != status:
-        raise DocumentInvalid(f"{where}: by its state its execution_status is {status}")
+    _require(part.execution_status == status, where, f"by its state its execution_status is {status}")
     times = {"started_at": _utc(where, part.started_at), "finished_at": _utc(where, part.finished_at)}
     lists = {"messages": messages, "variables": variables, "events": events}
     return TurnRow(**asdict(part) | asdict(owner) | asdict(place) | times | lists | {"state": msgspec.Raw(saved)})
 
 
 def _utc(where: str, moment: datetime) -> datetime:
-    try:
+    with _refusing(where, OverflowError):
         return in_utc(moment)
-    except OverflowError as error:
-        raise DocumentInvalid(f"{where}: {error}") from error
 
 
 def _message(where: str, row: MessageRow) -> MessageRow:
-    if not 0 < len(row.message_id) <= ID_CHARS_MAX or len(row.action_id or "") > ID_CHARS_MAX:
-        raise DocumentInvalid(f"{where}: its ids must have 1 to {ID_CHARS_MAX} characters")
-    if len(row.content) > MESSAGE_CHARS_MAX or not is_unicode(row.content):
-        raise DocumentInvalid(f"{where}: its text is too long, or not valid Unicode")
-    if row.created_at.tzinfo is None:
-        raise DocumentInvalid(f"{where}: its time has no time zone")
+    has_ids = 0 < len(row.message_id) <= ID_CHARS_MAX and len(row.action_id or "") <= ID_CHARS_MAX
+    _require(has_ids, where, f"its ids must have 1 to {ID_CHARS_MAX} characters")
+    is_text = len(row.content) <= MESSAGE_CHARS_MAX and is_unicode(row.content)
+    _require(is_text, where, "its text is too long, or not valid Unicode")
+    _require(row.created_at.tzinfo is not None, where, "its time has no time zone")
     _check(f"{where}.metadata", row.metadata)
     return msgspec.structs.replace(row, created_at=_utc(where, row.created_at), characters=msgspec.UNSET)
 
 
 def _variable(where: str, row: VariableRow) -> VariableRow:
-    if not 0 < len(row.name) <= ID_CHARS_MAX or row.type not in get_args(ValueType):
-        raise DocumentInvalid(f"{where}: its name or type is invalid")
+    is_valid = 0 < len(row.name) <= ID_CHARS_MAX and row.type in get_args(ValueType)
+    _require(is_valid, where, "its name or type is invalid")
     _check(f"{where}.old", row.old)
     _check(f"{where}.new", row.new)
     return row
 
 
 def _check(where: str, value: Value) -> None:
-    try:
+    with _refusing(where, ValueRefused):
         bounded(value)
-    except ValueRefused as error:
-        raise DocumentInvalid(f"{where}: {error}") from error
 
 
 def _events(
@@ -245,8 +234,7 @@ def _events(
     data: Mapping[str, object] | None
     for number, event in enumerate(events, start=before + 1):
         at = f"{where}.events[{number - before - 1}]"
-        if event.seq != number:
-            raise DocumentInvalid(f"{at}: events must be numbered without gaps; this should be {number}")
+        _require(event.seq == number, at, f"events must be numbered without gaps; this should be {number}")
         if event.kind == "message":
             message = next(remaining, None)
             data = None if message is None else {"message": message.seq}
@@ -258,18 +246,16 @@ def _events(
         if data is None or (event.kind in {"message", "variable"} and event.data != data):
             raise DocumentInvalid(f"{at}: it references no {event.kind} of its turn")
         yield EventRow(event.seq, event.kind, dict(data))
-    if next(remaining, None) is not None or next(remaining_changes, None) is not None:
-        raise DocumentInvalid(f"{where}: a message or a variable has no event")
+    is_complete = next(remaining, None) is None and next(remaining_changes, None) is None
+    _require(is_complete, where, "a message or a variable has no event")
 
 
 def _happened(where: str, event: EventRow) -> dict[str, object]:
     kind = next((kind for kind in _Happened if kind.__struct_config__.tag == event.kind), None)
     if kind is None:
         raise DocumentInvalid(f"{where}: there is no kind of event {event.kind[:60]!r}")
-    try:
+    with _refusing(where, msgspec.ValidationError):
         body = msgspec.convert({**event.data, "kind": event.kind}, kind)
-    except msgspec.ValidationError as error:
-        raise DocumentInvalid(f"{where}: {humanize_validation_error(str(error))}") from error
     data: dict[str, object] = msgspec.to_builtins(body)
     del data["kind"]
     return data
@@ -280,20 +266,32 @@ def _happened(where: str, event: EventRow) -> dict[str, object]:
 
 def _call(number: int, call: CallPart, owner: Owner, turns: int) -> SettledCallRow:
     where = f"calls[{number}]"
-    if call.turn >= turns:
-        raise DocumentInvalid(f"{where}: there is no turn {call.turn}")
+    _require(call.turn < turns, where, f"there is no turn {call.turn}")
     kind: Any = ToolReply | None if call.purpose == TOOL_PURPOSE else ModelReply | None
-    _check_readable(f"{where}: its reply", lambda: msgspec.json.decode(call.reply, type=kind))
-    if (prompt := call.prompt) is not None:
-        _check_readable(f"{where}: its prompt", lambda: read_prompt(prompt))
+    with _refusing(f"{where}: its reply cannot be read", msgspec.DecodeError, RecursionError):
+        msgspec.json.decode(call.reply, type=kind)
+    if call.prompt is not None:
+        with _refusing(f"{where}: its prompt cannot be read", msgspec.DecodeError, RecursionError):
+            read_prompt(call.prompt)
     times = {"started_at": _utc(where, call.started_at)}
     if call.ended_at is not None:
         times["ended_at"] = _utc(where, call.ended_at)
     return SettledCallRow(**asdict(call) | times, **asdict(owner))
 
 
-def _check_readable(what: str, read: Callable[[], object]) -> None:
+# -- problems ---------------------------------------------------------------------------------------------------------
+
+
+def _require(holds: bool, where: str, problem: str) -> None:
+    """Raise DocumentInvalid unless something holds."""
+    if not holds:
+        raise DocumentInvalid(f"{where}: {problem}")
+
+
+@contextmanager
+def _refusing(where: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Raise DocumentInvalid in place of an error of these kinds."""
     try:
-        read()
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DocumentInvalid(f"{what} cannot be read: {humanize_validation_error(str(error))}") from error
+        yield
+    except kinds as error:
+        raise DocumentInvalid(f"{where}: {humanize_validation_error(str(error))}") from error
