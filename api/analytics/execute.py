@@ -11,8 +11,7 @@ from api.analytics.charts.vega_lite import render, vega_lite
 from api.analytics.formats.json_and_csv import as_csv, as_json
 from api.analytics.formats.parquet import as_parquet
 from api.schemas.analytics import Form
-from store.analytics.query import QueryLimits, query
-from store.analytics.table import Table
+from store.analytics.query import QueryLimits, Table, query
 from store.interface.errors import QueryRefused
 
 

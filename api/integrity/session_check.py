@@ -87,17 +87,8 @@ class SessionCheck:
     def _find(self, code: str, turn: int | None, what: str, table: str = "turns") -> None:
         if len(self._findings) < SESSION_FINDINGS_MAX:
             start = self._start
-            self._findings.append(
-                Finding(
-                    code=code,
-                    table=table,
-                    tenant=start.tenant,
-                    session_id=start.session_id,
-                    user_id=start.user_id,
-                    turn=turn,
-                    what=what,
-                )
-            )
+            of = {"tenant": start.tenant, "session_id": start.session_id, "user_id": start.user_id}
+            self._findings.append(Finding(**of, code=code, table=table, turn=turn, what=what))
 
     # -- numbers and rows ---------------------------------------------------------------------------------------------
 

@@ -174,15 +174,8 @@ class Reviews:
                 if known is None:
                     raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
             return list(dict.fromkeys(new.session_ids))
-        chosen = new.sessions or SessionChoice()
-        which = SessionFilter(
-            script=chosen.script_id,
-            script_version=chosen.script_version,
-            user_id=chosen.user_id,
-            status=chosen.status,
-            created_after=chosen.created_after,
-            created_before=chosen.created_before,
-        )
+        chosen = asdict(new.sessions or SessionChoice())
+        which = SessionFilter(script=chosen.pop("script_id"), **chosen)
         page = await self._store.sessions.page(tenant, which, order="created", limit=TARGETS_MAX)
         return [row.session_id for row in page.rows]
 

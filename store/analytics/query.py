@@ -16,7 +16,6 @@ import duckdb
 import msgspec
 
 from store.analytics.sql_guard import DEPTH_MAX, check
-from store.analytics.table import Column, Table
 from store.duckdb.database_file import quoted, why_not_open
 from store.interface.errors import QueryRefused, QueryStopped, StoreUnavailable
 
@@ -27,6 +26,34 @@ _FLAT = (int, float, bool, type(None), Decimal, date, datetime, time, timedelta,
 _FLAT_BYTES = 50
 _QUERY_ERRORS = (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError, duckdb.IntegrityError)
 """Errors that the query causes; the analyst sees their messages."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column."""
+
+    name: str
+    type: str
+    """The name in DuckDB: `BIGINT`, `TIMESTAMP WITH TIME ZONE`, `STRUCT(a INTEGER)` …"""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Columns and rows; values are text, numbers, aware datetimes, UUIDs, lists, dicts … as DuckDB returns them."""
+
+    columns: tuple[Column, ...]
+    rows: list[tuple[Any, ...]]
+    truncated: bool = False
+    """Whether the query has more rows than the table contains."""
+
+    def names(self) -> list[str]:
+        """Return distinct names of the columns: a second `n` becomes `n_2`, for formats that are keyed by name."""
+        names: list[str] = []
+        for column in self.columns:
+            name, number = column.name, 1
+            while name in names:
+                number += 1
+                name = f"{column.name}_{number}"
+            names.append(name)
+        return names
 
 
 class QueryLimits(msgspec.Struct, frozen=True):

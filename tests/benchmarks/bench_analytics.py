@@ -26,10 +26,9 @@ from scripts.parse.read_script import Source, read_script
 from store.analytics.delta import write_delta
 from store.analytics.file import Place
 from store.analytics.outlines import OUTLINES
-from store.analytics.query import QueryLimits, answer, enclosed
+from store.analytics.query import QueryLimits, Table, answer, enclosed
 from store.analytics.refresh import Masking, refresh
 from store.analytics.reporting import report_named, statement
-from store.analytics.table import Table
 from store.duckdb.database import Database
 
 SESSIONS = int(os.environ.get("SIM_SESSIONS", "100000"))

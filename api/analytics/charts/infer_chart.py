@@ -7,7 +7,7 @@ from typing import Any
 from api.analytics.charts.chart import Chart, ChartRefused, Kind
 from api.analytics.charts.points import SERIES_MAX, column, in_words
 from api.analytics.formats.readable import label
-from store.analytics.table import Column, Table
+from store.analytics.query import Column, Table
 
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "INTERVAL",
             "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT")  # fmt: skip

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from api.analytics.charts.chart import Chart, ChartRefused
 from api.analytics.formats.readable import duration_unit, label, number_text
-from store.analytics.table import Table
+from store.analytics.query import Table
 
 LABELS_MAX = {"funnel": 60, "bars": 40, "lines": 2_000, "heat": 60}
 SERIES_MAX, COLUMNS_MAX = 10, 60  # the columns are of a heat map

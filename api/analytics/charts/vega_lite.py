@@ -11,7 +11,7 @@ import msgspec
 
 from api.analytics.charts.chart import Chart, ChartRefused
 from api.analytics.charts.points import Points, in_words, one_line, points_of
-from store.analytics.table import Table
+from store.analytics.query import Table
 
 Spec: TypeAlias = dict[str, Any]
 PictureForm: TypeAlias = Literal["svg", "png"]

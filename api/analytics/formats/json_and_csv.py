@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from store.analytics.table import Table
+from store.analytics.query import Table
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _QUOTED = frozenset('",\r\n')

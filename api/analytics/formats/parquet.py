@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from api.analytics.formats.json_and_csv import encoded
-from store.analytics.table import Column, Table
+from store.analytics.query import Column, Table
 
 _LONG_MAX = 2**63
 _MEMORY = "512MB"

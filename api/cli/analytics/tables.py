@@ -14,7 +14,7 @@ from api.analytics.charts.points import numbers, unit_of
 from api.analytics.formats.json_and_csv import as_text
 from api.analytics.formats.readable import label, number_text
 from api.cli.output import console, plain, print_table
-from store.analytics.table import Table
+from store.analytics.query import Table
 
 _BAR_CELLS = 24
 _EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import duckdb
 import pytest
 
-from store.analytics.table import Column, Table
+from store.analytics.query import Column, Table
 from tests.support import eventful_database
 from tests.support.data_folders import copied
 from tests.support.fixture_types import OpenApp

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from api.analytics.charts.chart import Chart, ChartRefused, chart_of
 from api.analytics.charts.vega_lite import EMPTY, SCHEMA, vega_lite
-from store.analytics.table import Column, Table
+from store.analytics.query import Column, Table
 
 FUNNEL = Chart(kind="funnel", title="How far people came", labels=("phase", "topic"), values=("reached",),
                share="share", previous="previous", share_of_previous="came", unit="sessions")  # fmt: skip

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from api.analytics.formats.json_and_csv import as_csv, as_json
 from api.analytics.formats.parquet import as_parquet
-from store.analytics.table import Column, Table
+from store.analytics.query import Column, Table
 from tests.support.effort import repeats
 
 TYPES = {

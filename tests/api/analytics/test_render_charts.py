@@ -17,8 +17,7 @@ from api.analytics.charts.chart import Chart, ChartRefused
 from api.analytics.charts.vega_lite import EMPTY, SCALE, SCHEMA, SPEC_BYTES_MAX, render, vega_lite
 from api.analytics.execute import MEDIA_TYPES, AnswerDocument, Question
 from api.analytics.process import Processes
-from store.analytics.query import QueryLimits
-from store.analytics.table import Column, Table
+from store.analytics.query import Column, QueryLimits, Table
 from tests.support.effort import repeats
 from tests.support.fixture_types import OpenApp
 
