@@ -5,19 +5,20 @@ on where it stopped. At the end the rows of both databases are read and compared
 """
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import duckdb
 import msgspec
 import psycopg
 
 from store.duckdb import table_rows as duckdb_rows
+from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
-from store.duckdb.statements import Cursor, roll_back
 from store.interface.errors import CopyRefused, DatabaseUnreadable, StoreUnavailable, describe_error
 from store.postgres import table_rows as postgres_rows
 from store.postgres.connection import PostgresConnection
@@ -46,31 +47,48 @@ class TableDigest(NamedTuple):
     digest: int
 
 
-class _Side(Protocol):
+class _Side(ABC):
     """A database of a copy."""
 
-    name: str
+    def __init__(self, connection: DuckDBConnection | PostgresConnection, name: str) -> None:
+        self._connection = connection
+        self.name = name
 
     def count(self, table: str) -> int:
         """Return the number of rows of a table."""
+        return int(self._connection.rows(f"SELECT count(*) FROM {self.source(table)}")[0][0])  # noqa: S608
 
+    def source(self, table: str) -> str:
+        """Return what is read for a table."""
+        return table
+
+    @abstractmethod
     def documents(self, table: str, first: int) -> Iterator[list[bytes]]:
         """Yield the rows of a table in groups, in an order that does not change, from a row on."""
 
+    @abstractmethod
+    def insert(self, table: str, documents: Sequence[bytes]) -> None:
+        """Insert rows, within a transaction."""
+
     def progress(self) -> dict[str, int] | None:
         """Return how many rows of each table an interrupted copy has written; None if there is none."""
+        [(unfinished,)] = self._connection.rows(copy_progress.EXISTS)
+        return dict(self._connection.rows(copy_progress.READ)) if unfinished else None
 
     def begin(self) -> None:
         """Mark the database as the target of a copy, so that nothing else uses it."""
+        self._connection.execute(copy_progress.CREATE)
 
     def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
         """Insert rows, and store how many are done, in one transaction."""
-
-    def derive(self) -> None:
-        """Derive what is not copied."""
+        with self._connection.in_transaction():
+            self.insert(table, documents)
+            self._connection.change("DELETE FROM copy_progress WHERE name = $name", {"name": table})
+            self._connection.change("INSERT INTO copy_progress VALUES ($name, $done)", {"name": table, "done": done})
 
     def finish(self) -> None:
-        """Forget the progress: from now on the database can be used."""
+        """Derive what is not copied, and forget the progress: from now on the database can be used."""
+        self._connection.execute(copy_progress.DROP)
 
 
 def copy_database(source: str, target: str, on_progress: OnProgress) -> dict[str, int]:
@@ -94,7 +112,6 @@ def copy_database(source: str, target: str, on_progress: OnProgress) -> dict[str
                 done += len(documents)
                 copy.write(table, documents, done)
                 on_progress(table, done, total)
-        copy.derive()
         counts = _compare(origin, copy, on_progress)
         copy.finish()
         return counts
@@ -170,58 +187,33 @@ def _duckdb_side(folder: Path, *, is_target: bool) -> Iterator[_Side]:
     if not is_target and not folder.is_dir():
         raise DatabaseUnreadable(f"there is no data folder {folder}")
     database = Database.open(folder, read_only=not is_target, is_target=is_target)
-    cursor = database.cursor()
+    connection = database.connection()
     try:
-        yield _DuckDBSide(cursor, str(folder))
+        yield _DuckDBSide(connection, str(folder))
     except duckdb.Error as error:
         raise StoreUnavailable(f"the copy failed: {describe_error(error)}") from error
     finally:
-        cursor.close()
+        connection.cursor.close()
         database.close()
 
 
-class _DuckDBSide:
-    def __init__(self, cursor: Cursor, name: str) -> None:
-        self._cursor = cursor
-        self.name = name
+class _DuckDBSide(_Side):
+    _connection: DuckDBConnection
 
-    def count(self, table: str) -> int:
-        return int(self._cursor.execute(f"SELECT count(*) FROM {_source(table)}").fetchall()[0][0])  # noqa: S608
+    def source(self, table: str) -> str:
+        """Return the view, which has the values of variables that the table does not have yet."""
+        return "user_variables" if table == VARIABLES else table
 
     def documents(self, table: str, first: int) -> Iterator[list[bytes]]:
-        if table == VARIABLES:
-            return duckdb_rows.read_documents(self._cursor, _source(table), first, "tenant, user_id, name")
-        return duckdb_rows.read_documents(self._cursor, table, first)
+        order = "tenant, user_id, name" if table == VARIABLES else "rowid"
+        return duckdb_rows.read_documents(self._connection.cursor, self.source(table), first, order)
 
-    def progress(self) -> dict[str, int] | None:
-        [(unfinished,)] = self._cursor.execute(copy_progress.EXISTS).fetchall()
-        return dict(self._cursor.execute(copy_progress.READ).fetchall()) if unfinished else None
-
-    def begin(self) -> None:
-        self._cursor.execute(copy_progress.CREATE)
-
-    def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
-        self._cursor.execute("BEGIN")
-        try:
-            duckdb_rows.insert_documents(self._cursor, table, [_without_number(each) for each in documents])
-            self._cursor.execute("DELETE FROM copy_progress WHERE name = ?", [table])
-            self._cursor.execute("INSERT INTO copy_progress VALUES (?, ?)", [table, done])
-            self._cursor.execute("COMMIT")
-        except BaseException:
-            roll_back(self._cursor)
-            raise
-
-    def derive(self) -> None:
-        pass  # a database file has what is derived in memory
+    def insert(self, table: str, documents: Sequence[bytes]) -> None:
+        duckdb_rows.insert_documents(self._connection.cursor, table, [_without_number(each) for each in documents])
 
     def finish(self) -> None:
-        self._cursor.execute(copy_progress.DROP)
-        self._cursor.execute("CHECKPOINT")
-
-
-def _source(table: str) -> str:
-    """Return what is read: the view has the values of variables that the table does not have yet."""
-    return "user_variables" if table == VARIABLES else table
+        super().finish()
+        self._connection.execute("CHECKPOINT")
 
 
 def _without_number(document: bytes) -> bytes:
@@ -251,32 +243,17 @@ def _postgres_side(url: str, *, is_target: bool) -> Iterator[_Side]:
         engine.close()
 
 
-class _PostgresSide:
-    def __init__(self, connection: PostgresConnection, name: str) -> None:
-        self._connection = connection
-        self.name = name
-
-    def count(self, table: str) -> int:
-        return int(self._connection.rows(f"SELECT count(*) FROM {table}")[0][0])  # noqa: S608
+class _PostgresSide(_Side):
+    _connection: PostgresConnection
 
     def documents(self, table: str, first: int) -> Iterator[list[bytes]]:
         with self._connection.in_transaction():
             yield from postgres_rows.read_documents(self._connection, table, first)
 
-    def progress(self) -> dict[str, int] | None:
-        [(unfinished,)] = self._connection.rows(copy_progress.EXISTS)
-        return dict(self._connection.rows(copy_progress.READ)) if unfinished else None
+    def insert(self, table: str, documents: Sequence[bytes]) -> None:
+        self._connection.insert_documents(table, documents)
 
-    def begin(self) -> None:
-        self._connection.execute(copy_progress.CREATE)
-
-    def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
-        with self._connection.in_transaction():
-            self._connection.insert_documents(table, documents)
-            self._connection.execute("DELETE FROM copy_progress WHERE name = $name", {"name": table})
-            self._connection.execute("INSERT INTO copy_progress VALUES ($name, $done)", {"name": table, "done": done})
-
-    def derive(self) -> None:
+    def finish(self) -> None:
         """Derive the heads of all sessions that have a turn."""
         select = """SELECT tenant, session_id::TEXT FROM session_starts AS s WHERE NOT EXISTS (
             SELECT 1 FROM session_heads AS h WHERE h.tenant = s.tenant AND h.session_id = s.session_id)
@@ -290,6 +267,4 @@ class _PostgresSide:
                 for tenant, session_ids in by_tenant.items():
                     self._connection.derive(tenant, session_ids)
         self._connection.execute("ANALYZE")
-
-    def finish(self) -> None:
-        self._connection.execute(copy_progress.DROP)
+        super().finish()

@@ -20,7 +20,7 @@ class DuckDBStore(Store):
     """Open and close one database file."""
 
     def __init__(self, engine: DuckDBEngine) -> None:
-        super().__init__(engine)
+        super().__init__(engine, engine.writer_or_none)
         self._engine = engine
         self.turns = repositories.DuckDBTurns(engine)
         self.sessions = repositories.DuckDBSessions(engine)
@@ -45,23 +45,11 @@ class DuckDBStore(Store):
         """
         await self.maintenance.stop_copy()
         try:
-            if self._engine.writer_or_none is not None:
-                await self._engine.writer_or_none.close()
+            if self._writer is not None:
+                await self._writer.close()
         finally:
             await asyncio.to_thread(self._engine.readers.close)
             self._engine.database.close()
-
-    @property
-    def writer_lag_s(self) -> float:
-        """Seconds since the writing of the current group of turns began; 0 if nothing is being written."""
-        writer = self._engine.writer_or_none
-        return 0.0 if writer is None else writer.lag_s
-
-    @property
-    def writes_waiting(self) -> int:
-        """The number of writes that wait for the writing thread."""
-        writer = self._engine.writer_or_none
-        return 0 if writer is None else writer.waiting
 
     def ready(self) -> str | None:
         """Return None if turns can be written, otherwise the reason why not."""

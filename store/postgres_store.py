@@ -18,12 +18,12 @@ class PostgresStore(Store):
     """Open and close connections to one database. `folder` has what is derived from it for this server."""
 
     def __init__(self, engine: PostgresEngine, folder: Path) -> None:
-        super().__init__(engine)
         self._engine = engine
         self._mirror = PostgresMirror(engine, folder)
+        self._group_writer = GroupWriter(engine)
+        super().__init__(engine, self._group_writer)
         self.shared = PostgresServers(engine, self._mirror.remove)
-        self._writer = GroupWriter(engine)
-        self.turns = repositories.PostgresTurns(engine, self._writer)
+        self.turns = repositories.PostgresTurns(engine, self._group_writer)
         self.sessions = repositories.PostgresSessions(engine)
         self.memory = repositories.PostgresMemories(engine)
         self.timers = repositories.PostgresTimers(engine)
@@ -45,35 +45,17 @@ class PostgresStore(Store):
     async def close(self) -> None:
         """Write the queued writes, close the connections. Raises StoreUnavailable if the writer hangs."""
         try:
-            await self._writer.close()
+            await self._group_writer.close()
         finally:
             await asyncio.to_thread(self._mirror.close)
             await asyncio.to_thread(self._engine.close)
-
-    @property
-    def writer_lag_s(self) -> float:
-        """Seconds since the writing of the current group of turns began; 0 if nothing is being written."""
-        return self._writer.lag_s
-
-    @property
-    def writes_waiting(self) -> int:
-        """The number of turns and calls that wait for the writing thread."""
-        return self._writer.waiting
 
     def ready(self) -> str | None:
         """Return None if turns can be written, otherwise the reason why not."""
         if self._engine.read_only:
             return "the database is open read-only"
-        if not self._writer.is_alive:
+        if not self._group_writer.is_alive:
             return "the writing thread has ended"
         if self.writer_lag_s > LAG_MAX_S:
             return f"a write has taken {self.writer_lag_s:.0f} s"
         return self._engine.failure
-
-    def lost(self) -> str | None:
-        """Return None: there is no file that could be deleted."""
-        return None
-
-    def lost_commits(self) -> str | None:
-        """Return None: PostgreSQL acknowledges a commit when it is in its log."""
-        return None

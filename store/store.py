@@ -8,6 +8,7 @@ from store.interface.shared_database import SharedDatabase
 from store.memory.memory_repository import MemoryRepository
 from store.sql import repositories
 from store.sql.repository import Engine
+from store.sql.writing_thread import WritingThread
 from store.verification.verification_repository import VerificationRepository
 
 LAG_MAX_S = 5.0
@@ -34,7 +35,8 @@ class Store(ABC):
     analytics: AnalyticsRepository
     verification: VerificationRepository
 
-    def __init__(self, engine: Engine[Any]) -> None:
+    def __init__(self, engine: Engine[Any], writer: WritingThread[Any] | None) -> None:
+        self._writer = writer
         self.scripts = repositories.Scripts(engine)
         self.keys = repositories.Keys(engine)
         self.participants = repositories.Participants(engine)
@@ -46,23 +48,23 @@ class Store(ABC):
         """Write the queued writes and close the database. Raises StoreUnavailable if that hangs."""
 
     @property
-    @abstractmethod
     def writer_lag_s(self) -> float:
         """Seconds since the writing of the current group of turns began; 0 if nothing is being written."""
+        return 0.0 if self._writer is None else self._writer.lag_s
 
     @property
-    @abstractmethod
     def writes_waiting(self) -> int:
-        """The number of writes that wait."""
+        """The number of writes that wait for the writing thread."""
+        return 0 if self._writer is None else self._writer.waiting
 
     @abstractmethod
     def ready(self) -> str | None:
         """Return None if turns can be written, otherwise the reason why not."""
 
-    @abstractmethod
     def lost(self) -> str | None:
         """Return an error message if the database file is no longer at its path, so nothing is written; else None."""
+        return None
 
-    @abstractmethod
     def lost_commits(self) -> str | None:
         """Return an error message if acknowledged commits are missing in the database, else None."""
+        return None
