@@ -17,9 +17,9 @@ from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.rows import LoadedSession, SessionHead, UserVariableRow
 from store.memory import filters_sql
 from store.memory.memory_repository import MemoryRepository
-from store.sql.loads import load_session
 from store.sql.repositories import Maintenance, Sessions, Turns
 from store.sql.repository import reads
+from store.sql.turns import load_session
 
 
 class DuckDBTurns(Turns):

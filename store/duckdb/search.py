@@ -16,22 +16,16 @@ from store.sql.sessions import LAST_MOVES
 
 def _candidates(cursor: Cursor, tenant: str, what: SearchFilter, start: Position | None, batch: int) -> list[Candidate]:
     conditions, parameters = search_conditions(tenant, what, start, batch)
-    exact = []
     for number, word in enumerate(what.words):
         conditions += [f"regexp_matches(messages, $stored_{number})", f"regexp_matches(messages, $within_{number})"]
-        exact.append(f"regexp_matches(message.content, $exact_{number})")
         parameters |= {f"stored_{number}": _stored(word), f"within_{number}": _within(word, what.role)}
-        parameters[f"exact_{number}"] = f"(?i){_quoted(word)}"
-    if what.role is not None:
-        exact.append("message.role = $role")
-        parameters["role"] = what.role
-    return fetch(cursor, Candidate, _select(" AND ".join(conditions), " AND ".join(exact)), parameters)
+    return fetch(cursor, Candidate, _select(" AND ".join(conditions)), parameters)
 
 
 search = search_in_pages(_candidates)
 
 
-def _select(conditions: str, exact: str) -> str:
+def _select(conditions: str) -> str:
     return f"""
     WITH candidates AS (
         SELECT session_id, user_id, turn, finished_at, messages, message_count FROM turns WHERE {conditions}
@@ -43,19 +37,13 @@ def _select(conditions: str, exact: str) -> str:
         SELECT t.session_id, {_GAPS} AS gaps
         FROM turns AS t JOIN latest USING (session_id, turn) WHERE t.tenant = $tenant
     )
-    SELECT c.session_id, c.user_id, s.key, {_TITLE} AS title, c.turn, c.finished_at,
-        CASE WHEN {_outside("current.gaps", "c.message_count")}
-            THEN list_filter(from_json(c.messages, '{_SPOKEN}'), lambda message: {exact}) ELSE [] END AS matches
+    SELECT c.session_id, c.user_id, s.key, {_TITLE} AS title, c.turn, c.finished_at, c.messages,
+        len(list_filter(current.gaps, lambda gap: c.message_count BETWEEN gap[1] AND gap[2])) = 0 AS is_outside
     FROM candidates AS c JOIN current USING (session_id)
     JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = c.session_id
     LEFT JOIN ({LAST_MOVES}) AS m ON m.session_id = c.session_id {_SCRIPT}
     ORDER BY c.finished_at DESC, c.session_id DESC, c.turn DESC"""  # noqa: S608
 
-
-_SPOKEN = (
-    '[{"seq": "INTEGER", "message_id": "VARCHAR", "role": "VARCHAR", "content": "VARCHAR", "created_at": "VARCHAR"}]'
-)
-"""The structure of a turn's messages, for `from_json`."""
 
 _SCRIPT = """
 LEFT JOIN scripts AS script
@@ -69,11 +57,6 @@ _TITLE = "coalesce(nullif(trim(s.metadata ->> '$.title'), ''), nullif(script.nam
 # The only field of a state that the store reads. Both ends of a gap are at the bounds of turns.
 _GAPS = """coalesce(from_json(t.state -> '$.gaps', '[["INTEGER"]]'), [])"""
 """First and last numbers of the ranges of messages that are no longer in the conversation after turn `t`."""
-
-
-def _outside(gaps: str, message_count: str) -> str:
-    """Return SQL for whether the messages of a turn are outside all gaps; a gap has all of them or none."""
-    return f"len(list_filter({gaps}, lambda gap: {message_count} BETWEEN gap[1] AND gap[2])) = 0"
 
 
 # -- regular expressions --------------------------------------------------------------------------------------------

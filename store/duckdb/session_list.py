@@ -4,16 +4,35 @@ The heads of sessions, which are in memory, have what most filters need. A list 
 first page: of a session that had a turn since, the turn before that time is looked up.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.list_texts import Found, describe
 from store.duckdb.session_heads import TABLE
-from store.duckdb.statements import Cursor, execute, from_micros, snapshot
+from store.duckdb.sessions import MOVE_COLUMNS, START_COLUMNS, convert
+from store.duckdb.statements import Cursor, execute, fetch_columns, from_micros, snapshot
 from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page, bounded
-from store.sql.list_pages import CONDITIONS, ListStart, list_page, list_start, set_filters
+from store.interface.rows import PositionRow
+from store.sql.connection import decode
+from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_page, list_start, set_filters
 from store.sql.sessions import LAST_MOVES
+from store.sql.turns import outside
+
+
+class _Found(NamedTuple):
+    """A session of the page, as of the time that the list describes."""
+
+    session_id: str
+    turn: int
+    """Its latest turn."""
+    finished_at: str
+    """When that finished."""
+    updated_at: datetime
+    is_moved: bool
+    """Whether it was moved to another version of its script."""
 
 
 def list_sessions(
@@ -41,7 +60,7 @@ def list_sessions(
             return Page([], None)
         as_of = start.as_of or now
         found = _find(reader, tenant, which, order, start, as_of if as_of < now else None, limit + 1)
-        rows = describe(reader, tenant, found[:limit], as_of)
+        rows = _describe(reader, tenant, found[:limit], as_of)
     return list_page(rows, order, has_more=bool(rows) and len(found) > limit)
 
 
@@ -60,7 +79,7 @@ def _find(
     start: ListStart,
     as_of: datetime | None,
     limit: int,
-) -> list[Found]:
+) -> list[_Found]:
     """Return the first `limit` sessions after the start that match, as of a time; None: as they are now."""
     conditions, parameters = set_filters(which, _CONDITIONS)
     conditions.append("latest.tenant = $tenant")
@@ -84,7 +103,7 @@ def _find(
     ) AS page ORDER BY {by} DESC, session_id DESC"""  # noqa: S608
     rows = execute(reader, select, parameters).fetchall()
     return [
-        Found(session_id, turn, finished_at, from_micros(micros), is_moved)
+        _Found(session_id, turn, finished_at, from_micros(micros), is_moved)
         for session_id, turn, finished_at, micros, is_moved in rows
     ]
 
@@ -115,3 +134,109 @@ def _joins(which: SessionFilter) -> str:
     is_of_script = which.script is not None or which.script_version is not None
     is_of_start = which.metadata or any(value is not None for value in (which.user_id, which.key, which.key_prefix))
     return _MOVED if is_of_script else _STARTED if is_of_start else ""
+
+
+# Plain statements of one table each, as for the head of a session: one statement with all joins takes longer to plan
+# than all of these to run.
+_STARTS = f"SELECT {START_COLUMNS}, nullif(trim(s.metadata ->> '$.title'), '') AS title FROM session_starts AS s"  # noqa: S608
+_MOVES = f"SELECT session_id::VARCHAR AS session_id, {MOVE_COLUMNS} FROM session_migrations"  # noqa: S608
+_FAILURES = "SELECT session_id::VARCHAR AS session_id, turn_attempted - 1 AS turn FROM turn_failures"
+_TURNS = f"""SELECT session_id::VARCHAR AS session_id, turn, {", ".join(PositionRow.__struct_fields__)}, message_count,
+    event_count, epoch_us(finished_at) AS finished_at, state -> '$.gaps' AS gaps FROM turns"""  # noqa: S608
+_TEXTS = """SELECT session_id::VARCHAR AS session_id, arg_max(messages, turn) AS last,
+    arg_min(messages, turn) FILTER (contains(messages, '"role":"user","content":')) AS asked,
+    arg_min(messages, turn) FILTER (contains(messages, '"role":"assistant","content":')) AS opened
+    FROM turns"""
+_THESE = "tenant = ? AND session_id IN (SELECT unnest(?::UUID[]))"
+# The times bound what is read: the scan skips the row groups of other times.
+_PLACES = """(session_id, turn, finished_at) IN (
+    SELECT unnest(?::UUID[]), unnest(?::INTEGER[]), unnest(?::TIMESTAMPTZ[]))"""
+_SPOKEN = "messages <> '[]' AND finished_at <= ?::TIMESTAMPTZ"
+
+
+def _describe(cursor: Cursor, tenant: str, found: list[_Found], as_of: datetime) -> list[SessionListed]:
+    """Return the sessions of a page in the same order, without those that were just deleted. Within a transaction."""
+    if not found:
+        return []
+    which: list[str | list[str]] = [tenant, [each.session_id for each in found]]
+    starts = _by_session(fetch_columns(cursor, f"{_STARTS} WHERE {_THESE}", which))
+    if not starts:
+        return []
+    moves = _moves(cursor, which) if any(each.is_moved for each in found) else {}
+    numbers, times = [each.turn for each in found], [each.finished_at for each in found]
+    turns = _by_session(fetch_columns(cursor, f"{_TURNS} WHERE tenant = ? AND {_PLACES}", [*which, numbers, times]))
+    failed = _failed(cursor, which)
+    select = f"{_TEXTS} WHERE {_THESE} AND {_SPOKEN} {_outside_gaps(turns.values())} GROUP BY session_id"
+    texts = _by_session(fetch_columns(cursor, select, [*which, as_of.isoformat()]))
+    names = _names(cursor, tenant, {each["script_uuid"] for each in (*starts.values(), *moves.values())})
+    listed = []
+    for each in found:
+        if each.session_id not in starts or each.session_id not in turns:
+            continue
+        turn = turns[each.session_id]
+        if (each.session_id, turn["turn"]) in failed:
+            turn["execution_status"] = "error"
+        columns = {"tenant": tenant} | starts[each.session_id] | moves.get(each.session_id, {}) | turn
+        name = names.get((columns["script_uuid"], columns["script_version"]))
+        listed.append(_listed(columns, name, each.updated_at, as_of, _texts_of(texts.get(each.session_id, {}))))
+    return listed
+
+
+def _moves(cursor: Cursor, which: list[str | list[str]]) -> dict[str, dict[str, Any]]:
+    """Return the last migrations of sessions."""
+    return _by_session(sorted(fetch_columns(cursor, f"{_MOVES} WHERE {_THESE}", which), key=itemgetter("turn")))
+
+
+def _failed(cursor: Cursor, which: list[str | list[str]]) -> set[tuple[str, int]]:
+    """Return the sessions with failed turns, and the turns before these. Nearly always there are none at all."""
+    if not execute(cursor, "SELECT 1 FROM turn_failures LIMIT 1", []).fetchall():
+        return set()
+    rows = fetch_columns(cursor, f"{_FAILURES} WHERE {_THESE}", which)
+    return {(each["session_id"], each["turn"]) for each in rows}
+
+
+def _by_session(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {row["session_id"]: row for row in rows}
+
+
+def _outside_gaps(turns: Iterable[dict[str, Any]]) -> str:
+    """Return an SQL condition for turns whose messages are still in the conversation of their session."""
+    gaps = {
+        each["session_id"]: decode(list[tuple[int, int]], each["gaps"]) for each in turns if each["gaps"] is not None
+    }
+    return "".join(
+        f" AND (session_id <> '{session_id}' OR (true {outside(of_session)}))"
+        for session_id, of_session in gaps.items()
+        if of_session
+    )
+
+
+def _texts_of(columns: dict[str, Any]) -> ListTexts:
+    return ListTexts(columns.get("last"), columns.get("asked"), columns.get("opened"))
+
+
+def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, int], str]:
+    """Return the names of all versions of scripts."""
+    these = ", ".join("?" * len(scripts))  # not `SELECT unnest(?)`, a join that takes five times as long to plan
+    select = f"SELECT script_uuid, version, name FROM scripts WHERE tenant = ? AND script_uuid IN ({these})"  # noqa: S608
+    rows = execute(cursor, select, [tenant, *scripts]).fetchall()
+    return {(script_uuid, version): name for script_uuid, version, name in rows}
+
+
+def _listed(
+    columns: dict[str, Any], name: str | None, updated_at: datetime, as_of: datetime, texts: ListTexts
+) -> SessionListed:
+    """Return a session of the list from the columns of its start, its last migration and its latest turn."""
+    columns = convert(columns)
+    finished_at = from_micros(columns.pop("finished_at"))
+    del columns["gaps"]
+    columns["title"] = columns["title"] or name or columns["script_id"]
+    texts = texts if columns["redacted_at"] is None else ListTexts()
+    return SessionListed(
+        **columns,
+        updated_at=updated_at,
+        completed_at=finished_at if columns["status"] == "completed" else None,
+        preview=texts.preview(),
+        last_message=texts.last_message(),
+        as_of=as_of,
+    )

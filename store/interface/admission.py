@@ -1,7 +1,7 @@
 """The rules for whether a turn may be committed, which are the same for every database."""
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -20,7 +20,6 @@ from store.interface.rows import (
     encode,
     is_uuid,
 )
-from store.interface.settlement import Settlement
 from store.interface.timer_rows import TimerRow
 from store.interface.webhook_rows import DeliveryRow
 
@@ -63,6 +62,22 @@ class ProposedTurn(NamedTuple):
     def session_id(self) -> SessionId:
         """The tenant and the id of the turn's session."""
         return self.turn.tenant, self.turn.session_id
+
+
+class Settlement(msgspec.Struct, frozen=True):
+    """A committed turn that settles the calls in its session's journal.
+
+    `used` are the ids of the calls that the turn used, `withheld` of those whose text was not sent to the user. The
+    texts of withheld calls, and of calls that were not used, are not stored. `prompts` are stored with the calls of
+    these ids.
+    """
+
+    tenant: str
+    session_id: str
+    turn: int
+    used: tuple[str, ...]
+    withheld: tuple[str, ...] = ()
+    prompts: Mapping[str, str] = {}
 
 
 class StoredTurn(TurnRow, frozen=True):
@@ -122,14 +137,15 @@ def _require_well_formed(proposal: ProposedTurn) -> None:
     if session is not None and owner != (session.tenant, session.user_id, session.session_id):
         raise RowRefused("turn 0 and its session's row name different sessions, users or tenants")
     number = (turn.tenant, turn.session_id, turn.turn)
-    if moved is not None and (moved.tenant, moved.session_id, moved.turn) != number:
-        raise RowRefused("a migration and its turn name different sessions or turns")
-    if any((delivery.tenant, delivery.session_id, delivery.turn) != number for delivery in proposal.deliveries):
-        raise RowRefused("a delivery and its turn name different sessions or turns")
-    if any((timer.tenant, timer.session_id, timer.turn) != number for timer in proposal.timers or ()):
-        raise RowRefused("a timer and its turn name different sessions or turns")
-    if any((row.tenant, row.session_id, row.turn) != number for row in proposal.hand_overs or ()):
-        raise RowRefused("a hand-over and its turn name different sessions or turns")
+    with_it: Mapping[str, Iterable[MigrationRow | DeliveryRow | TimerRow | HandOverRow]] = {
+        "migration": () if moved is None else (moved,),
+        "delivery": proposal.deliveries,
+        "timer": proposal.timers or (),
+        "hand-over": proposal.hand_overs or (),
+    }
+    for name, rows in with_it.items():
+        if any((row.tenant, row.session_id, row.turn) != number for row in rows):
+            raise RowRefused(f"a {name} and its turn name different sessions or turns")
 
 
 def require_numbers(turn: TurnRow, head: Head) -> None:

@@ -12,7 +12,17 @@ from datetime import datetime
 import msgspec
 import psycopg
 
-from store.interface.admission import NO_HEAD, Entry, Head, ProposedTurn, SessionId, TurnGroup, UniqueKey, keys_of
+from store.interface.admission import (
+    NO_HEAD,
+    Entry,
+    Head,
+    ProposedTurn,
+    SessionId,
+    Settlement,
+    TurnGroup,
+    UniqueKey,
+    keys_of,
+)
 from store.interface.errors import (
     RowRefused,
     StoreBusy,
@@ -25,13 +35,11 @@ from store.interface.errors import (
 )
 from store.interface.global_writes import global_writes
 from store.interface.rows import CallRow, UserVariableRow, is_uuid
-from store.interface.settlement import Settlement, settled_calls
 from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
+from store.postgres.derived_rows import HeadRow, LatestTurn, texts_of
 from store.postgres.engine import BAD_ROW, CLASHES_MAX, PAUSE_S, PREVENTED, RETRY_S, PostgresEngine
-from store.postgres.heads import HeadRow, LatestTurn
-from store.postgres.turn_texts import texts_of
-from store.sql.calls import settle
+from store.sql.calls import settle, settled_calls
 from store.sql.deletion import delete_rows_of
 
 _RACES = (*PREVENTED, psycopg.errors.UniqueViolation)

@@ -16,8 +16,7 @@ import psycopg.sql
 
 from store.interface.admission import SessionId
 from store.interface.rows import UserVariableRow, encode
-from store.postgres.heads import LATEST_TURNS, HeadRow, LatestTurn
-from store.postgres.turn_texts import TURNS_OF_SESSION, SpokenTurn, texts_of
+from store.postgres.derived_rows import LATEST_TURNS, TURNS_OF_SESSION, HeadRow, LatestTurn, SpokenTurn, texts_of
 from store.sql.connection import Parameters, Scalar, decode, of_session, rows_select
 
 PsycopgConnection: TypeAlias = psycopg.Connection[tuple[Any, ...]]

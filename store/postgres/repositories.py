@@ -26,10 +26,9 @@ from store.sql import copies
 from store.sql import timers as timers_sql
 from store.sql.connection import as_uuid
 from store.sql.deletion import delete_rows_of
-from store.sql.loads import load_session
 from store.sql.repositories import Delivery, Maintenance, Sessions, Timers, Turns
 from store.sql.repository import reads, writes
-from store.sql.turns import save_failure
+from store.sql.turns import load_session, save_failure
 from store.sql.variables import stored_values
 
 

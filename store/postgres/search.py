@@ -4,15 +4,9 @@ There is no index of words. What is said in the newest turns is compared with ea
 until there are enough turns; the messages of these turns are decoded and matched exactly.
 """
 
-import re
-from datetime import datetime
-
-from msgspec import Struct
-
-from store.interface.list_rows import FoundMessage, SearchFilter
-from store.interface.rows import Role
+from store.interface.list_rows import SearchFilter
 from store.postgres.connection import PostgresConnection
-from store.postgres.turn_texts import without_case
+from store.postgres.derived_rows import without_case
 from store.sql.message_search import CONDITIONS, OF_SCRIPT, Candidate, Position, search_conditions, search_in_pages
 
 WINDOWS = (4_000, 32_000, None)
@@ -23,20 +17,6 @@ FEW = 1_000
 turns: PostgreSQL takes every script for a rare one, so it must not see that it could join (`IS TRUE`)."""
 
 
-class _Found(Struct, frozen=True):
-    """A turn in which all words are said, perhaps in several messages."""
-
-    session_id: str
-    user_id: str
-    key: str | None
-    title: str
-    turn: int
-    finished_at: datetime
-    messages: list[FoundMessage]
-    is_outside: bool
-    """Whether its messages are still in the conversation."""
-
-
 def _candidates(
     connection: PostgresConnection, tenant: str, what: SearchFilter, start: Position | None, batch: int
 ) -> list[Candidate]:
@@ -45,7 +25,7 @@ def _candidates(
     for number, word in enumerate(what.words):
         words.append(f"position($word_{number} IN t.content) > 0")
         parameters[f"word_{number}"] = without_case(word)
-    found: list[_Found] = []
+    found: list[Candidate] = []
     is_narrow = what.user_id is not None or what.session_id is not None  # an index finds these few turns
     if what.script is not None and not is_narrow:
         is_narrow = _has_few(connection, tenant, what.script)
@@ -54,10 +34,10 @@ def _candidates(
     for window in (None,) if is_narrow else WINDOWS:
         newest = "" if window is None else f"{_ORDER} LIMIT {window}"
         select = _SELECT.format(conditions=" AND ".join(conditions), newest=newest, words=" AND ".join(words) or "true")
-        found = connection.fetch(_Found, select, parameters, prepare=False)
+        found = connection.fetch(Candidate, select, parameters, prepare=False)
         if len(found) == batch:
             break
-    return [_candidate(each, what.words, what.role) for each in found]
+    return found
 
 
 search = search_in_pages(_candidates)
@@ -67,19 +47,6 @@ def _has_few(connection: PostgresConnection, tenant: str, script: str) -> bool:
     """Return whether a script has at most FEW sessions."""
     first = f"{OF_SCRIPT} LIMIT {FEW + 1}"
     return len(connection.rows(first, {"tenant": tenant, "script": script})) <= FEW
-
-
-def _candidate(found: _Found, words: tuple[str, ...], role: Role | None) -> Candidate:
-    """Return the turn with those of its messages that contain all words."""
-    exact = [re.compile(re.escape(word), re.IGNORECASE) for word in words]
-    matches = [
-        message
-        for message in found.messages
-        if found.is_outside
-        and role in {None, message.role}
-        and all(expression.search(message.content) for expression in exact)
-    ]
-    return Candidate(found.session_id, found.user_id, found.key, found.title, found.turn, found.finished_at, matches)
 
 
 _CONDITIONS = CONDITIONS | {

@@ -1,10 +1,15 @@
 """Calls of language models: journaled while a turn runs, settled when it is committed, and listed."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
+from store.interface.admission import Settlement
 from store.interface.pages import Page
 from store.interface.rows import CallRow, SettledCallRow, SpentRow
-from store.interface.settlement import Settlement, last_rows, settled_calls
 from store.sql.connection import OF_SESSION, Connection, Parameters, Scalar, exists, fetch_page, of_session
 
 UNSETTLED_MAX = 500
@@ -43,6 +48,34 @@ def settle(connection: Connection, settlements: list[Settlement]) -> None:
         connection.change(f"DELETE FROM settled_calls WHERE {of_late}", late)  # noqa: S608
     connection.insert("settled_calls", list(settled_calls(logged, settlements)))
     connection.change(f"DELETE FROM call_journal WHERE {sessions}", values)  # noqa: S608
+
+
+def settled_calls(journal: Iterable[CallRow], settlements: Iterable[Settlement]) -> Iterator[SettledCallRow]:
+    """Return each journaled call of these sessions once, as it is stored now that the session's turn is committed."""
+    by_session = {(each.tenant, each.session_id): each for each in settlements}
+    for call in last_rows(journal):
+        yield _settled(call, by_session[call.tenant, call.session_id])
+
+
+def last_rows(journal: Iterable[CallRow]) -> list[CallRow]:
+    """Return each journaled call once; the journal has a row from before the call, and another one if it has ended."""
+    calls: dict[tuple[str, str, str], CallRow] = {}
+    for row in journal:
+        key = (row.tenant, row.session_id, row.call_id)
+        if key not in calls or row.ended_at is not None:
+            calls[key] = row
+    return list(calls.values())
+
+
+def _settled(row: CallRow, settlement: Settlement) -> SettledCallRow:
+    used = row.call_id in settlement.used
+    prompt = settlement.prompts.get(row.call_id) if used else None
+    call = SettledCallRow(**msgspec.structs.asdict(row), prompt=prompt)
+    reply: dict[str, Any] = msgspec.json.decode(call.reply) or {}
+    if (used and call.call_id not in settlement.withheld) or not (reply.get("text") or reply.get("raw")):
+        return replace(call, turn=settlement.turn, used=used, withheld=False)
+    without_text = msgspec.Raw(msgspec.json.encode(reply | {"text": "", "raw": ""}))
+    return replace(call, turn=settlement.turn, used=used, withheld=True, reply=without_text)
 
 
 def unsettled_calls(connection: Connection, tenant: str, session_id: str) -> list[CallRow]:

@@ -1,5 +1,6 @@
 """Full-text search in pages: a database finds the turns that may match, and their matching messages become hits."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -23,7 +24,7 @@ _SPARE = 20  # turns read beyond the limit at first, since some of the candidate
 
 
 class Candidate(Struct, frozen=True):
-    """A turn that may match, and those of its messages that contain all words."""
+    """A turn in which all words are said, perhaps in several messages."""
 
     session_id: str
     user_id: str
@@ -31,7 +32,9 @@ class Candidate(Struct, frozen=True):
     title: str
     turn: int
     finished_at: datetime
-    matches: list[FoundMessage]
+    messages: list[FoundMessage]
+    is_outside: bool
+    """Whether its messages are outside the gaps of the conversation; a gap has all messages of a turn or none."""
 
 
 Position: TypeAlias = tuple[datetime, UUID, int, int]
@@ -51,17 +54,19 @@ def search_in_pages(find: FindCandidates[C]) -> Callable[..., Page[Hit]]:
         Raises CursorInvalid.
         """
         start = None if cursor is None else position_of(cursor, tuple[datetime, UUID, int, int])
-        return _page(partial(find, connection, tenant, what), start, bounded(limit))
+        return _page(partial(find, connection, tenant, what), what, start, bounded(limit))
 
     return search
 
 
-def _page(find: Callable[[Position | None, int], list[Candidate]], start: Position | None, limit: int) -> Page[Hit]:
+def _page(
+    find: Callable[[Position | None, int], list[Candidate]], what: SearchFilter, start: Position | None, limit: int
+) -> Page[Hit]:
     hits: list[tuple[Hit, Position]] = []
     batch, candidates = limit + _SPARE, 0
     while candidates < CANDIDATES_MAX:
         found = find(start, batch)
-        hits += [hit for candidate in found for hit in _hits(candidate, start)]
+        hits += [hit for candidate in found for hit in _hits(candidate, what, start)]
         if len(hits) > limit:
             return Page([hit for hit, _ in hits[:limit]], cursor_of(hits[limit - 1][1]))
         if len(found) < batch:
@@ -98,14 +103,20 @@ def search_conditions(
     return ["tenant = $tenant", *found], parameters | {"tenant": tenant, "batch": batch}
 
 
-def _hits(candidate: Candidate, start: Position | None) -> Iterator[tuple[Hit, Position]]:
+def _hits(candidate: Candidate, what: SearchFilter, start: Position | None) -> Iterator[tuple[Hit, Position]]:
     """Yield the hits of a turn that come after the position `start`, the last message first."""
     owner, turn = UUID(candidate.session_id), candidate.turn
     here = start is not None and start[1:3] == (owner, turn)
-    for message in reversed(candidate.matches):
-        if start is None or not here or message.seq < start[3]:
+    for message in reversed(candidate.messages if candidate.is_outside else []):
+        if _is_match(message, what) and (start is None or not here or message.seq < start[3]):
             hit = Hit(candidate.session_id, candidate.user_id, candidate.key, candidate.title, turn, message)
             yield hit, (candidate.finished_at, owner, turn, message.seq)
+
+
+def _is_match(message: FoundMessage, what: SearchFilter) -> bool:
+    return what.role in {None, message.role} and all(
+        re.search(re.escape(word), message.content, re.IGNORECASE) for word in what.words
+    )
 
 
 def escaped(word: str) -> str:

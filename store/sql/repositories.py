@@ -18,13 +18,10 @@ from store.interface.rows import (
     SessionHead,
     UserVariableRow,
 )
-from store.sql import calls as calls_sql
 from store.sql import (
+    access,
     copies,
     deletion,
-    drafts,
-    keys,
-    participants,
     retention,
     reviews,
     script_texts,
@@ -34,6 +31,7 @@ from store.sql import (
     variables,
     webhooks,
 )
+from store.sql import calls as calls_sql
 from store.sql.repository import Changed, Engine, Repository, reads, reads_durable, writes
 from store.sql.statistics import statistics
 
@@ -159,10 +157,10 @@ class Scripts(Repository):
     versions = reads(script_texts.script_versions)
     latest_published = reads(script_texts.latest_published)
     text = reads(script_texts.script_text)
-    save_draft = writes(drafts.save_draft)
-    delete_draft = writes(drafts.delete_draft)
-    draft = reads(drafts.draft_of)
-    drafts = reads(drafts.drafts)
+    save_draft = writes(script_texts.save_draft)
+    delete_draft = writes(script_texts.delete_draft)
+    draft = reads(script_texts.draft_of)
+    drafts = reads(script_texts.drafts)
 
 
 class Delivery(Repository):
@@ -193,29 +191,29 @@ class Timers(Repository):
 class Keys(Repository):
     """Store and read API keys."""
 
-    add = writes(keys.add_key)
-    revoke = writes(keys.revoke_key)
-    note_use = writes(keys.note_key_use)
-    known = reads(keys.known_keys)
-    get = reads(keys.key)
-    page = reads(keys.keys)
+    add = writes(access.add_key)
+    revoke = writes(access.revoke_key)
+    note_use = writes(access.note_key_use)
+    known = reads(access.known_keys)
+    get = reads(access.key)
+    page = reads(access.keys)
 
 
 class Participants(Repository):
     """Store and read links and participants."""
 
-    add_link = writes(participants.add_link)
-    revoke_link = writes(participants.revoke_link)
-    link = reads(participants.link)
-    links = reads(participants.links)
-    add = writes(participants.add_participant)
-    revoke = writes(participants.revoke_participant)
-    set_push = writes(participants.set_push)
-    to_remind = reads(participants.to_remind)
-    reminded = reads(participants.reminded)
-    get = reads(participants.participant)
-    resuming = reads(participants.resuming)
-    page = reads(participants.participants)
+    add_link = writes(access.add_link)
+    revoke_link = writes(access.revoke_link)
+    link = reads(access.link)
+    links = reads(access.links)
+    add = writes(access.add_participant)
+    revoke = writes(access.revoke_participant)
+    set_push = writes(access.set_push)
+    to_remind = reads(access.to_remind)
+    reminded = reads(access.reminded)
+    get = reads(access.participant)
+    resuming = reads(access.resuming)
+    page = reads(access.participants)
 
 
 class Reviews(Repository):

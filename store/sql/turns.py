@@ -1,4 +1,6 @@
-"""Read turns: complete turns, or their messages, variable writes and events; and store and read failed ones."""
+"""Read turns: complete turns, their messages, variable writes and events, or what a server needs to continue a session;
+and store and read failed ones.
+"""
 
 from datetime import datetime
 
@@ -6,12 +8,16 @@ import msgspec
 
 from store.interface.pages import bounded
 from store.interface.rows import (
+    KEYED_TURNS,
     NO_TURN,
+    RECENT_TURNS,
     FailureRow,
     Gaps,
+    LoadedSession,
     MessageRow,
     PositionRow,
     Role,
+    SessionHead,
     SnapshotRow,
     TurnEventsRow,
     TurnRow,
@@ -19,6 +25,7 @@ from store.interface.rows import (
     VariableRow,
     VariableWriteRow,
 )
+from store.sql.calls import unsettled_calls
 from store.sql.connection import OF_SESSION, Connection, Parameters, decode, exists, fetch_one, of_session
 
 _POSITION = ", ".join(PositionRow.__struct_fields__)
@@ -193,3 +200,31 @@ def failures(connection: Connection, tenant: str, session_id: str) -> list[Failu
         return []
     select = f"SELECT * FROM turn_failures WHERE {OF_SESSION} ORDER BY failed_at DESC LIMIT 100"  # noqa: S608
     return connection.fetch(FailureRow, select, parameters)
+
+
+# One statement for the latest turns and the first one: a statement costs more to plan than these rows to read.
+_LATEST = f"""
+SELECT turn, idempotency_key, CASE WHEN turn > $recent OR turn = 0 THEN messages::VARCHAR END FROM turns
+WHERE {OF_SESSION} AND turn <= $head AND (turn > $keyed OR turn = 0)"""  # noqa: S608
+_RARE = f"""
+SELECT 'calls' FROM call_journal WHERE {OF_SESSION} UNION ALL SELECT 'failures' FROM turn_failures WHERE {OF_SESSION}
+"""  # noqa: S608
+
+
+def load_session(connection: Connection, head: SessionHead | None) -> LoadedSession | None:
+    """Return what continues the session with this head, or None if there is none."""
+    if head is None:
+        return None
+    session = head.tenant, head.session_id
+    latest = {"head": head.turn, "recent": head.turn - RECENT_TURNS, "keyed": head.turn - KEYED_TURNS}
+    turns = sorted(connection.rows(_LATEST, {**of_session(*session), **latest}))
+    rare = {kind for (kind,) in connection.rows(_RARE, of_session(*session))}
+    messages = {turn: decode(list[MessageRow], text) for turn, _, text in turns if text is not None}
+    return LoadedSession(
+        head=head,
+        first_messages=messages.get(0, []),
+        recent_messages=[row for turn, rows in messages.items() if turn > latest["recent"] for row in rows],
+        keys=[key for _, key, _ in turns if key is not None],
+        calls=unsettled_calls(connection, *session) if "calls" in rare else [],
+        failures=failures(connection, *session) if "failures" in rare else [],
+    )

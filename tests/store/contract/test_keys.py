@@ -7,7 +7,7 @@ import pytest
 
 from store.interface.errors import RowRefused
 from store.open_store import open_store
-from store.sql import keys
+from store.sql import access
 from store.store import Store
 from tests.support.store_rows import MOMENT, key_of
 
@@ -59,7 +59,7 @@ async def test_pages_of_keys_have_all_of_them_once(store: Store) -> None:
 
 
 async def test_a_tenant_has_a_bounded_number_of_keys(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "LIVE_MAX", 2)
+    monkeypatch.setattr(access, "KEYS_MAX", 2)
     for key_id in ("1", "2"):
         await store.keys.add(key_of(key_id=key_id))
     with pytest.raises(RowRefused, match="revoke some"):

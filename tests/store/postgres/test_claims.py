@@ -9,13 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from store.analytics.postgres_mirror import ALL
+from store.interface.admission import Settlement
 from store.interface.errors import TurnClaimed
 from store.interface.retention_rows import Policy
 from store.interface.rows import CallRow, SessionDocument, SettledCallRow
-from store.interface.settlement import Settlement, settled_calls
 from store.postgres import claims
 from store.postgres_store import PostgresStore
 from store.sql import calls as calls_sql
+from store.sql.calls import settled_calls
 from store.store import Store
 from store.verification.rules import RULES
 from tests.support.postgres_server import expire_claims

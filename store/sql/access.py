@@ -1,13 +1,15 @@
-"""Store, list and revoke links and participants."""
+"""Who has access: store, list and revoke API keys, links and participants. Only the digests of keys are stored."""
 
 from datetime import datetime
 
 from store.interface.errors import IdTaken, RowRefused
 from store.interface.pages import Page
 from store.interface.participant_rows import LinkRow, ParticipantRow, PushSubscription
-from store.interface.rows import encode
+from store.interface.rows import KeyRow, KnownKeys, encode
 from store.sql.connection import OF_SESSION, Connection, Parameters, Scalar, count, fetch_one, fetch_page, of_session
 
+KEYS_MAX = 1_000
+"""Maximum number of keys of one tenant that are not revoked."""
 LINKS_MAX = 1_000
 """Maximum number of links of one tenant that are not revoked."""
 
@@ -18,6 +20,48 @@ _HAS_ACCESS = """revoked_at IS NULL
 _SET_PUSH = """UPDATE participants SET push = $push::JSON WHERE tenant = $tenant AND participant_id = $participant_id
     AND ($of::VARCHAR IS NULL OR push->>'endpoint' = $of)"""
 _REVOKE = "SET revoked_at = $now::TIMESTAMPTZ WHERE tenant = $tenant AND revoked_at IS NULL"
+
+
+def known_keys(connection: Connection) -> KnownKeys:
+    """Return the keys of all tenants that are not revoked, because a request does not name the tenant of its key."""
+    live = connection.fetch(KeyRow, "SELECT * FROM api_keys WHERE revoked_at IS NULL")
+    return KnownKeys(live, count(connection, "api_keys", {}) > 0)
+
+
+def key(connection: Connection, tenant: str, key_id: str) -> KeyRow | None:
+    """Return a key of a tenant, also one that is revoked."""
+    select = "SELECT * FROM api_keys WHERE tenant = $tenant AND key_id = $key_id"
+    return fetch_one(connection, KeyRow, select, {"tenant": tenant, "key_id": key_id})
+
+
+def keys(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[KeyRow]:
+    """Return a page of a tenant's keys, the newest first, including revoked keys. Raises CursorInvalid."""
+    select, order = "SELECT * FROM api_keys WHERE tenant = $tenant", {"created_at": datetime, "key_id": str}
+    return fetch_page(connection, KeyRow, select, {"tenant": tenant}, order, limit, cursor)
+
+
+def add_key(connection: Connection, key: KeyRow) -> None:
+    """Add a key. Raises RowRefused if its tenant already has KEYS_MAX. Within a transaction."""
+    if count(connection, "api_keys WHERE tenant = $tenant AND revoked_at IS NULL", {"tenant": key.tenant}) >= KEYS_MAX:
+        raise RowRefused(f"there are {KEYS_MAX} keys already; revoke some")
+    connection.insert("api_keys", [key])
+
+
+def revoke_key(connection: Connection, tenant: str, key_id: str, now: datetime) -> None:
+    """Revoke a key; a revoked key is not changed. Within a transaction."""
+    connection.change(
+        """UPDATE api_keys SET revoked_at = $now::TIMESTAMPTZ
+        WHERE tenant = $tenant AND key_id = $key_id AND revoked_at IS NULL""",
+        {"tenant": tenant, "key_id": key_id, "now": now.isoformat()},
+    )
+
+
+def note_key_use(connection: Connection, tenant: str, key_id: str, now: datetime) -> None:
+    """Store when a key was last used. Within a transaction."""
+    connection.change(
+        "UPDATE api_keys SET last_used_at = $now::TIMESTAMPTZ WHERE tenant = $tenant AND key_id = $key_id",
+        {"tenant": tenant, "key_id": key_id, "now": now.isoformat()},
+    )
 
 
 def add_link(connection: Connection, link: LinkRow) -> None:
