@@ -4,7 +4,6 @@ from runtime.actions.outcomes import DONE, Outcome
 from runtime.state.events import Remembered
 from runtime.state.recall_types import Recalled, recollections
 from runtime.state.scopes import WriteRefused
-from runtime.turn import turn_recall
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value
 from scripts.model.actions import Recall, Remember
@@ -38,10 +37,10 @@ def remember(run: TurnContext, action: Remember) -> Outcome:
 async def recall(run: TurnContext, action: Recall) -> Outcome:
     """Search memory and assign the results. Raises MemoryFailed, RecallsExceeded, ActionFailed, LimitExceeded."""
     filters = _filled(run, dict(action.filters), action.mark("filters")) or None
-    search = turn_recall.question(
-        run, run.text(action.query), "action", k=action.k, filters=filters, min_score=action.min_score
+    search = run.recall_question(
+        run.text(action.query), "action", k=action.k, filters=filters, min_score=action.min_score
     )
-    recalled = await turn_recall.put(run, search)
+    recalled = await run.recall(search)
     try:
         run.assign(action.into, _as_declared(run, action.into, recalled), "script")
     except WriteRefused as refused:

@@ -68,7 +68,7 @@ from runtime.state.scopes import WriteRefused
 from runtime.state.state import Cell, Frame, Held, State, Wait, copy_of, encode, own_copy
 from runtime.state.tool_ports import ToolCallFailed, ToolCallInterrupted
 from runtime.timers.timers import pending_timers
-from runtime.turn import context_upkeep, timing, turn_recall
+from runtime.turn import context_upkeep, timing
 from runtime.turn.calls import BudgetExceeded, CallInterrupted, ModelCall
 from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext, TurnEnvironment
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted
@@ -276,8 +276,7 @@ class _Engine:
                 await context_upkeep.update(self.run, self._current_action(), ends_at)
         except RecallWanted as wanted:
             return self.run.recalls.search(wanted.question)
-        if self.run.recalls.events:
-            turn_recall.record_remaining(self.run)
+        self.run.record_remaining_recalls()
         return None
 
     def _current_action(self) -> Action | None:

@@ -10,19 +10,21 @@ import msgspec
 from msgspec import Struct
 
 from runtime.answers.languages import phrase
+from runtime.context.fitting import cut_text
 from runtime.context.ports import View
 from runtime.context.selection import Contexts, newest, shown
-from runtime.state.events import HISTORY_MAX, Body, Emitted, Event, Message, Role, VariableChanged, Warned
+from runtime.state.events import HISTORY_MAX, Body, Emitted, Event, Message, Recollected, Role, VariableChanged, Warned
 from runtime.state.limits import UNLIMITED, Limits
-from runtime.state.ports import Ids, Journal, Memory, MessageDelta, MessageReset, Meter, Model, OnDelta
+from runtime.state.ports import Ids, Journal, Memory, Meter, Model, OnDelta
 from runtime.state.program import Program
+from runtime.state.recall_types import By, Recalled, RecallWish, recollections
 from runtime.state.scopes import Scopes
 from runtime.state.state import HandOver, Progress, Source, State, copy_of, own_copy, restore_state
 from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES
-from runtime.turn import turn_recall
 from runtime.turn.calls import BudgetTracker, Calls, NoJournal, ToolCalls, merged
-from runtime.turn.turn_recall import TurnRecalls
+from runtime.turn.message_stream import MessageStream
+from runtime.turn.turn_recall import QUERY_CHARS_MAX, RecallQuestion, TurnRecalls
 from scripts.expressions.expressions import Rendered, Spans
 from scripts.expressions.members import SPEAKER_PARTS, Speaker
 from scripts.expressions.sandbox import MISSING, ExpressionFailed, said
@@ -57,65 +59,6 @@ class Mark(Struct, frozen=True):
     state: State
     events: int
     history: tuple[Message, ...]
-
-
-class MessageStream:
-    """Streams the current message to a listener while the turn runs.
-
-    Streamed text is provisional: only the messages of the committed turn count. A message that was streamed in part is
-    said with exactly that beginning, or the streamed text is reset.
-    """
-
-    def __init__(self, live: OnDelta | None) -> None:
-        self._live = live
-        self._of = (0, "")  # number and action of the message that is being streamed
-        self._sent = ""
-        self._said: dict[int, tuple[str, str]] = {}  # action and text of finished messages, by number
-        self._before: dict[int, tuple[str, str]] = {}  # those of before the last restart of the turn
-
-    def restart(self) -> None:
-        """Restart the turn: streamed text stays valid as far as it is said again."""
-        self._before, self._said = {**self._before, **self._said}, {}
-
-    @property
-    def is_streamed(self) -> bool:
-        """Return whether there is a listener."""
-        return self._live is not None
-
-    def grow(self, number: int, action_id: str, text: str) -> None:
-        """Stream the text of a message so far; if it does not continue the streamed text, the message is reset."""
-        if self._live is None:
-            return
-        if number in self._before:
-            action, words = self._before.pop(number)
-            self._of, self._sent = (number, action), words
-        if self._sent and ((number, action_id) != self._of or not text.startswith(self._sent)):
-            self.drop()
-        more = text[len(self._sent) :]
-        if more:
-            self._live(MessageDelta(number, action_id, more))
-            self._of, self._sent = (number, action_id), text
-
-    def said(self, number: int, action_id: str, text: str) -> None:
-        """Finish a message with its text."""
-        self.grow(number, action_id, text)
-        self._said[number] = (action_id, text)
-        self._sent = ""
-
-    def back_to(self, number: int) -> None:
-        """Reset all messages after a number, which are not said in the end."""
-        self.drop()
-        unsaid = [each for each in self._said if each > number]
-        if unsaid and self._live is not None:
-            self._live(MessageReset(min(unsaid)))
-        for each in unsaid:
-            del self._said[each]
-
-    def drop(self) -> None:
-        """Reset the streamed part of a message, which is not said in the end."""
-        if self._live is not None and self._sent:
-            self._live(MessageReset(self._of[0]))
-        self._sent = ""
 
 
 class TurnEnvironment(Struct, frozen=True, kw_only=True):
@@ -414,6 +357,61 @@ class TurnContext:
             self.warn("not_comparable", mismatch)
         return rendered
 
+    # -- memory searches ----------------------------------------------------------------------------------------------
+
+    def recall_question(
+        self, query: str, by: By, *, k: int | None = None, filters: Value = None, min_score: float | None = None
+    ) -> RecallQuestion | None:
+        """Return a search by the script's memory settings, or None if memory is off or the query is blank."""
+        plan = self.program.script.memory
+        if plan.strategy == "off" or not query.strip():
+            return None
+        # what a model sees anyway is not searched; system messages do not count
+        in_sight = (each.number for each in self.view().messages if each.role != "system")
+        wish = RecallWish(
+            query=cut_text(query.strip(), QUERY_CHARS_MAX),
+            k=k or plan.k,
+            strategy=plan.strategy,
+            filters=filters,
+            min_score=min_score,
+            context=plan.context,
+            half_life_days=plan.decay.half_life_days if plan.decay is not None else None,
+            floor=plan.decay.floor if plan.decay is not None else 1.0,
+            in_sight=min(in_sight, default=self.state.message_seq + 1),
+            now=self.now(),
+        )
+        return RecallQuestion(wish, plan.chars_max, self.action_id, by)
+
+    async def recall(self, search: RecallQuestion | None) -> Recalled:
+        """Make a search and return its result. Raises MemoryFailed, RecallsExceeded, LimitExceeded."""
+        if search is None:
+            return Recalled()
+        try:
+            return await self.recalls.put(search)
+        finally:
+            self._record_recall(self.recalls.event(search))
+
+    def recall_in_text(self, query: str, k: int | None) -> Recollections:
+        """Return the results of a search made by a text that is being rendered. Raises RecallWanted, MemoryFailed."""
+        search = self.recall_question(query, "text", k=k)
+        if search is None:
+            return Recollections()
+        recalled = self.recalls.known(search)
+        self._record_recall(self.recalls.event(search))
+        return recollections(recalled)
+
+    def record_remaining_recalls(self) -> None:
+        """Record the searches that have no event yet, because the part of the turn that made them was undone.
+
+        Raises LimitExceeded.
+        """
+        for event in self.recalls.events.values():
+            self._record_recall(event)
+
+    def _record_recall(self, event: Recollected | None) -> None:
+        if event is not None and all(each.body is not event for each in self.events):
+            self.record(event)
+
     # -- time, history and model calls --------------------------------------------------------------------------------
 
     def now(self) -> datetime:
@@ -518,7 +516,7 @@ def _recall_function(run: TurnContext) -> Callable[..., Recollections]:
     def recall(query: object, k: int | None = None) -> Recollections:
         if k is not None and (not isinstance(k, int) or not 1 <= k <= K_MAX):
             raise ExpressionFailed(f"recall takes a k from 1 to {K_MAX}")
-        return turn_recall.in_text(run, said(query), k)
+        return run.recall_in_text(said(query), k)
 
     return recall
 

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from runtime.context.ports import Condense
+from runtime.memory.recall.terms import says_nothing
 from runtime.state.events import Message
 from runtime.state.ports import (
     SPEAKING,
@@ -19,10 +20,11 @@ from runtime.state.ports import (
     Purpose,
 )
 from runtime.state.program import PlaceLost
+from runtime.state.recall_types import MemoryLine, lines_of
 from runtime.state.scopes import WriteRefused
-from runtime.turn import turn_recall
 from runtime.turn.calls import BudgetExceeded, CallInterrupted
-from runtime.turn.context import ActionFailed, LimitExceeded, MessageStream, TurnContext, Wording
+from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext, Wording
+from runtime.turn.message_stream import ReplyStream
 from runtime.turn.tool_use import CALLS_OF_REPLY_MAX, call_for_model, tools_offered
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted
 from scripts.model.actions import Action, AiAsk, AiSay, Chat, ModelStep
@@ -69,7 +71,7 @@ async def complete(
     goal, strategy = _purpose(run)
     view = run.view(action)
     has_account = purpose in _WITH_SUMMARY and (view.summary or view.memo)
-    memories = await turn_recall.for_prompt(run, run.last_heard() or task.text) if purpose in _WITH_SUMMARY else ()
+    memories = await _memories(run, run.last_heard() or task.text) if purpose in _WITH_SUMMARY else ()
     role = run.role
     speaker = run.program.roles.get(role)
     request = ModelRequest(
@@ -187,6 +189,20 @@ async def _ask(
     return reply
 
 
+async def _memories(run: TurnContext, said: str) -> tuple[MemoryLine, ...]:
+    """Return the memories for the prompt that answers `said`: none for fillers such as `ok`. If memory fails, the
+    conversation continues without it. Raises RecallsExceeded, LimitExceeded.
+    """
+    if run.program.script.memory.recall != "always" or says_nothing(said):
+        return ()
+    try:
+        recalled = await run.recall(run.recall_question(said, "prompt"))
+    except MemoryFailed as failed:
+        run.warn("recall_failed", str(failed))
+        return ()
+    return tuple(lines_of(recalled))
+
+
 def _purpose(run: TurnContext) -> tuple[str, str]:
     """Return goal and strategy of the current skill or topic; an interrupt has none."""
     call = run.state.call()
@@ -226,29 +242,3 @@ def _is_sure(speak: Callable[[ModelReply], bool], verdict: ModelReply) -> bool:
         return speak(verdict)
     except (*FAILURES, RecallWanted):
         return False
-
-
-class ReplyStream:
-    """Streams one reply; `is_said` decides from a verdict, without its text, whether the text will certainly be the
-    message `number` of an action.
-    """
-
-    def __init__(
-        self, speech: MessageStream, number: int, action_id: str, is_said: Callable[[ModelReply], bool]
-    ) -> None:
-        self._speech = speech
-        self._number = number
-        self._action_id = action_id
-        self._judge = is_said
-        self._verdict: ModelReply | None = None
-        self._is_said = False
-
-    def __call__(self, reply: ModelReply) -> None:
-        verdict = msgspec.structs.replace(reply, text="")
-        if verdict != self._verdict:
-            self._verdict = verdict
-            self._is_said = self._judge(verdict)
-        if self._is_said:
-            self._speech.grow(self._number, self._action_id, reply.text)
-        else:
-            self._speech.drop()

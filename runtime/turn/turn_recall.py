@@ -7,22 +7,14 @@ restart has no visible effect.
 """
 
 import asyncio
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
 from runtime.context.fitting import CUT, cut_text
-from runtime.context.ports import View
-from runtime.memory.recall.terms import says_nothing
-from runtime.state.events import Body, Event, Recollected
+from runtime.state.events import Recollected
 from runtime.state.ports import Memory, MemoryFailed
-from runtime.state.program import Program
-from runtime.state.recall_types import By, MemoryLine, Recalled, RecalledUnit, RecallWish, lines_of, recollections
-from runtime.state.state import State
-from scripts.expressions.values import Recollections, Value
+from runtime.state.recall_types import By, Recalled, RecalledUnit, RecallWish
 
 QUERY_CHARS_MAX = 2_000
 SCORE_DIGITS = 4
@@ -141,111 +133,3 @@ def fitted(recalled: Recalled, chars_max: int) -> Recalled:
                 around.append(each)
         units.append(msgspec.structs.replace(unit, around=tuple(around)))
     return Recalled(units=tuple(units))
-
-
-# -- the searches of a turn -------------------------------------------------------------------------------------------
-
-
-class Remembering(Protocol):
-    """The parts of a turn that a memory search needs."""
-
-    program: Program
-    state: State
-    recalls: TurnRecalls
-    events: list[Event]
-    action_id: str
-
-    def now(self) -> datetime:
-        """Return the time of the turn."""
-
-    def view(self) -> View:
-        """Return the part of the conversation that a model sees."""
-
-    def record(self, body: Body) -> None:
-        """Add an event."""
-
-    def warn(self, code: str, message: str) -> None:
-        """Record a warning for the script's author."""
-
-
-def question(
-    run: Remembering, query: str, by: By, *, k: int | None = None, filters: Value = None, min_score: float | None = None
-) -> RecallQuestion | None:
-    """Return a search by the script's memory settings, or None if memory is off or the query is blank."""
-    plan = run.program.script.memory
-    if plan.strategy == "off" or not query.strip():
-        return None
-    wish = RecallWish(
-        query=cut_text(query.strip(), QUERY_CHARS_MAX),
-        k=k or plan.k,
-        strategy=plan.strategy,
-        filters=filters,
-        min_score=min_score,
-        context=plan.context,
-        half_life_days=plan.decay.half_life_days if plan.decay is not None else None,
-        floor=plan.decay.floor if plan.decay is not None else 1.0,
-        in_sight=_in_sight(run),
-        now=run.now(),
-    )
-    return RecallQuestion(wish, plan.chars_max, run.action_id, by)
-
-
-def _in_sight(run: Remembering) -> int:
-    """Return the number of the first message that a model sees anyway; system messages do not count."""
-    numbers = [each.number for each in run.view().messages if each.role != "system"]
-    return min(numbers, default=run.state.message_seq + 1)
-
-
-def in_text(run: Remembering, query: str, k: int | None) -> Recollections:
-    """Return the results of a search made by a text that is being rendered. Raises RecallWanted, MemoryFailed."""
-    search = question(run, query, "text", k=k)
-    if search is None:
-        return Recollections()
-    recalled = run.recalls.known(search)
-    _record_event(run, search)
-    return recollections(recalled)
-
-
-async def put(run: Remembering, search: RecallQuestion | None) -> Recalled:
-    """Make a search and return its result. Raises MemoryFailed, RecallsExceeded, LimitExceeded."""
-    if search is None:
-        return Recalled()
-    try:
-        return await run.recalls.put(search)
-    finally:
-        _record_event(run, search)
-
-
-async def for_prompt(run: Remembering, said: str) -> tuple[MemoryLine, ...]:
-    """Return the memories for the prompt that answers `said`: none for fillers such as `ok`. If memory fails, the
-    conversation continues without it. Raises RecallsExceeded, LimitExceeded.
-    """
-    if run.program.script.memory.recall != "always" or says_nothing(said):
-        return ()
-    try:
-        recalled = await put(run, question(run, said, "prompt"))
-    except MemoryFailed as failed:
-        run.warn("recall_failed", str(failed))
-        return ()
-    return tuple(lines_of(recalled))
-
-
-def record_remaining(run: Remembering) -> None:
-    """Record the searches that have no event yet, because the part of the turn that made them was undone.
-
-    Raises LimitExceeded.
-    """
-    reported = _reported(run.events)
-    for event in run.recalls.events.values():
-        if id(event) not in reported:
-            run.record(event)
-
-
-def _record_event(run: Remembering, search: RecallQuestion) -> None:
-    event = run.recalls.event(search)
-    if event is not None and id(event) not in _reported(run.events):
-        run.record(event)
-
-
-def _reported(events: Sequence[Event]) -> set[int]:
-    return {id(each.body) for each in events}

@@ -19,7 +19,8 @@ from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import State
 from runtime.turn.calls import BudgetExceeded, CallInterrupted
-from runtime.turn.context import ActionFailed, LimitExceeded, MessageStream, TurnContext, TurnEnvironment, Wording
+from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext, TurnEnvironment, Wording
+from runtime.turn.message_stream import MessageStream
 from runtime.turn.model_requests import complete
 from tests.support.runtime_session import ReadProgram
 
