@@ -79,24 +79,12 @@ def offering(choices: Iterable[tuple[str, str]]) -> Waits:
 
 
 USER_ENDED = "the user ended it"
+NO_VALID_ANSWER, NO_ANSWER, EXPIRED = "no valid answer to {}", "no answer to {}", "no answer to {} in time"
 
 
 def reasons_of(action_id: str) -> tuple[str, ...]:
     """Return the end reasons that the runtime gives when the policy of an action ends the conversation."""
-    return _no_valid_answer(action_id), _no_answer(action_id), expired(action_id)
-
-
-def _no_valid_answer(action_id: str) -> str:
-    return f"no valid answer to {action_id}"
-
-
-def expired(action_id: str) -> str:
-    """Return the end reason of a conversation that ends because a question expired."""
-    return f"no answer to {action_id} in time"
-
-
-def _no_answer(action_id: str) -> str:
-    return f"no answer to {action_id}"
+    return tuple(reason.format(action_id) for reason in (NO_VALID_ANSWER, NO_ANSWER, EXPIRED))
 
 
 def after_failure(run: TurnContext, action: Asking) -> Outcome:
@@ -111,14 +99,14 @@ def leave_question(run: TurnContext, action: Asking) -> Outcome:
     """Return the outcome of a question without a valid answer, after the actions of its `on_fail`."""
     then = action.on_fail.then
     if then.policy == "end":
-        return Finish(_no_valid_answer(action.id), "rounds", action.id)
+        return Finish(NO_VALID_ANSWER.format(action.id), "rounds", action.id)
     return Jump(*run.target(then.target)) if then.policy == "goto" else DONE
 
 
 def onward(run: TurnContext, then: Onward, action_id: str) -> Outcome | None:
     """Return the outcome of a policy for replies that give no answer; None: continue with the next action."""
     if then.policy == "end":
-        return Finish(_no_answer(action_id), "rounds", action_id)
+        return Finish(NO_ANSWER.format(action_id), "rounds", action_id)
     return Jump(*run.target(then.target)) if then.policy == "goto" else None
 
 

@@ -173,28 +173,29 @@ class ExtractiveCondenser(Struct, frozen=True):
 
         `wish.instruct` is ignored: following it needs a model.
         """
-        return summary_of(wish) if wish.purpose == "summarise" else memo_of(wish)
+        extract = summary_of if wish.purpose == "summarise" else memo_of
+        return extract(wish.messages, wish.previous)
 
 
-def summary_of(wish: Condense) -> str:
+def summary_of(messages: Sequence[Message], previous: Value) -> str:
     """Return an extract of the messages and of the previous summary; each line names its speaker."""
-    before = wish.previous if isinstance(wish.previous, str) else ""
+    before = previous if isinstance(previous, str) else ""
     lines = [line for line in before.removeprefix(MARK).strip().splitlines() if line.strip()]
     facts_before = [each for line in lines for each in _facts_before(line)]
-    sentences = [each for message in wish.messages for each in _said(message)]
+    sentences = [each for message in messages for each in _said(message)]
     chosen = extracted([*facts_before, *sentences], chars_max=SUMMARY_CHARS_MAX)
     return "\n".join([MARK, *(f"{each.source}{each.text}" for each in chosen)])
 
 
-def memo_of(wish: Condense) -> dict[str, Value]:
+def memo_of(messages: Sequence[Message], previous: Value) -> dict[str, Value]:
     """Return the user's statements about themselves as `facts`; the memo's other entries do not change."""
-    before = wish.previous if isinstance(wish.previous, dict) else {}
+    before = previous if isinstance(previous, dict) else {}
     known = before.get("facts")
     facts = known if isinstance(known, list) else []
     facts_before = [Sentence(each, weight=EARLIER_WEIGHT) for each in facts if isinstance(each, str)]
     sentences = [
         Sentence(text)
-        for message in wish.messages
+        for message in messages
         if message.role == "user"
         for text in sentences_of(message.content)
         if len(text) >= _FACT_CHARS_MIN and not _QUESTION.search(text)

@@ -4,6 +4,7 @@ The cursor records what it enters and leaves. It does not know what an action do
 """
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from runtime.actions import blocks, tool
 from runtime.actions.outcomes import DONE, CallSkill, Enter, Finish, Jump, Outcome, leave_question
@@ -17,6 +18,7 @@ from scripts.model.script import Phase, Scope, Topic
 from scripts.model.variables import Declaration
 
 CALL_DEPTH_MAX = 10
+_Node = TypeVar("_Node", Phase, Topic)
 _OUTCOMES: Mapping[EndedBy, str] = {"script": "completed", "expired": "abandoned"}
 """The outcome of a conversation by what ended it, if the script gives none."""
 
@@ -191,14 +193,7 @@ class Cursor:
     # -- between topics and phases ------------------------------------------------------------------------------------
 
     def _topics_after(self, topic: str) -> tuple[Topic, ...]:
-        topics = self._run.program.phases[self._state.phase].topics
-        index = next(index for index, each in enumerate(topics) if each.id == topic)
-        return topics[index + 1 :]
-
-    def _phases_after(self, phase: str) -> tuple[Phase, ...]:
-        phases = self._run.program.script.phases
-        index = next(index for index, each in enumerate(phases) if each.id == phase)
-        return phases[index + 1 :]
+        return _after(self._run.program.phases[self._state.phase].topics, topic)
 
     def _to_phase(self, phases: tuple[Phase, ...]) -> None:
         """Enter the first of these phases whose `when` holds and that has actions; if none, end the session."""
@@ -218,7 +213,7 @@ class Cursor:
         if not self._enter_first(topics):
             phase = self._state.phase
             self._leave_phase()
-            self._to_phase(self._phases_after(phase))
+            self._to_phase(_after(self._run.program.script.phases, phase))
 
     def _enter_first(self, topics: tuple[Topic, ...]) -> bool:
         for topic in topics:
@@ -293,3 +288,9 @@ class Cursor:
         outcome = finish.outcome or _OUTCOMES.get(finish.by, "")
         self._state.status, self._state.end_reason, self._state.outcome = "completed", finish.reason, outcome
         self._run.record(events.Ended(finish.reason, finish.by, finish.action_id, outcome))
+
+
+def _after(nodes: tuple[_Node, ...], id: str) -> tuple[_Node, ...]:
+    """Return the phases or topics after the one of an id."""
+    index = next(index for index, each in enumerate(nodes) if each.id == id)
+    return nodes[index + 1 :]

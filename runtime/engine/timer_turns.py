@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.actions.form import form_of
-from runtime.actions.outcomes import DONE, Finish, Jump, Outcome, expired
+from runtime.actions.outcomes import DONE, EXPIRED, Finish, Jump, Outcome
 from runtime.actions.outputs import outputs_of
 from runtime.engine.inline_actions import perform
 from runtime.state.events import TimerFired
@@ -75,7 +75,7 @@ def expire(run: TurnContext, action: Question | OwnAction, expiry: Expiry) -> Ou
     if finish is not None:
         return finish
     if expiry.then.policy == "end":
-        return Finish(expired(action.id), "expired", action.id)
+        return Finish(EXPIRED.format(action.id), "expired", action.id)
     return Jump(*run.target(expiry.then.target)) if expiry.then.policy == "goto" else DONE
 
 

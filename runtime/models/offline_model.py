@@ -6,7 +6,6 @@ It says texts as they are written, returns the values that the parsers find, and
 from runtime.answers.languages import farewells, phrase
 from runtime.answers.reply_values import labelled_parts, read_further, read_outputs
 from runtime.context.extracts import memo_of, summary_of
-from runtime.context.ports import Condense
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from scripts.detectors.words import mentioned
 from scripts.expressions.values import Value, is_given
@@ -26,28 +25,22 @@ class OfflineModel:
                 return ModelReply(text=request.task)
             case "ask":
                 return _ask(request)
-            case "extract":
-                return ModelReply()  # the parsers have been applied already
             case "think":
                 return _think(request)
             case "chat":
                 return _chat(request)
-            case "route":
-                return ModelReply()  # the meaning of a reply beyond its keywords needs a model
-            case "detect":
-                return ModelReply()  # words and measures have been evaluated already
             case "summarise" | "memo":
                 return extracted(request)
+            case "extract" | "route" | "detect":
+                return ModelReply()  # parsers, words and measures have been applied; the rest needs a model
 
 
 def extracted(request: ModelRequest) -> ModelReply:
     """Return a summary or memo made of the messages' own sentences."""
-    context = request.conversation_summary
+    previous = request.conversation_summary.previous
     if request.purpose == "summarise":
-        wish = Condense(purpose="summarise", messages=request.history, previous=context.previous)
-        return ModelReply(text=summary_of(wish), extracted=True)
-    wish = Condense(purpose="memo", messages=request.history, previous=context.previous)
-    return ModelReply(values=memo_of(wish), extracted=True)
+        return ModelReply(text=summary_of(request.history, previous), extracted=True)
+    return ModelReply(values=memo_of(request.history, previous), extracted=True)
 
 
 def _ask(request: ModelRequest) -> ModelReply:

@@ -34,7 +34,7 @@ def reply_of(request: ModelRequest, data: object) -> ModelReply:
         return ModelReply()
     if request.purpose == "memo":
         return ModelReply(values=_memo(data))
-    fields = {_plain(name): value for name, value in data.items() if isinstance(name, str)}
+    fields = {_plain(name): value for name, value in data.items()}
     return ModelReply(
         text=_text(fields.get("text")),
         values=_values(request, data, fields),
@@ -91,9 +91,9 @@ def _percent(raw: object) -> int | None:
 def _values(request: ModelRequest, data: _Fields, fields: _Fields) -> dict[str, Value]:
     """Return the values by name, from `values` or from the fields beside it."""
     under = fields.get("values")
-    inner = _by_name(under) if isinstance(under, Mapping) else {}
+    inner = under if isinstance(under, Mapping) else {}
     reserved = _RESERVED | _OF_CALLS if request.offers else _RESERVED
-    beside = {name: value for name, value in _by_name(data).items() if _plain(name) not in reserved}
+    beside = {name: value for name, value in data.items() if _plain(name) not in reserved}
     found: dict[str, Value] = {}
     for output in single_outputs(request):
         value = _fitting(output, _lookup(output.get, inner, beside))
@@ -106,10 +106,6 @@ def _values(request: ModelRequest, data: _Fields, fields: _Fields) -> dict[str, 
         else:
             found |= _record(each, {**beside, **inner})  # a model may give only the fields of a single record
     return found
-
-
-def _by_name(data: _Fields) -> _Fields:
-    return {name: value for name, value in data.items() if isinstance(name, str)}
 
 
 def _lookup(name: str, inner: _Fields, beside: _Fields) -> object:
@@ -171,7 +167,7 @@ def _from_pairs(pairs: list[Value]) -> Value:
 
 def _records(records: Records, raw: object) -> list[Value]:
     items = raw if isinstance(raw, list) else [raw]
-    found = [_record(records, _by_name(item)) for item in items if isinstance(item, Mapping)]
+    found = [_record(records, item) for item in items if isinstance(item, Mapping)]
     return [record for record in found if record]
 
 
@@ -206,7 +202,7 @@ def _detected(request: ModelRequest, raw: object) -> dict[str, Verdict]:
 
 
 def _seen(raw: object) -> Verdict | None:
-    fields = _by_name(raw) if isinstance(raw, Mapping) else {"score": raw}
+    fields = raw if isinstance(raw, Mapping) else {"score": raw}
     score = _number(fields.get("score"))
     if score is None:
         return None
@@ -222,7 +218,7 @@ def _tool_call(request: ModelRequest, fields: _Fields) -> ToolCall | None:
     """Return the call of an offered tool; models also write it as `{name, arguments}`, by itself or as `tool`."""
     called = fields.get("tool", fields.get("tool_call", fields.get("name")))
     if isinstance(called, Mapping):
-        fields = {_plain(name): value for name, value in _by_name(called).items()}
+        fields = {_plain(name): value for name, value in called.items()}
         called = fields.get("name", fields.get("tool"))
     name = _text(called).strip()
     offer = next((each for each in request.offers if each.id.casefold() == name.casefold()), None)
