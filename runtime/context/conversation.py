@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from runtime.context import serialization
 from runtime.context.extracts import ExtractiveCondenser
 from runtime.context.messages import message_of
 from runtime.context.ports import Condenser
@@ -30,17 +31,6 @@ from runtime.context.resize import (
     remember_by,
     resized,
     shown_memo,
-)
-from runtime.context.serialization import (
-    Saved,
-    checked_mode,
-    from_json,
-    from_yaml,
-    restored,
-    saved,
-    session_settings,
-    to_json,
-    to_yaml,
 )
 from runtime.context.strategies import counted
 from runtime.context.summaries import Remember, remember_with
@@ -75,8 +65,10 @@ class Conversation:
         self.id = id or uuid.uuid4().hex
         self._settings = ContextSettings(strategy="lite")
         if settings is not None:
-            self._settings = settings if isinstance(settings, ContextSettings) else session_settings(settings)
-        checked_mode(self._settings.strategy)
+            self._settings = (
+                settings if isinstance(settings, ContextSettings) else serialization.session_settings(settings)
+            )
+        serialization.checked_mode(self._settings.strategy)
         self._handlers = handlers
         self._condense = condense or ExtractiveCondenser()
         self._resize_s = resize_s
@@ -238,7 +230,7 @@ class Conversation:
         """Set the arguments that are not None. `mode` also enables or disables the memo. Raises SettingsInvalid."""
         settings = msgspec.to_builtins(self._settings)
         if mode is not None:
-            settings["strategy"] = checked_mode(mode)
+            settings["strategy"] = serialization.checked_mode(mode)
             settings["memo"] = {**settings.get("memo", {}), "enabled": mode == "memo"}
         if limit is not None:
             settings["limit"] = msgspec.to_builtins(limit)
@@ -281,28 +273,28 @@ class Conversation:
 
     def to_json(self) -> str:
         """Return the conversation as JSON, without handlers, models and their keys."""
-        return to_json(self._saved())
+        return serialization.to_json(self._saved())
 
     def to_yaml(self, key_path: str = "") -> str:
         """Return the same as YAML, under the keys of a path such as ``payload.session``."""
-        return to_yaml(self._saved(), key_path)
+        return serialization.to_yaml(self._saved(), key_path)
 
     def load_json(self, text: str | bytes | Mapping[str, object]) -> None:
         """Replace the conversation by a saved one; the handlers do not change.
 
         Raises TypeError for data that is not a conversation, ValueError for invalid JSON; then nothing has changed.
         """
-        self._load(from_json(text))
+        self._load(serialization.from_json(text))
 
     def load_yaml(self, text: str | bytes, key_path: str = "") -> None:
         """Do the same from YAML. Raises KeyError if the path does not exist, TypeError, ValueError."""
-        self._load(from_yaml(text, key_path))
+        self._load(serialization.from_yaml(text, key_path))
 
-    def _saved(self) -> Saved:
-        return saved(self.id, self._book(), self._settings)
+    def _saved(self) -> serialization.Saved:
+        return serialization.saved(self.id, self._book(), self._settings)
 
-    def _load(self, document: Saved) -> None:
-        book = restored(document)
+    def _load(self, document: serialization.Saved) -> None:
+        book = serialization.restored(document)
         with self._lock:
             self.id = document.id or self.id
             self._settings = document.settings or ContextSettings(strategy="lite")

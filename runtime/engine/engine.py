@@ -33,35 +33,8 @@ from runtime.answers.patterns import matching, worded
 from runtime.engine import auto_capture, detection, interrupts, interventions, repairs, timer_turns
 from runtime.engine.cursor import Cursor
 from runtime.engine.inline_actions import run_out
-from runtime.state.events import (
-    ActionEntered,
-    ActionLeft,
-    ActionSkipped,
-    Event,
-    Interrupted,
-    Message,
-    VariableChanged,
-    Waiting,
-    Warned,
-)
-from runtime.state.inputs import (
-    Append,
-    Chosen,
-    Compress,
-    End,
-    Filled,
-    GiveBack,
-    Input,
-    Intervention,
-    Moved,
-    Reply,
-    SetVariables,
-    Speak,
-    Start,
-    TimerDue,
-    accepted,
-    is_answer_to,
-)
+from runtime.state import events, inputs
+from runtime.state.events import Event, Message, VariableChanged
 from runtime.state.ports import MemoryFailed, ModelFailed
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import WriteRefused
@@ -146,7 +119,7 @@ class TurnFailed(Exception):
 async def run_turn(
     program: Program,
     state: State,
-    turn_input: Input | Moved | Intervention,
+    turn_input: inputs.Input | inputs.Moved | inputs.Intervention,
     environment: TurnEnvironment,
     global_cells: Mapping[str, Cell] | None = None,
 ) -> Turn:
@@ -154,7 +127,7 @@ async def run_turn(
 
     `global_cells` are the user's current global variables (None: those in the state).
     """
-    content, turn_s = accepted(state, turn_input), environment.limits.turn_s
+    content, turn_s = inputs.accepted(state, turn_input), environment.limits.turn_s
     ends_at = asyncio.get_running_loop().time() + turn_s
     calls_end_at = ends_at - min(AFTER_CALLS_S, turn_s * AFTER_CALLS_PART)
 
@@ -194,13 +167,13 @@ def _with_writers(cells: Mapping[str, Cell], before: Mapping[str, Cell]) -> dict
     return {name: msgspec.structs.replace(cell, by=known.get(name)) for name, cell in cells.items()}
 
 
-def _is_answer(turn_input: Input, wait: Wait, content: str) -> bool:
+def _is_answer(turn_input: inputs.Input, wait: Wait, content: str) -> bool:
     """Return whether an input is a form, or one of the answers that the session offers: the texts are the script's."""
-    return not isinstance(turn_input, Reply) or is_answer_to(wait, content)
+    return not isinstance(turn_input, inputs.Reply) or inputs.is_answer_to(wait, content)
 
 
-def _adds_messages(turn_input: Input | Moved | Intervention) -> bool:
-    return not isinstance(turn_input, Intervention) or isinstance(turn_input, Append | Speak)
+def _adds_messages(turn_input: inputs.Input | inputs.Moved | inputs.Intervention) -> bool:
+    return not isinstance(turn_input, inputs.Intervention) or isinstance(turn_input, inputs.Append | inputs.Speak)
 
 
 class _Engine:
@@ -245,7 +218,7 @@ class _Engine:
         """
         run = self.run
         for pattern, action_id in given_up.items():
-            run.record(Warned("pattern_given_up", worded(pattern), action_id))
+            run.record(events.Warned("pattern_given_up", worded(pattern), action_id))
         saved, bytes_max = encode(run.state), run.limits.state_bytes_max
         if len(saved) > bytes_max:
             raise LimitExceeded(f"the session's variables would take {len(saved):,} bytes; the limit is {bytes_max:,}")
@@ -253,7 +226,7 @@ class _Engine:
         return Turn(run.state, saved, tuple(run.events), tuple(run.calls.made), used)
 
     async def attempt(
-        self, turn_input: Input | Moved | Intervention, content: str, ends_at: float
+        self, turn_input: inputs.Input | inputs.Moved | inputs.Intervention, content: str, ends_at: float
     ) -> Awaitable[object] | None:
         """Run the turn, and update the session's contexts as far as the time until `ends_at` allows.
 
@@ -263,9 +236,9 @@ class _Engine:
         if self.run.program.counts_minutes:
             timing.count_seconds(self.run)
         try:
-            if isinstance(turn_input, Compress):
+            if isinstance(turn_input, inputs.Compress):
                 await context_upkeep.compress(self.run, turn_input, ends_at)
-            elif isinstance(turn_input, Intervention):
+            elif isinstance(turn_input, inputs.Intervention):
                 self._intervene(turn_input)
             else:
                 await self._apply(turn_input, content)
@@ -283,13 +256,13 @@ class _Engine:
         """Return the session's current action, or None if the conversation is over or has not begun."""
         return self._cursor.current() if self._state.status == "active" and self._state.frames else None
 
-    async def _apply(self, turn_input: Input | Moved, content: str) -> None:
+    async def _apply(self, turn_input: inputs.Input | inputs.Moved, content: str) -> None:
         """Start the session, apply a migration to it, or pass the reply to the action that waits."""
-        if isinstance(turn_input, Moved):
+        if isinstance(turn_input, inputs.Moved):
             self._move(turn_input)
-        elif isinstance(turn_input, Start):
+        elif isinstance(turn_input, inputs.Start):
             self._start()
-        elif isinstance(turn_input, TimerDue):
+        elif isinstance(turn_input, inputs.TimerDue):
             self._fire(turn_input)
         else:
             await self._resume(turn_input, content)
@@ -305,10 +278,10 @@ class _Engine:
             action = self._cursor.current()
             run.count_action()
             if action.when is not None and not run.holds(action.when):
-                run.record(ActionSkipped(action.id, action_type(action), *self._cursor.called()))
+                run.record(events.ActionSkipped(action.id, action_type(action), *self._cursor.called()))
                 self._after_interrupt(self._cursor.advance())
                 continue
-            run.record(ActionEntered(action.id, action_type(action), *self._cursor.called()))
+            run.record(events.ActionEntered(action.id, action_type(action), *self._cursor.called()))
             state.progress = state.timing = None
             if isinstance(action, ModelStep):
                 await self._carry_out(action, Wait("text", begins=True), enter(run, action))
@@ -335,13 +308,13 @@ class _Engine:
             self.run.assign_in(scope, name, value, "api")
         self._cursor.to_first_phase()
 
-    def _move(self, moved: Moved) -> None:
+    def _move(self, moved: inputs.Moved) -> None:
         """Apply a migration to the session; a topic that must restart is left and entered again."""
         for body in moved.account:
             self.run.record(body)
         if moved.restart and self._state.frames:
             rounds = self._state.progress.round if self._state.progress is not None else 0
-            self.run.record(ActionLeft(self._state.frames[-1].action, rounds, *self._cursor.called()))
+            self.run.record(events.ActionLeft(self._state.frames[-1].action, rounds, *self._cursor.called()))
             self._cursor.leave_blocks()
             self._cursor.jump(self._state.phase, moved.restart)
         elif self._state.wait is not None and self._state.frames:
@@ -359,17 +332,17 @@ class _Engine:
         if wait != self._state.wait:
             self._follow(action, Waits(wait))
 
-    def _intervene(self, turn_input: Intervention) -> None:
+    def _intervene(self, turn_input: inputs.Intervention) -> None:
         """Carry out an intervention of the application; the script does not advance."""
         was_taken_over = bool(self._state.operator)
         interventions.carry_out(self.run, turn_input)
-        if isinstance(turn_input, GiveBack):
+        if isinstance(turn_input, inputs.GiveBack):
             if was_taken_over and self._state.wait is not None:
                 self._ask_again(self._state.wait)
-        elif isinstance(turn_input, End):
+        elif isinstance(turn_input, inputs.End):
             self._state.wait = None
             self._follow(self._cursor.current(), Finish(turn_input.reason, "application"))
-        elif isinstance(turn_input, SetVariables) and self._state.wait is not None:
+        elif isinstance(turn_input, inputs.SetVariables) and self._state.wait is not None:
             self._draw(self._state.wait)  # a form may show the new values
 
     def _ask_again(self, wait: Wait) -> None:
@@ -380,11 +353,11 @@ class _Engine:
             self.run.say(question_of(self.run, action))
         self._follow(action, Waits(drawn(self.run, action, wait)))
 
-    async def _resume(self, turn_input: Input, content: str) -> None:
+    async def _resume(self, turn_input: inputs.Input, content: str) -> None:
         state, program = self._state, self.run.program
         action = self._cursor.current()
-        metadata: dict[str, Value] = {"choice": turn_input.choice} if isinstance(turn_input, Chosen) else {}
-        metadata |= {"form": dict(turn_input.values)} if isinstance(turn_input, Filled) else {}
+        metadata: dict[str, Value] = {"choice": turn_input.choice} if isinstance(turn_input, inputs.Chosen) else {}
+        metadata |= {"form": dict(turn_input.values)} if isinstance(turn_input, inputs.Filled) else {}
         self.run.hear(content, metadata)
         if state.operator:
             return  # this person answers
@@ -400,17 +373,17 @@ class _Engine:
         if reaction.withheld and wait is not None and not _is_answer(turn_input, wait, content):  # else it stays open
             self._follow(action, Waits(drawn(self.run, action, wait)))
             return
-        if wait is not None and program.has_auto_variables and isinstance(turn_input, Reply):
+        if wait is not None and program.has_auto_variables and isinstance(turn_input, inputs.Reply):
             await auto_capture.capture(self.run, action, content)
         await self._carry_out(action, wait or Wait("text"), self._answered(action, wait, turn_input, content, reaction))
 
     async def _answered(
-        self, action: Action, wait: Wait | None, turn_input: Input, content: str, reaction: detection.Reaction
+        self, action: Action, wait: Wait | None, turn_input: inputs.Input, content: str, reaction: detection.Reaction
     ) -> Outcome | None:
         """Return the outcome of a reply, or None if it was no answer and its interrupt or repair has been handled."""
         script = self.run.program.script
-        picked = turn_input.choice if isinstance(turn_input, Chosen) else None
-        sent = turn_input.values if isinstance(turn_input, Filled) else None
+        picked = turn_input.choice if isinstance(turn_input, inputs.Chosen) else None
+        sent = turn_input.values if isinstance(turn_input, inputs.Filled) else None
         answer = partial(resume, self.run, action, wait, content, picked, sent)
         if wait is not None and (script.interrupts or script.repairs):
             is_answer = _is_answer(turn_input, wait, content)
@@ -493,7 +466,7 @@ class _Engine:
         reaction: detection.Reaction,
         answered: Done | Enter | None = None,
     ) -> None:
-        self.run.record(Interrupted(interrupt.id, action.id))
+        self.run.record(events.Interrupted(interrupt.id, action.id))
         arm = answered.arm if isinstance(answered, Enter) else ""
         suspended = Held(wait, self._state.progress, self._state.timing, answered is not None, arm)
         self._state.progress = self._state.timing = None
@@ -530,7 +503,7 @@ class _Engine:
 
     # -- timers -----------------------------------------------------------------------------------------------------
 
-    def _fire(self, turn_input: TimerDue) -> None:
+    def _fire(self, turn_input: inputs.TimerDue) -> None:
         """Carry out the timers that are due. Raises InputRefused if there is none."""
         run, state = self.run, self._state
         action = self._cursor.current()
@@ -578,7 +551,7 @@ class _Engine:
                 self._state.wait = outcome.wait
                 if self.run.program.has_time:
                     timing.begin(self.run, action)
-                self.run.record(Waiting(action.id, outcome.wait))
+                self.run.record(events.Waiting(action.id, outcome.wait))
             case Done():
                 self._cursor.leave_action(action)
                 self._after_interrupt(self._cursor.advance())

@@ -5,15 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 import msgspec
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    stop_before_delay,
-    wait_random_exponential,
-)
-from tenacity.stop import stop_base
+import tenacity
 
 from runtime.models.hosted.capabilities import Capabilities, body_of, capabilities_of, without
 from runtime.models.hosted.endpoint import Endpoint, EndpointReply, Listener
@@ -138,10 +130,10 @@ def _ended(read: Read, said: EndpointReply) -> Read:
 # -- retries ----------------------------------------------------------------------------------------------------------
 
 
-class _at_deadline(stop_base):  # noqa: N801  (named as tenacity names them)
+class _at_deadline(tenacity.stop.stop_base):  # noqa: N801  (named as tenacity names them)
     """Stop if the next attempt would begin after the current deadline."""
 
-    def __call__(self, retry_state: RetryCallState) -> bool:
+    def __call__(self, retry_state: tenacity.RetryCallState) -> bool:
         return retry_state.upcoming_sleep >= time_left()
 
 
@@ -150,9 +142,9 @@ async def _retried(call: Callable[[], Awaitable[T]], attempts_max: int, total_s:
 
     Raises the AttemptFailure of its last attempt.
     """
-    backing_off = wait_random_exponential(multiplier=FIRST_WAIT_S, max=WAIT_MAX_S)
+    backing_off = tenacity.wait_random_exponential(multiplier=FIRST_WAIT_S, max=WAIT_MAX_S)
 
-    def wait_s(state: RetryCallState) -> float:
+    def wait_s(state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome is not None else None
         wanted = error.retry_after_s if isinstance(error, AttemptFailure) else None
         return backing_off(state) if wanted is None else wanted + backing_off(state) / 10
@@ -162,10 +154,10 @@ async def _retried(call: Callable[[], Awaitable[T]], attempts_max: int, total_s:
             return False
         return error.retry_after_s is None or error.retry_after_s <= RETRY_AFTER_MAX_S
 
-    retrying = AsyncRetrying(
-        stop=stop_after_attempt(attempts_max) | stop_before_delay(total_s) | _at_deadline(),
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(attempts_max) | tenacity.stop_before_delay(total_s) | _at_deadline(),
         wait=wait_s,
-        retry=retry_if_exception(is_worth_it),
+        retry=tenacity.retry_if_exception(is_worth_it),
         reraise=True,
     )
     return await retrying(call)
