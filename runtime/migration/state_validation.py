@@ -7,12 +7,11 @@ exist, or values that no variable can hold; it is refused before a session uses 
 from collections.abc import Iterable
 
 import msgspec
-from msgspec import Struct
 
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import CELLS_MAX
 from runtime.state.state import Cell, ContextMemory, Frame, Progress, State, Wait
-from scripts.expressions.values import INTEGER_ABS_MAX, Value, ValueRefused, bounded, coerce, is_unicode, shorten
+from scripts.expressions.values import Value, ValueRefused, bounded, coerce, is_unicode, shorten
 from scripts.model.actions import Action, Form
 from scripts.model.base import ID_CHARS_MAX
 
@@ -26,7 +25,7 @@ class InvalidState(ValueError):
 
 def check(program: Program, state: State) -> None:
     """Raise InvalidState for a state that the script cannot use."""
-    _check_numbers(state)
+    _check_context(state)
     _check_cells(state)
     for experiment, arm in state.exposed.items():
         if experiment not in program.experiments or len(arm) > ID_CHARS_MAX or not is_unicode(arm):
@@ -46,20 +45,10 @@ def check(program: Program, state: State) -> None:
         raise InvalidState(str(error)) from error
 
 
-def _check_numbers(state: State) -> None:
+def _check_context(state: State) -> None:
     context = state.context or ContextMemory()
-    counts = [*_counts(state), *_counts(context), *_counts(state.spent), *state.visits.values()]
-    counts += [watch.acted for watch in state.watches.values()]
-    if any(not -1 <= count <= INTEGER_ABS_MAX for count in counts) or not 0 <= state.spent.cost < float("inf"):
-        raise InvalidState("a number in it is out of range")
     if max(context.after, context.summary_to, context.memo_to) > state.message_seq:
         raise InvalidState("its context refers to messages that do not exist")
-
-
-def _counts(of: Struct) -> list[int]:
-    """Return all integers of a struct; none is below -1, which means unset."""
-    found = [getattr(of, name) for name in of.__struct_fields__]
-    return [each for each in found if isinstance(each, int) and not isinstance(each, bool)]
 
 
 def _check_gaps(state: State) -> None:
@@ -80,12 +69,7 @@ def _check_cells(state: State) -> None:
     values: list[Value] = [dict(state.start_variables), dict(state.context.memo) if state.context is not None else {}]
     for progress in _progresses(state):
         values += [progress.values, list(progress.replies)]
-        if any(not 0 <= count <= INTEGER_ABS_MAX for count in (progress.round, progress.visit)):
-            raise InvalidState("a number in it is out of range")
-    for frame in state.frames:
-        values.append(frame.items)
-        if not 0 <= frame.passes <= INTEGER_ABS_MAX:
-            raise InvalidState("a number in it is out of range")
+    values += [frame.items for frame in state.frames]
     for value in values:
         _check_value("a value in it", value)
 

@@ -6,18 +6,21 @@ version of its script. A session continues from `decode(encode(state))` exactly 
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from runtime.state.form_view import RenderedForm
-from scripts.expressions.values import Value, ValueType
+from scripts.expressions.values import INTEGER_ABS_MAX, Value, ValueType
 from scripts.model.context_strategies import ContextSettings
 from scripts.model.script import Locale
 
 STATE_VERSION = 1
 STATE_VERSION_MIN = 1  # the oldest version that `decode` reads
+
+Number: TypeAlias = Annotated[int, Meta(ge=-1, le=INTEGER_ABS_MAX)]
+"""A count, or the number of a turn, message or event; -1: there is none yet."""
 
 Status: TypeAlias = Literal["active", "paused", "completed"]
 ExecutionStatus: TypeAlias = Literal["running", "waiting_input", "paused", "completed", "error"]
@@ -39,12 +42,12 @@ class Cell(Struct, omit_defaults=True):
 class Progress(Struct, omit_defaults=True):
     """The progress of the current action, from its start to its end."""
 
-    round: int = 0
+    round: Number = 0
     prompt: str = ""  # the question as it was last asked
     values: dict[str, Value] = {}
     replies: list[str] = []  # the user's replies to this action, for extraction at its end
     astray: dict[str, int] = {}  # by policy, the number of last replies in a row that it applies to
-    visit: int = 0  # the number of this visit among those that asked the model; 0: not asked yet
+    visit: Number = 0  # the number of this visit among those that asked the model; 0: not asked yet
     errors: dict[str, str] = {}  # the errors of the form as last submitted, by field
     asked: dict[str, int] = {}  # by purpose, the number of requests in this visit
     is_confirmation: bool = False  # whether the session asks if the known values are right (`if_known`)
@@ -64,9 +67,9 @@ class Progress(Struct, omit_defaults=True):
 class Spent(Struct, frozen=True, omit_defaults=True):
     """The usage of language model calls so far."""
 
-    calls: int = 0
-    tokens: int = 0
-    cost: float = 0.0
+    calls: Number = 0
+    tokens: Number = 0
+    cost: Annotated[float, Meta(ge=0)] = 0.0
 
 
 class Choice(Struct, frozen=True):
@@ -124,7 +127,7 @@ class Watch(Struct, frozen=True, omit_defaults=True):
     """The stored data of a detector: after how many messages of the user it last acted, and the last
     verdict of a model."""
 
-    acted: int = -1
+    acted: Number = -1
     score: float = 0.0
     label: str = ""
 
@@ -135,7 +138,7 @@ class Frame(Struct, omit_defaults=True):
     action: str  # the current action of the list
     block: str = ""  # the action that contains the list; empty for the topic's own list
     arm: str = ""
-    passes: int = 0  # number of finished passes, in a loop
+    passes: Number = 0  # number of finished passes, in a loop
     items: list[Value] | None = None  # the items of a foreach, as evaluated on entry
     item_name: str = ""
     skill: str = ""  # the skill whose list this is; its variables are `cells`
@@ -158,7 +161,7 @@ class LastResize(Struct, frozen=True):
     """The last reduction of a window: how, in which turn of the assistant, and why."""
 
     type: str
-    turn: int
+    turn: Number
     reason: str
 
 
@@ -167,19 +170,19 @@ class ContextMemory(Struct, frozen=True, omit_defaults=True):
     its window begins. It refers to messages by their numbers, survives a restart and is restored by a rewind.
     """
 
-    after: int = 0  # the window begins after this message
+    after: Number = 0  # the window begins after this message
     summary: str = ""
-    summary_to: int = 0  # the last message that the summary covers
+    summary_to: Number = 0  # the last message that the summary covers
     memo: Mapping[str, Value] = {}
-    memo_to: int = 0  # the last message that the memo covers
-    seen: int = 0  # the last message that was counted
-    turns: int = 0  # number of messages of the assistant
-    resized_at: int = 0  # `turns` at the last resize
-    resized_to: int = 0  # the last message at the last resize
+    memo_to: Number = 0  # the last message that the memo covers
+    seen: Number = 0  # the last message that was counted
+    turns: Number = 0  # number of messages of the assistant
+    resized_at: Number = 0  # `turns` at the last resize
+    resized_to: Number = 0  # the last message at the last resize
     last_resize: LastResize | None = None
     opener: Opener | None = None  # the role that opened the conversation, and so opens each exchange
-    failed: int = 0  # consecutive failures to make a summary or memo
-    retry_in: int = 0  # turns to wait until the next attempt
+    failed: Number = 0  # consecutive failures to make a summary or memo
+    retry_in: Number = 0  # turns to wait until the next attempt
 
 
 class HandOver(Struct, frozen=True, omit_defaults=True):
@@ -201,18 +204,18 @@ class State(Struct, omit_defaults=True):
     A session whose first turn failed has not `begun`; it retains its start variables for another attempt.
     """
 
-    seed: int
+    seed: Number
     locale: Locale
     user_id: str = ""
     version: int = field(default_factory=lambda: STATE_VERSION)  # omit_defaults would not save a plain default
-    turn: int = -1
+    turn: Number = -1
     begun: bool = False
     start_variables: dict[str, Value] = {}
     status: Status = "active"
     phase: str = ""
     topic: str = ""
-    phase_entry: int = 0  # number of phases entered so far; identifies this entry in the database
-    topic_entry: int = 0
+    phase_entry: Number = 0  # number of phases entered so far; identifies this entry in the database
+    topic_entry: Number = 0
     frames: list[Frame] = []
     progress: Progress | None = None
     wait: Wait | None = None
@@ -222,13 +225,13 @@ class State(Struct, omit_defaults=True):
     session_cells: dict[str, Cell] = {}
     phase_cells: dict[str, Cell] = {}
     topic_cells: dict[str, Cell] = {}
-    event_seq: int = 0  # the number of the last event
-    message_seq: int = 0
-    heard: int = 0  # number of messages of the user
-    draws: int = 0  # number of random choices so far
+    event_seq: Number = 0  # the number of the last event
+    message_seq: Number = 0
+    heard: Number = 0  # number of messages of the user
+    draws: Number = 0  # number of random choices so far
     ai_role: str = ""  # the speaker, as the last scene sets it
     human_role: str = ""  # the role of the user
-    visits: dict[str, int] = {}  # by action id, the number of visits that asked the model
+    visits: dict[str, Number] = {}  # by action id, the number of visits that asked the model
     watches: dict[str, Watch] = {}  # by detector
     taken: dict[str, list[str]] = {}  # by `phase/topic/action`, the keys of its chosen choices with `once`
     is_jump: bool = False  # whether the current topic was entered by a jump
@@ -242,7 +245,7 @@ class State(Struct, omit_defaults=True):
     gaps: tuple[tuple[int, int], ...] = ()  # first and last number of messages removed from the conversation
     context: ContextMemory | None = None  # the data of its context strategy
     context_settings: ContextSettings | None = None  # its own settings, which override those of its script
-    condensed: int = 0  # number of requests to condense the conversation
+    condensed: Number = 0  # number of requests to condense the conversation
     hand_over: HandOver | None = None
     model: str = ""  # asked in place of those that the script names
 
