@@ -5,12 +5,12 @@ The words around a choice are those of the locale's language, of English and of 
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
 
-from runtime.answers.languages import ENGLISH, LANGUAGES, known_language
+from runtime.answers.languages import ENGLISH, LANGUAGES, spoken
 from runtime.answers.languages.language import ChoiceWords, Language
 from runtime.answers.languages.spelling import plain_key, spelled, unaccented
 from runtime.answers.numbers import parse_number
@@ -29,64 +29,47 @@ _ENGLISH_NO = (
 _HAN_NO = r"不(?!过|仅|错)|没|无|除了|(?<![特分级性区差])别(?!的|人)"
 
 
-class ChoiceMarkers(Struct, frozen=True):
+class _Words:
     """The patterns around a choice: before and after it, for its position, for the end of a clause, and for no."""
 
-    lead: re.Pattern[str]
-    tail: re.Pattern[str]
-    ordinal: re.Pattern[str]
-    places: Mapping[str, int]
-    digraphs: Mapping[str, str]
-    clause_end: re.Pattern[str]
-    negation: re.Pattern[str]
+    def __init__(self, own: Language, found: ChoiceWords, english: ChoiceWords) -> None:
+        def either(words: Iterable[str], others: Iterable[str]) -> str:
+            both = {*words, *(each for each in others if each not in own.collides)}
+            return "|".join(spelled(each, own.digraphs) for each in sorted(both, key=lambda each: (-len(each), each)))
 
-    def place(self, ordinal: str) -> int:
-        """Return the position of an ordinal, from 1 on; -1 is the last."""
-        return self.places[plain_key(ordinal, self.digraphs)]
-
-
-def words_for(locale: Locale) -> ChoiceMarkers:
-    """Return the patterns for choices in a locale."""
-    own = known_language(locale)
-    return _words(ENGLISH.code if own is None or own.choices is None else own.code)
-
-
-@lru_cache(maxsize=len(LANGUAGES))
-def _words(code: str) -> ChoiceMarkers:
-    own, english = LANGUAGES[code], ENGLISH.choices
-    found = own.choices
-    if found is None or english is None:
-        raise KeyError(code)
-
-    def either(words: Iterable[str], others: Iterable[str]) -> str:
-        both = {*words, *(each for each in others if each not in own.collides)}
-        return "|".join(spelled(each, own.digraphs) for each in sorted(both, key=lambda each: (-len(each), each)))
-
-    ordinals = {**english.ordinals, **found.ordinals}
-    tails = either(found.tails, english.tails)
-    suffixes = either(own.ordinal_suffixes, ENGLISH.ordinal_suffixes)
-    leads = either(found.leads, english.leads)
-    but = either(found.but, english.but)
-    return ChoiceMarkers(
-        lead=re.compile(
+        ordinals = {**english.ordinals, **found.ordinals}
+        tails = either(found.tails, english.tails)
+        suffixes = either(own.ordinal_suffixes, ENGLISH.ordinal_suffixes)
+        leads = either(found.leads, english.leads)
+        but = either(found.but, english.but)
+        no = (*(own.yes_no.no if own.yes_no is not None else ()), *found.without)
+        self.lead = re.compile(
             rf"(?:(?:(?:{leads})(?![a-zà-ɏ])|no\.|我|就|选择|选项|选|要|答案|是|第)[\s:：#'.]*){{0,{_LEAD_WORDS_MAX}}}"
-        ),
-        tail=re.compile(rf"[\s)）\].。!！,，、:：]*(?:{tails}|谢谢|吧|个|项|号)?[\s.。!！]*"),
-        ordinal=re.compile(
+        )
+        self.tail = re.compile(rf"[\s)）\].。!！,，、:：]*(?:{tails}|谢谢|吧|个|项|号)?[\s.。!！]*")
+        self.ordinal = re.compile(
             rf"\b(?:(?P<word>{either(ordinals, ())})|(?P<nth>[0-9]{{1,3}})(?:{suffixes}))"
             rf"(?=\s(?:{either(found.nouns, english.nouns)})\b|\s*[.,!]?\s*(?:(?:{tails})[\s.!]*)?$)"
             r"|(?<!倒数)第\s?(?P<han>[0-9]{1,3}|[一二两三四五六七八九十]{1,3}|最后)\s?(?=[个项种条款号]|选项|\s*[。！吧]?\s*$)"
             r"|(?P<final>最后一[个项种条])"
-        ),
-        places={plain_key(word, own.digraphs): place for word, place in ordinals.items()},
-        digraphs=own.digraphs,
-        clause_end=re.compile(rf"[,，。;；!！?？\n]|(?<!anything )\b(?:{but})\b|而是|而(?!且)|但"),
-        negation=re.compile(rf"\b(?:{either(_no(own, found), _ENGLISH_NO)}|[a-z]{{2,8}}n't)\b|{_HAN_NO}"),
-    )
+        )
+        self._places = {plain_key(word, own.digraphs): place for word, place in ordinals.items()}
+        self._digraphs = own.digraphs
+        self.clause_end = re.compile(rf"[,，。;；!！?？\n]|(?<!anything )\b(?:{but})\b|而是|而(?!且)|但")
+        self.negation = re.compile(rf"\b(?:{either(no, _ENGLISH_NO)}|[a-z]{{2,8}}n't)\b|{_HAN_NO}")
+
+    def place(self, ordinal: str) -> int:
+        """Return the position of an ordinal, from 1 on; -1 is the last."""
+        return self._places[plain_key(ordinal, self._digraphs)]
 
 
-def _no(own: Language, found: ChoiceWords) -> tuple[str, ...]:
-    return (*(own.yes_no.no if own.yes_no is not None else ()), *found.without)
+@lru_cache(maxsize=len(LANGUAGES))
+def _words(code: str) -> _Words:
+    """Return the patterns for choices in a language; the English ones for a language without its own."""
+    own, english = LANGUAGES[code], ENGLISH.choices
+    if english is None:
+        raise KeyError(ENGLISH.code)
+    return _Words(ENGLISH, english, english) if own.choices is None else _Words(own, own.choices, english)
 
 
 # -- choices ----------------------------------------------------------------------------------------------------------
@@ -110,7 +93,7 @@ def match_choice(text: str, choices: Sequence[Choice | str], locale: Locale = "e
     reply = _spaced(text[:CHARS_MAX].strip())
     if not reply:
         return None
-    words = words_for(locale)
+    words = _words(spoken(locale).code)
     key, is_clear = _pick(_ChoiceReply(reply, offered, words, locale))
     if key is None and is_clear:
         plain = [Choice(choice.key, unaccented(choice.text)) for choice in offered]
@@ -124,7 +107,7 @@ class _ChoiceReply(Struct, frozen=True):
 
     reply: str
     choices: Sequence[Choice]
-    words: ChoiceMarkers
+    words: _Words
     locale: Locale
 
 
@@ -183,7 +166,7 @@ def _by_position(answer: _ChoiceReply) -> set[str]:
     return by_order
 
 
-def _ordinal(match: re.Match[str], words: ChoiceMarkers) -> int:
+def _ordinal(match: re.Match[str], words: _Words) -> int:
     if match["final"]:
         return -1
     number = parse_number(match["nth"] or match["han"]) if match["nth"] or match["han"] else words.place(match["word"])

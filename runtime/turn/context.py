@@ -387,7 +387,8 @@ class TurnContext:
         if search is None:
             return Recalled()
         try:
-            return await self.recalls.put(search)
+            await self.recalls.search(search)
+            return self.recalls.known(search)
         finally:
             self._record_recall(self.recalls.event(search))
 

@@ -67,11 +67,6 @@ class TurnRecalls(Struct):
             raise answer
         return answer
 
-    async def put(self, question: RecallQuestion) -> Recalled:
-        """Return the result of a search, which is made if it was not before. Raises MemoryFailed, RecallsExceeded."""
-        await self.search(question)
-        return self.known(question)
-
     async def search(self, question: RecallQuestion) -> None:
         """Make a search if it was not made before; `known` has its result or failure then. Raises RecallsExceeded."""
         key = _key(question)
