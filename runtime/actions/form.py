@@ -8,17 +8,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from runtime.actions import ask
-from runtime.actions.form_answers import (
-    FieldFault,
-    accepted,
-    fitting,
-    is_filled,
-    label_of,
-    read_fields,
-    unfit,
-    words_for,
-)
+from runtime.actions import ask, form_answers
+from runtime.actions.form_answers import FieldFault, label_of
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure
 from runtime.actions.outputs import offered, with_values
 from runtime.answers.reply_values import AnswerRefused
@@ -50,7 +41,7 @@ async def answer_form(run: TurnContext, action: Form, reply: str, sent: Mapping[
     ]
     run.progress.round += 1
     run.progress.replies.append(reply)
-    found = dict(sent) if sent is not None else read_fields(run, fields, reply, wanted)
+    found = dict(sent) if sent is not None else form_answers.read_fields(run, fields, reply, wanted)
     before = dict(run.progress.values)
     errors = _keep(run, fields, found)
     missing = [field for field in _missing(run, fields) if field.name not in errors]
@@ -140,7 +131,7 @@ def _fits(run: TurnContext, field: FormField, value: Value) -> bool:
             names = {column.name for column in field.columns}
             return isinstance(value, list) and all(isinstance(row, dict) and row.keys() <= names for row in value)
         case _:
-            return not isinstance(fitting(run, field, value), AnswerRefused)
+            return not isinstance(form_answers.fitting(run, field, value), AnswerRefused)
 
 
 def _keep(run: TurnContext, fields: tuple[FormField, ...], values: Mapping[str, Value]) -> dict[str, str]:
@@ -151,9 +142,9 @@ def _keep(run: TurnContext, fields: tuple[FormField, ...], values: Mapping[str, 
         if field.name not in values:
             continue
         by_itself = msgspec.structs.replace(field, validate=())
-        value = accepted(run, by_itself, values[field.name], _whole(run, fields, pending))
-        if not isinstance(value, FieldFault) and unfit(run, field.name, value):
-            value = FieldFault(words_for(run, field, "invalid"))
+        value = form_answers.accepted(run, by_itself, values[field.name], _whole(run, fields, pending))
+        if not isinstance(value, FieldFault) and form_answers.unfit(run, field.name, value):
+            value = FieldFault(form_answers.words_for(run, field, "invalid"))
         pending.remove(field.name)
         if isinstance(value, FieldFault):
             errors[field.name] = value.message
@@ -177,7 +168,7 @@ def _disproved(run: TurnContext, fields: tuple[FormField, ...], errors: Mapping[
         for each in field.validate if field.name in whole else ():
             if not still_open & each.unless.compiled.reads and not run.holds(each.unless, whole):
                 own = run.text(each.say, whole) if each.say is not None else None
-                found[field.name] = words_for(run, field, "invalid") if own is None else own
+                found[field.name] = form_answers.words_for(run, field, "invalid") if own is None else own
                 run.progress.values.pop(field.name, None)
                 break
     return found
@@ -201,7 +192,7 @@ async def _extracted(
 
 
 def _missing(run: TurnContext, fields: tuple[FormField, ...]) -> list[FormField]:
-    return [field for field in fields if field.required and not is_filled(_shown(run, field))]
+    return [field for field in fields if field.required and not form_answers.is_filled(_shown(run, field))]
 
 
 def drawn(run: TurnContext, action: Form) -> Wait:
@@ -294,8 +285,8 @@ def _compute(run: TurnContext, field: FormField, expression: Expression) -> None
     except ActionFailed as error:
         run.warn("expression_failed", str(error))
         value = None
-    outcome = fitting(run, field, value)
-    reason = outcome.reason if isinstance(outcome, AnswerRefused) else unfit(run, field.name, outcome)
+    outcome = form_answers.fitting(run, field, value)
+    reason = outcome.reason if isinstance(outcome, AnswerRefused) else form_answers.unfit(run, field.name, outcome)
     if not is_given(value) and not reason:
         reason = _left_open(run, expression)
     if reason:
@@ -316,9 +307,9 @@ def _exhausted(run: TurnContext, action: Form, fields: tuple[FormField, ...]) ->
     """End a form whose rounds are used up: write the valid values and follow the policy."""
     for field in fields:
         defaulted = action.on_fail.then.policy == "default" and field.default is not None
-        if field.required and not is_filled(run.progress.values.get(field.name, field.name)):
+        if field.required and not form_answers.is_filled(run.progress.values.get(field.name, field.name)):
             del run.progress.values[field.name]  # cleared, though it is required
-        if field.name in run.progress.errors and not is_filled(_shown(run, field)) and not defaulted:
+        if field.name in run.progress.errors and not form_answers.is_filled(_shown(run, field)) and not defaulted:
             run.warn("value_missing", f"`{field.name}` stays unset: no valid answer within the rounds")
     _finish(run, action, fields)
     return after_failure(run, action)

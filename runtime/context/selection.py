@@ -29,25 +29,29 @@ PAIRS, TOKENS, KEEP = 10, 4_000, 10  # defaults: exchanges of a window, tokens o
 
 Factory: TypeAlias = Callable[[ContextSettings], object]
 
-_ALWAYS: Mapping[str, Callable[[ContextSettings], Strategy]] = {
-    "buffer": lambda settings: Buffer(),
-    "window": lambda settings: Window(settings.k or PAIRS),
-    "token_buffer": lambda settings: TokenBuffer(settings.max_tokens or TOKENS),
-    "summary": lambda settings: Summary(settings.keep or KEEP, settings.instruct),
-    "summary_buffer": lambda settings: SummaryBuffer(settings.max_tokens or TOKENS, settings.instruct),
+_ALWAYS: Mapping[str, Callable[[ContextSettings, Handlers], Strategy]] = {
+    "buffer": lambda settings, _: Buffer(),
+    "window": lambda settings, _: Window(settings.k or PAIRS),
+    "token_buffer": lambda settings, _: TokenBuffer(settings.max_tokens or TOKENS),
+    "summary": lambda settings, _: Summary(settings.keep or KEEP, settings.instruct),
+    "summary_buffer": lambda settings, _: SummaryBuffer(settings.max_tokens or TOKENS, settings.instruct),
     "lite": Resizing,
     "memo": Resizing,
 }
 
 
-def strategy_of(settings: ContextSettings, factories: Mapping[str, Factory] | None = None) -> Strategy:
-    """Return a new strategy. `factories` are those of packages, by default the result of `own_strategies`.
+def strategy_of(
+    settings: ContextSettings,
+    handlers: Handlers = Handlers(),  # noqa: B008  (frozen)
+    factories: Mapping[str, Factory] | None = None,
+) -> Strategy:
+    """Return a new strategy. `handlers` are those of the application, for the strategies `lite` and `memo`.
 
-    Raises SettingsInvalid.
+    `factories` are those of packages, by default the result of `own_strategies`. Raises SettingsInvalid.
     """
     always = _ALWAYS.get(settings.strategy)
     if always is not None:
-        return always(checked(settings))
+        return always(checked(settings), handlers)
     factories = own_strategies() if factories is None else factories
     made = factories[checked(settings, factories).strategy](settings)
     if not isinstance(made, Strategy):
@@ -80,7 +84,6 @@ def _loaded(entry: EntryPoint) -> Factory:
 
 MESSAGES_MAX = 1_000  # loaded messages of a session, whatever a strategy requests
 HEAD_MAX = 10  # system messages at the beginning of a conversation
-RESIZED = frozenset({"lite", "memo"})  # the strategies that use handlers
 
 
 class SelectedStrategy(Struct, frozen=True):
@@ -106,7 +109,7 @@ class Contexts(Struct, frozen=True):
         if settings is None:
             return None
         try:
-            return SelectedStrategy(settings, self._made(settings))
+            return SelectedStrategy(settings, strategy_of(settings, self.handlers))
         except SettingsInvalid:
             return None
 
@@ -116,11 +119,6 @@ class Contexts(Struct, frozen=True):
         chosen = [self.chosen(script, state, each) for each in actions]
         wanted = max((each.strategy.messages_max for each in chosen if each is not None), default=0)
         return min(max(wanted, HISTORY_MAX), MESSAGES_MAX)
-
-    def _made(self, settings: ContextSettings) -> Strategy:
-        if settings.strategy in RESIZED:
-            return Resizing(settings, self.handlers)
-        return strategy_of(settings)
 
 
 def newest(messages: Sequence[Message], messages_max: int) -> tuple[Message, ...]:

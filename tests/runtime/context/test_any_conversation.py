@@ -100,7 +100,7 @@ class Strategies(RuleBasedStateMachine):
         )
     )
     def begin(self, chosen):
-        self.strategy = strategy_of(chosen, {})
+        self.strategy = strategy_of(chosen, factories={})
         self.memory = ContextMemory()
         self.messages = []
         self.summarized = []

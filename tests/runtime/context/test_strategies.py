@@ -116,7 +116,7 @@ def test_a_bare_name_is_a_strategy() -> None:
 
 def test_an_empty_name_makes_no_strategy() -> None:
     with pytest.raises(ValueError, match="needs a name"):
-        strategy_of(ContextSettings(strategy=""), {})
+        strategy_of(ContextSettings(strategy=""), factories={})
 
 
 def test_each_strategy_is_suggested_once() -> None:
