@@ -33,6 +33,11 @@ def _by_word(table: str, meaning: Any = str) -> Mapping[str, Any]:
     return {word: meant for meant, listed in words.items() for word in listed}
 
 
+def _lists(table: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the words of each entry of a table, in order."""
+    return msgspec.convert(_TABLES[table], dict[str, tuple[str, ...]])
+
+
 VARIABLE_TYPES: Mapping[str, DeclaredType] = _by_word("variable_types", DeclaredType)
 FIELD_TYPES: Mapping[str, FieldType] = _by_word("field_types", FieldType)
 DEGREES: Mapping[str, float] = _by_word("degrees", float)
@@ -43,7 +48,9 @@ def _texts(*tables: str) -> Iterator[Mapping[str, str]]:
     return map(_by_word, tables)
 
 
-VERBS, TRENDS = _texts("actions", "trends")
+VERBS, TRENDS, DETECTED = _texts("actions", "trends", "detected")
+LOCALES, ROLE_TYPES = _texts("locales", "role_types")
+CONFIG_KEYS, VALUE_KEYS = _lists("config_keys"), _lists("value_keys")
 OPERATORS, CONSTANTS, TESTS, ALONE = _texts("operators", "constants", "tests", "alone")
 METHODS, FUNCTIONS, COMPARISONS = _texts("methods", "functions", "comparisons")
 SESSION_KEYS, PHASE_KEYS, TOPIC_KEYS = _texts("session_keys", "phase_keys", "topic_keys")

@@ -11,6 +11,7 @@ from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import DETECTED
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import shorten
+from scripts.formats import words
 from scripts.formats.conditions import to_condition
 from scripts.formats.detector_config.parts import degree_fix, degree_of, id_of, number_of, pass_over
 from scripts.formats.placeholders import (
@@ -29,11 +30,6 @@ from scripts.yaml.parser import Mapping, Scalar, Tree, pairs_of, plain_value, wo
 from scripts.yaml.unknown_keys import is_ignorable, is_switched_off
 
 CRISIS = "crisis"
-_DETECTED = {
-    "severity": "severity", "intensity": "severity", "risk_level": "severity", "confidence": "score", "score": "score",
-    "label": "label", "pattern": "label", "change_pattern": "label", "type": "label", "category": "label",
-    "level": "severity", "words": "words", "keywords": "words",
-}  # fmt: skip
 _GRADED = re.compile(r'detected\.severity (?P<sign>==|!=|>=|<=|>|<) "(?P<word>[^"]+)"')
 _SCALED = re.compile(r"(?P<head>detected\.(?P<part>severity|score) (?:==|!=|>=|<=|>|<) )(?P<number>\d+(?:\.\d+)?)")
 _BEYOND = re.compile(r"detected\.severity (?:==|!=|>=|<=|>|<) (?P<word>(?!1(?:\.0+)?\b|0)\d+(?:\.\d+)?)")
@@ -262,7 +258,7 @@ def _in_text(name: str) -> str:
 
 def _part(name: str) -> str | None:
     """Return the part of a detection that a name refers to: `risk_score` the score, `change_pattern` the label."""
-    return _DETECTED.get(name) or _DETECTED.get(name.rpartition("_")[2])
+    return words.DETECTED.get(name) or words.DETECTED.get(name.rpartition("_")[2])
 
 
 def _in_degrees(source: str, scale: int) -> str:

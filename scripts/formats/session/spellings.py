@@ -282,18 +282,6 @@ def _text(tree: Tree | None) -> str:
 ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"]
 TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
 
-_SPEECH_KEYS = {*TEXT_KEYS, "tone", "ai_role", "exit_criteria", "max_rounds"}
-_OUTPUT_KEYS = {"output", "output_variables", "target_variable", "extraction_prompt", "required"}
-CONFIG_KEYS: MappingType[ActionType, set[str]] = {
-    "ai_say": {*_SPEECH_KEYS, "require_acknowledgment", "say_goal"},
-    "ai_ask": {*_SPEECH_KEYS, *_OUTPUT_KEYS, "exit"},
-    "ai_think": {*TEXT_KEYS, *_OUTPUT_KEYS, "think_goal", "input_variables", "tone", "ai_role"},
-    "use_skill": {"skill", "input", "returns", "tone", "ai_role"},
-    "show_form": {"form", "title", "fields", "content", "max_rounds", "tone", "ai_role"},
-    "show_pic": {"image", "url", "caption", "tone", "ai_role"},
-}
-
-
 TUNING = {
     "tone", "ai_role", "exit", "exit_criteria", "max_rounds", "say_goal", "think_goal", "input_variables",
     "extraction_prompt", "required", "title",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping as MappingType
 
-from scripts.formats.words import VERBS
+from scripts.formats.words import VALUE_KEYS, VERBS
 from scripts.yaml.parser import Mapping, Scalar, Tree
 
 DO = ("do", "then", "actions", "steps")
@@ -41,21 +41,6 @@ UNSUPPORTED: MappingType[str, tuple[str, str]] = {
 
 Pair = tuple[Scalar, Tree]
 
-_NAMES: MappingType[str, tuple[str, ...]] = {
-    "choose": ("variable", "var", "output", "get", "name"),
-    "call": ("skill", "goal", "skill_id", "skill_name", "technique_id", "name"),
-    "form": ("form", "form_id", "form_name", "name"),
-    "set": ("set", "variable", "var", "name"),
-    "goto": ("target", "goal", "topic", "stage", "to"),
-    "end": ("reason", *TEXTS),
-    "emit": ("event", "event_type", "name"),
-    "scene": ("scene", "name"),
-    "show": ("image", "pic", "src", "picture", "url"),
-    "if": ("if", "condition", "when"),
-    "loop": ("until", "loop_until", "while", "condition", "when"),
-    "foreach": ("list", "items", "foreach", "fromlist", "in", "of"),
-}
-"""The keys whose value becomes the value of the action's key, for actions without a text."""
 _MEDIA = ("url", "link", "caption", "text", "desc")
 _OLDER = {"target_variable": "get", "extraction_prompt": "define"}
 
@@ -81,7 +66,7 @@ def with_verb(tree: Mapping) -> Mapping:
 def _inline(word: str, kind: Scalar, pairs: list[Pair]) -> list[Pair]:
     rest = [pair for pair in pairs if pair[0].text not in KINDS]
     meaning = VERBS.get(word, "foreach" if "each" in word or "from" in word else "if" if word == "if" else "loop")
-    names = _NAMES.get(meaning, (*TEXTS, *OLDER_TEXTS))
+    names = VALUE_KEYS.get(meaning, (*TEXTS, *OLDER_TEXTS))
     found = next((pair for name in names for pair in rest if pair[0].text == name), None)
     if found is not None:
         rest.remove(found)
@@ -121,7 +106,9 @@ def _spread(pair: Pair) -> list[Pair]:
         return [pair]
     is_choice = VERBS.get(key.text) == "choose" and {"choices", "options"} & set(value.keys())
     is_branch = key.text == "if" and {*DO, *ELSE} & set(value.keys())
-    names = TEXTS if key.text in SPOKEN else _NAMES["choose"] if is_choice else _NAMES["if"] if is_branch else ()
+    names = (
+        TEXTS if key.text in SPOKEN else VALUE_KEYS["choose"] if is_choice else VALUE_KEYS["if"] if is_branch else ()
+    )
     named = [each for each in value.pairs if each[0].text in names]
     if not named:
         return [(key, Scalar("", True, key.at)), *value.pairs] if is_choice else [pair]

@@ -16,7 +16,7 @@ from scripts.formats.stage.outputs import declarations
 from scripts.formats.stage.stage_actions import actions_of, block
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings
 from scripts.formats.text_lists import choices_in
-from scripts.formats.words import VERBS
+from scripts.formats.words import ROLE_TYPES, VERBS
 from scripts.model.actions import Action, Foreach, walk
 from scripts.model.base import Expression
 from scripts.model.diagnostics import Problems
@@ -27,8 +27,6 @@ from scripts.yaml.decoder import Reader, policy_words
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 
 KEYS = ("global", "globals", "skills", "roles", "forms", "rules")
-_HUMANS = {"human", "user", "visitor", "client", "person", "people", "用户", "人", "人类", "真人", "来访者"}
-_MACHINES = {"", "ai", "bot", "robot", "npc", "assistant", "agent", "system", "机器人", "助理", "智能体"}
 _ROLE_KEYS = ("role", "type", "name", "tone", "define", "desc", "pic")
 
 
@@ -199,12 +197,12 @@ def role(notation: StageReader, tree: Mapping) -> Role:
     item = Item(notation, tree)
     written = item.word("role", "id")
     kind = item.word("type", "kind")
-    if kind.lower() not in _HUMANS | _MACHINES:
+    if kind.lower() not in ROLE_TYPES:
         message = f"expected AI or HUMAN, found {shorten(kind)}; AI is used"
         notation.slip("ENUM_VALUE_INVALID", message, item.marks["type"])
     found = Role(
         id=notation.id(written or item.word("name")) or "role",
-        type="HUMAN" if kind.lower() in _HUMANS else "AI",
+        type="HUMAN" if ROLE_TYPES.get(kind.lower()) == "HUMAN" else "AI",
         name=item.word("name"),
         tone=item.word("tone"),
         define=item.word("define"),

@@ -13,7 +13,7 @@ from scripts.formats.stage.sections import natives, section
 from scripts.formats.stage.stage_actions import actions_of, block
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings
 from scripts.formats.stage.verb_actions import scene
-from scripts.formats.words import VERBS
+from scripts.formats.words import LOCALES, VERBS
 from scripts.model.actions import Action
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
@@ -26,10 +26,6 @@ _SECTIONS = ("skills", "roles", "forms", "rules")
 _STAGES = ("stages", "phases", "stage", "phase")
 _STEPS = ("steps", "goals", "topics")
 _AIMS = ("target", "aim", "purpose", "define", "desc", "description")
-_LOCALES: dict[str, Locale] = {  # the spellings of the format's authors for the two
-    **dict.fromkeys(("zh-cn", "chinese", "中文", "汉语"), "zh"),
-    **dict.fromkeys(("en-us", "english", "英文", "英语"), "en"),
-}
 _GOAL_KEYS = ("goal", "topic")
 _SCENE = frozenset({"scene", "ai", "human"})
 
@@ -118,7 +114,7 @@ class _Translator:
     def locale(self, tree: Tree | None) -> Locale | None:
         """Return the language tag, also if it is written with underscores or as a word; None if it is not a tag."""
         tag = self.notation.word(tree).replace("_", "-")
-        if (known := _LOCALES.get(tag.casefold())) is not None:
+        if (known := LOCALES.get(tag.casefold())) is not None:
             return known
         if tree is not None and tag and not LOCALE.match(tag):
             self.notation.slip("LOCALE_INVALID", f"{shorten(tag)} is not a language tag; the script has none", tree.at)
