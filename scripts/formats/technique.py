@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from scripts.expressions.values import DeclaredType, Value
+from scripts.expressions.values import Value
 from scripts.formats.placeholders import reference
 from scripts.formats.session import spellings
 from scripts.formats.session.session_format import TopicForm, translated_topic
@@ -13,7 +13,7 @@ from scripts.model.base import Expression, Node
 from scripts.model.script import FormDefinition, Parameter, Phase, Script, Skill, Topic
 from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of, word
 
 _PARTS = {"topic", "topics", "actions", "input_parameters", "output_variables", "technique_name"}
 _OF_NAME = {"name", "var", "variable", "get"}
@@ -55,7 +55,7 @@ def _spelled(tree: Mapping) -> Mapping:
     """Convert other spellings: keys in `technique` or `metadata`, described outputs, actions without a topic."""
     held: dict[str, tuple[Scalar, Tree]] = {}
     for part in (tree.get("technique"), tree, tree.get("metadata")):
-        for key, value in _pairs(part):
+        for key, value in pairs_of(part):
             is_known = part is not tree.get("metadata") or key.text in _Technique.__struct_fields__
             if is_known and not (key.text in {"technique", "metadata"} and isinstance(value, Mapping)):
                 held.setdefault(key.text, (key, value))
@@ -96,8 +96,8 @@ def _name(tree: Tree) -> Tree:
     """Return the name of an output, which may be described."""
     if not isinstance(tree, Mapping):
         return tree
-    named = next((value for key, value in tree.pairs if key.text in _OF_NAME), None)
-    return named or (tree.pairs[0][0] if len(tree.pairs) == 1 else tree)
+    alone = tree.pairs[0][0] if len(tree.pairs) == 1 else tree
+    return next((value for key, value in tree.pairs if key.text in _OF_NAME), alone)
 
 
 def _described(tree: Tree) -> Tree:
@@ -122,16 +122,12 @@ def read(tree: Mapping, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ..
 
 
 def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
-    for key, value in (pair for part in (tree, tree.get("technique")) for pair in _pairs(part)):
+    for key, value in (pair for part in (tree, tree.get("technique")) for pair in pairs_of(part)):
         if key.text in {"topic", "topics"} and isinstance(value, Sequence):
             for other in value.items[1:]:
                 message = "a technique has only one topic; this one would not run"
                 reader.refuse("TYPE_MISMATCH", message, other.at, "Write all actions in one topic.")
     return reader.read(_spelled(tree), _Technique)
-
-
-def _pairs(tree: Tree | None) -> tuple[tuple[Scalar, Tree], ...]:
-    return tree.pairs if isinstance(tree, Mapping) else ()
 
 
 def _skill(technique: _Technique, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]]:
@@ -151,19 +147,14 @@ def _skill(technique: _Technique, reader: Reader) -> tuple[Skill, tuple[FormDefi
     return skill, forms
 
 
-def _kind(declared: TechniqueInput) -> DeclaredType | None:
-    """Return the declared type of a parameter; a choice without choices is a text."""
-    kind = VARIABLE_TYPES.get(declared.type.strip().lower())
-    return None if kind == "choice" else kind
-
-
 def _parameter(declared: TechniqueInput) -> Parameter:
+    kind = VARIABLE_TYPES.get(declared.type.strip().lower())
     return Parameter(
         var=declared.name,
         define=declared.description,
         required=declared.required,
         value=declared.default,
-        type=_kind(declared),
+        type=None if kind == "choice" else kind,  # it has no choices, and is a text
         pii=declared.pii,
         at=declared.at,
         marks={"var": declared.mark("name")},

@@ -1,7 +1,8 @@
 """Merge a script with the include files listed in its `use`, and with the files that these use."""
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from collections.abc import Mapping as MappingType
 from pathlib import PurePosixPath
 
 from msgspec.structs import replace
@@ -20,9 +21,7 @@ from scripts.model.diagnostics import Problems
 from scripts.model.script import SHARED, IncludeFile, Script, Topic, all_actions
 from scripts.translations.string_tables import read_table
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping as MappingTree
-from scripts.yaml.parser import Scalar, Tree
-from scripts.yaml.parser import Sequence as SequenceTree
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of
 
 INCLUDE_FILES_MAX = 20
 BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rules.yaml")
@@ -49,26 +48,22 @@ def beside(name: str, used: str) -> str:
 
 def used_names(tree: Tree | None) -> list[str]:
     """Return the names in the `use` of a file, in any format."""
-    if not isinstance(tree, MappingTree):
+    if not isinstance(tree, Mapping):
         return []
-    parts = [each for key in ("session", "sessions") if (each := tree.get(key)) is not None]
-    holders = [each for part in parts for each in (part.items if isinstance(part, SequenceTree) else (part,))]
-    used = [
-        each.get(key)
-        for each in (*holders, tree)
-        if isinstance(each, MappingTree)
-        for key in ("use", "include", "import")
-    ]
-    listed = [item for each in used for item in (each.items if isinstance(each, SequenceTree) else (each,))]
-    return [item.text for item in listed if isinstance(item, Scalar)]
+    listed = [part for key in ("session", "sessions") if (part := tree.get(key)) is not None]
+    sessions = [each for part in listed for each in items_of(part) or (part,)]
+    holders = [each for each in (*sessions, tree) if isinstance(each, Mapping)]
+    used = [each for holder in holders for key in ("use", "include", "import") if (each := holder.get(key)) is not None]
+    names = [item for each in used for item in items_of(each) or (each,)]
+    return [item.text for item in names if isinstance(item, Scalar)]
 
 
 def is_include_file(tree: Tree | None) -> bool:
     """Whether a file is an include file rather than a script."""
-    return isinstance(tree, MappingTree) and bool(_KEYS & set(tree.keys()))
+    return isinstance(tree, Mapping) and bool(_KEYS & set(tree.keys()))
 
 
-def with_includes(script: Script, files: Mapping[str, str], problems: Problems, *, lenient: bool) -> Script:
+def with_includes(script: Script, files: MappingType[str, str], problems: Problems, *, lenient: bool) -> Script:
     """Return the script merged with its include files; each file is merged once, however often it is used."""
     is_stage = script.form == "stage"
     gathering = _IncludeReader(files, problems, global_names(files), lenient=lenient, in_stages=is_stage)
@@ -107,7 +102,7 @@ def _with_results(script: Script) -> Script:
     return replace(script, phases=tuple(phases))
 
 
-def global_names(files: Mapping[str, str]) -> Names:
+def global_names(files: MappingType[str, str]) -> Names:
     """Return the global variables that include files declare, for the files of the stage format that read them."""
     found = {name: text for name, text in files.items() if "global" in f"{name} {text}"}
     gathering = _IncludeReader(found, Problems(), Names(), lenient=True, in_stages=True)
@@ -131,7 +126,7 @@ class _IncludeReader:
     """Reads the files of `use` recursively."""
 
     def __init__(
-        self, files: Mapping[str, str], problems: Problems, outside: Names, *, lenient: bool, in_stages: bool
+        self, files: MappingType[str, str], problems: Problems, outside: Names, *, lenient: bool, in_stages: bool
     ) -> None:
         self.found: list[IncludeFile] = []
         self.stage_files: set[str] = set()  # files in the stage format
@@ -168,17 +163,17 @@ class _IncludeReader:
     def _side_file(self, name: str, problems: Problems) -> IncludeFile:
         tree = read_repaired(self._files[name], problems, lenient=self._lenient)
         named = PurePosixPath(name).name
-        if isinstance(tree, SequenceTree) and named in BESIDE_STAGES:  # the file name determines the type of its list
+        if isinstance(tree, Sequence) and named in BESIDE_STAGES:  # the file name determines the type of its list
             key = Scalar(named.removesuffix(".yaml"), True, tree.at)
-            tree = MappingTree(((key, tree),), tree.at)
-        if not isinstance(tree, MappingTree) or not _is_known(tree):
+            tree = Mapping(((key, tree),), tree.at)
+        if not isinstance(tree, Mapping) or not _is_known(tree):
             fix = "Write e.g. `globals:`, `skills:`, `forms:`, `detectors:` and a list, or `strings:` and a language."
             if tree is not None:
                 problems.add("UNRECOGNISED_SCRIPT", f"{name} contains nothing that a script can use", tree.at, fix=fix)
             return _NOTHING
         return self._read(name, tree, Reader(problems, lenient=self._lenient)) or _NOTHING
 
-    def _read(self, name: str, tree: MappingTree, reader: Reader) -> IncludeFile | None:
+    def _read(self, name: str, tree: Mapping, reader: Reader) -> IncludeFile | None:
         """Read an include file in any format."""
         if technique.recognises(tree):
             found = technique.read(tree, Reader(reader.problems, lenient=self._lenient, respell=RESPELL))
@@ -194,11 +189,11 @@ class _IncludeReader:
             return sections.read(tree, reader, self._outside)
         written, native_reader = native.reader_of(tree, reader.problems)
         spelled = tuple((_globals_key(key), value) for key, value in written.pairs)
-        file = native_reader.read(MappingTree(spelled, tree.at), IncludeFile)
+        file = native_reader.read(Mapping(spelled, tree.at), IncludeFile)
         return with_variable_ids(file) if file is not None and written is not tree else file
 
 
-def _is_known(tree: MappingTree) -> bool:
+def _is_known(tree: Mapping) -> bool:
     return technique.recognises(tree) or detector_file.recognises(tree) or is_include_file(tree)
 
 

@@ -19,16 +19,7 @@ from scripts.formats.stage.yaml_fixups import read_repaired, readable
 from scripts.model.action_ids import with_ids
 from scripts.model.diagnostics import Problem, Problems
 from scripts.model.script import Script
-from scripts.parse.includes import (
-    BESIDE_STAGES,
-    INCLUDE_FILES_MAX,
-    beside,
-    global_names,
-    is_include_file,
-    leaves_folder,
-    used_names,
-    with_includes,
-)
+from scripts.parse import includes
 from scripts.yaml.comments import report_cut_texts
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
@@ -90,14 +81,13 @@ def read_file(path: Path) -> Source:
     if not any(word in text for word in _USES):
         return Source(text, str(path))
     tree = read_repaired(text, Problems(), lenient=True)
-    wanted = [*used_names(tree), *(BESIDE_STAGES if stage_format.recognises(tree) else ())]
+    wanted = [*includes.used_names(tree), *(includes.BESIDE_STAGES if stage_format.recognises(tree) else ())]
     side_files: dict[str, str] = {}
     for name in wanted:  # grows by the files that include files use
-        if name not in side_files and len(side_files) < INCLUDE_FILES_MAX and _is_beside(path.parent, name):
+        if name not in side_files and len(side_files) < includes.INCLUDE_FILES_MAX and _is_beside(path.parent, name):
             side_files[name] = file_text(path.parent / name)
-            wanted += [
-                beside(name, used) for used in used_names(read_repaired(side_files[name], Problems(), lenient=True))
-            ]
+            used = includes.used_names(read_repaired(side_files[name], Problems(), lenient=True))
+            wanted += [includes.beside(name, each) for each in used]
     return Source(text, str(path), side_files)
 
 
@@ -105,7 +95,7 @@ def _is_beside(folder: Path, name: str) -> bool:
     """Whether a name is that of a file in the folder or a subfolder, also after links are resolved."""
     side = folder / name
     try:
-        return not leaves_folder(name) and side.is_file() and side.resolve().is_relative_to(folder.resolve())
+        return not includes.leaves_folder(name) and side.is_file() and side.resolve().is_relative_to(folder.resolve())
     except OSError:  # longer than the file system allows
         return False
 
@@ -121,7 +111,7 @@ def is_script(source: Source) -> bool:
 
 def is_for_others(source: Source) -> bool:
     """Whether a source is an include file and not a script."""
-    return is_include_file(read_repaired(source.text, Problems(), lenient=True)) and not is_script(source)
+    return includes.is_include_file(read_repaired(source.text, Problems(), lenient=True)) and not is_script(source)
 
 
 def read_script(source: Source, mode: Mode = "compat") -> Reading:
@@ -129,7 +119,8 @@ def read_script(source: Source, mode: Mode = "compat") -> Reading:
     problems = Problems(source.file)
     script = _read(source, problems, mode)
     if script is not None:
-        script = with_ids(with_includes(script, source.side_files, problems, lenient=mode == "compat"), problems)
+        script = includes.with_includes(script, source.side_files, problems, lenient=mode == "compat")
+        script = with_ids(script, problems)
         if script.form == "stage" and mode == "compat":
             problems.soften(_ODD_BUT_RUNS)
         check_script(script, problems)
@@ -143,7 +134,7 @@ def read_include_file(source: Source, mode: Mode = "compat") -> Reading:
     problems = Problems()
     carrier = Script(id="alone", phases=(), use=(name,))
     files = {**source.side_files, name: source.text}
-    script = with_ids(with_includes(carrier, files, problems, lenient=mode == "compat"), problems)
+    script = with_ids(includes.with_includes(carrier, files, problems, lenient=mode == "compat"), problems)
     check_script(script, problems)
     own = (problem for problem in problems.sorted() if problem.file and problem.code not in _NEEDS_A_SCRIPT)
     named = (msgspec.structs.replace(each, file=source.file) if each.file == name else each for each in own)
@@ -161,7 +152,7 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
         return session_format.read(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
     if isinstance(tree, MappingTree) and stage_format.recognises(tree):
         reader = Reader(problems, lenient=mode == "compat")
-        return stage_format.read(tree, reader, global_names(source.side_files))
+        return stage_format.read(tree, reader, includes.global_names(source.side_files))
     if isinstance(tree, MappingTree) and technique.recognises(tree):
         return technique.read_as_script(tree, Reader(problems, lenient=mode == "compat", respell=RESPELL))
     if isinstance(tree, MappingTree) and detector_file.recognises(tree):
@@ -170,7 +161,7 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
         return detector_file.read_detectors(*native.reader_of(tree, problems))
     message = "unrecognised script type: no `script:` and no `session:` at the top"
     fix = native.script_key_fix(tree) if isinstance(tree, MappingTree) else ""
-    if not fix and is_include_file(tree):
+    if not fix and includes.is_include_file(tree):
         message, fix = "this is an include file, not a script", "Name a script that lists this file in `use`."
     problems.add("UNRECOGNISED_SCRIPT", message, tree.at, fix=fix)
     return None

@@ -12,19 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scripts.model import actions
-from scripts.model.base import (
-    NOWHERE,
-    Assigned,
-    Expression,
-    Location,
-    Node,
-    Reference,
-    Results,
-    Template,
-    Variable,
-    rebuilt,
-)
+from scripts.model import actions, base
 from scripts.model.detectors import Example, Line
 from scripts.model.exits import Exit
 from scripts.model.experiments import Arm
@@ -50,11 +38,11 @@ from scripts.yaml.given_values import assigned_value, escaped, given_text, simpl
 from scripts.yaml.writer import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
 S = TypeVar("S", bound=Struct)
-Notes = Mapping[Location, Sequence[str]]
+Notes = Mapping[base.Location, Sequence[str]]
 
 _NOT_WRITTEN = {"at", "marks", "labels", "globals", "strings", "phrases", "form"}
 _FIRST = ("id", "title", "version", "when")  # directly after the key that names the node
-_ORDER: Mapping[type[Node], tuple[str, ...]] = {
+_ORDER: Mapping[type[base.Node], tuple[str, ...]] = {
     Declaration: ("var", "define", "type", "choices", "value", "pii"),
     Assignment: ("set", "value", "when"),
     Example: ("name", "messages", "detected", "label", "score", "severity", "measured"),
@@ -68,9 +56,9 @@ def native_yaml(script: Script, notes: Notes | None = None) -> str:
     return _Writer(notes or {}).script(simplified(script))
 
 
-def noted_places(script: Script) -> list[Location]:
+def noted_places(script: Script) -> list[base.Location]:
     """Return the locations of nodes that can have comments above, in file order; the script's is first."""
-    found = {node.at for node in _items_below(script) if node.at.file == script.at.file} - {NOWHERE}
+    found = {node.at for node in _items_below(script) if node.at.file == script.at.file} - {base.NOWHERE}
     return [script.at, *sorted(found - {script.at}, key=lambda at: (at.line, at.column))]
 
 
@@ -79,14 +67,14 @@ def simplified(node: Any) -> Any:
 
     What the script does is the same: texts have double quotes.
     """
-    part = rebuilt(node, simplified)
-    if not isinstance(part, Node):
+    part = base.rebuilt(node, simplified)
+    if not isinstance(part, base.Node):
         return part
     values: dict[str, Any] = {}
     for field in msgspec.structs.fields(part):
-        if field.type == Assigned:
+        if field.type == base.Assigned:
             values[field.name] = simplest(getattr(part, field.name))
-        elif field.type == Mapping[str, Assigned]:
+        elif field.type == Mapping[str, base.Assigned]:
             values[field.name] = {name: simplest(each) for name, each in getattr(part, field.name).items()}
     return replace(part, **values) if values else part
 
@@ -97,10 +85,11 @@ def without_places(node: S) -> S:
 
 
 def _without_places(value: Any) -> Any:
-    bare = rebuilt(value, _without_places)
-    if isinstance(bare, Node):
-        return replace(bare, at=NOWHERE, marks={})
-    return replace(bare, at=NOWHERE) if isinstance(bare, Template | Expression | Reference | Variable) else bare
+    bare = base.rebuilt(value, _without_places)
+    if isinstance(bare, base.Node):
+        return replace(bare, at=base.NOWHERE, marks={})
+    is_located = isinstance(bare, base.Template | base.Expression | base.Reference | base.Variable)
+    return replace(bare, at=base.NOWHERE) if is_located else bare
 
 
 _SPACED = Phase | Topic | Skill | Interrupt | Detector | FormDefinition | Role
@@ -108,21 +97,21 @@ _BLOCKS = _SPACED | actions.Step
 FILES_OF_DETECTORS = {"consciousness", "detectors"}  # files that define only detectors
 
 
-def _own(script: Script, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+def _own(script: Script, nodes: tuple[base.Node, ...]) -> tuple[base.Node, ...]:
     """Return the nodes of the script's own file, without those of include files."""
     return tuple(node for node in nodes if node.at.file == script.at.file)
 
 
-def _items_below(node: Node) -> Iterator[Node]:
+def _items_below(node: base.Node) -> Iterator[base.Node]:
     for name in node.__struct_fields__:
         value = getattr(node, name)
         if name in _NOT_WRITTEN:
             continue
-        if isinstance(value, Node):
+        if isinstance(value, base.Node):
             yield from _items_below(value)
         lists = [value] if isinstance(value, tuple) else value.values() if isinstance(value, dict) else ()
         for part in itertools.chain.from_iterable(each for each in lists if isinstance(each, tuple)):
-            if isinstance(part, Node):
+            if isinstance(part, base.Node):
                 yield part
                 yield from _items_below(part)
 
@@ -156,7 +145,7 @@ class _Writer:
         is_bare = without_places(phase) == without_places(bare) and not {phase.at, topic.at} & self._notes.keys()
         return topic if topic.actions and is_bare else None
 
-    def pairs(self, node: Node) -> tuple[tuple[str, Layout], ...]:
+    def pairs(self, node: base.Node) -> tuple[tuple[str, Layout], ...]:
         """Return the keys of a node with their values, without defaults."""
         found: list[tuple[str, Layout]] = []
         for field in _in_order(type(node)):
@@ -182,17 +171,17 @@ class _Writer:
         otherwise = (("else", self.tuple(last.otherwise)),) if last.otherwise else ()
         return (*own, ("elif", Items(tuple(items))), *otherwise)
 
-    def field(self, node: Node, field: msgspec.structs.FieldInfo, value: Any) -> Layout:
+    def field(self, node: base.Node, field: msgspec.structs.FieldInfo, value: Any) -> Layout:
         if field.name in _GIVEN and isinstance(node, actions.CallTool | HttpRequest):
             return _given(value)
-        if field.type == Results and list(value.values()) == [""]:
+        if field.type == base.Results and list(value.values()) == [""]:
             return str(next(iter(value)))
-        if field.type == Assigned:
+        if field.type == base.Assigned:
             return plain(assigned_value(value))
-        if field.type == Mapping[str, Assigned]:
+        if field.type == Mapping[str, base.Assigned]:
             return _assignments(value)
         is_computable = computable(get_args(field.type))
-        if is_computable and isinstance(value, Expression):
+        if is_computable and isinstance(value, base.Expression):
             return plain(assigned_value(value))
         if takes_placeholders(type(node), field):
             return plain(with_expressions(dict(value)))
@@ -204,13 +193,13 @@ class _Writer:
 
     def layout(self, value: Any) -> Layout:
         match value:
-            case Template():
+            case base.Template():
                 return value.source
-            case Expression():
+            case base.Expression():
                 return Source(value.source)
-            case Reference() | Arm(weight=1, define=""):
+            case base.Reference() | Arm(weight=1, define=""):
                 return value.id
-            case Variable():
+            case base.Variable():
                 return value.name
             case actions.Acknowledgement():
                 return True if value.text is None else value.text.source
@@ -219,7 +208,7 @@ class _Writer:
             case actions.IfKnown(policy="ask" | "skip"):
                 return value.policy
             case actions.IfKnown():
-                return Record((("confirm", cast(Template, value.confirm).source),))
+                return Record((("confirm", cast(base.Template, value.confirm).source),))
             case (
                 actions.Policy(say=None, after=1)
                 | actions.OnFail(say=None, actions=())
@@ -243,7 +232,7 @@ class _Writer:
                 return f"{value.items.source} as {value.name}"
             case Validation(say=None):
                 return Source(value.unless.source)
-            case Exit(said=Template(source=text)) if value.has_only_words:
+            case Exit(said=base.Template(source=text)) if value.has_only_words:
                 return text
             case actions.ChoiceItem():
                 return self.choice(value)
@@ -255,9 +244,9 @@ class _Writer:
                 return value.content
             case Output() if len(pairs := self.pairs(value)) == 1:
                 return pairs[0][1]
-            case actions.Media(image=Template() as image, url=None, caption=None):
+            case actions.Media(image=base.Template() as image, url=None, caption=None):
                 return image.source
-            case Node():
+            case base.Node():
                 return Record(self.pairs(value), flow=not isinstance(value, _BLOCKS))
             case _:
                 return self.other(value)
@@ -275,9 +264,9 @@ class _Writer:
     def mapping(self, value: dict[str, Any]) -> Layout:
         """Return the layout of values by name, which are all of one kind."""
         parts = value.values()
-        if any(isinstance(part, Reference) for part in parts):
+        if any(isinstance(part, base.Reference) for part in parts):
             return Record(tuple((name, part.id) for name, part in value.items()))
-        if any(isinstance(part, Template) for part in parts):
+        if any(isinstance(part, base.Template) for part in parts):
             return Record(tuple((name, part.source) for name, part in value.items()))
         if any(isinstance(part, tuple) and _holds_nodes(part) for part in parts):
             return Record(tuple((name, self.tuple(part)) for name, part in value.items()), flow=False)
@@ -285,7 +274,7 @@ class _Writer:
 
     def tuple(self, value: tuple[Any, ...]) -> Layout:
         match value:
-            case (Template(source=text),):
+            case (base.Template(source=text),):
                 return text
             case (Validation(say=None) | Exit() as only,):
                 return self.layout(only)
@@ -293,7 +282,7 @@ class _Writer:
                 pass
         items = []
         for part in value:
-            notes = tuple(self._notes.pop(part.at, ())) if isinstance(part, Node) else ()
+            notes = tuple(self._notes.pop(part.at, ())) if isinstance(part, base.Node) else ()
             items.append(Item(self.layout(part), notes))
         is_one = len(items) == 1 and isinstance(value[0], Declaration | OutputItem)
         spaced = any(isinstance(part, _SPACED) for part in value)
@@ -315,7 +304,7 @@ def _given(value: Any) -> Layout:
     return given_text(value)
 
 
-def _assignments(expressions: Mapping[str, Expression]) -> Record:
+def _assignments(expressions: Mapping[str, base.Expression]) -> Record:
     """Allow one line, unless brackets would force an expression into quotes."""
     values = {name: assigned_value(each) for name, each in expressions.items()}
     marked = [each for each in values.values() if isinstance(each, str) and each.startswith("=")]
@@ -323,7 +312,7 @@ def _assignments(expressions: Mapping[str, Expression]) -> Record:
     return Record(tuple((name, plain(each)) for name, each in values.items()), flow=not awkward)
 
 
-def _in_order(kind: type[Node]) -> list[msgspec.structs.FieldInfo]:
+def _in_order(kind: type[base.Node]) -> list[msgspec.structs.FieldInfo]:
     fields = [field for field in msgspec.structs.fields(kind) if field.name not in _NOT_WRITTEN]
     verb = next((field.encode_name for field in fields if field.required), "")
     first = _ORDER.get(kind, (verb, *_FIRST, *(("tone", "role") if issubclass(kind, actions.Step) else ())))
@@ -345,4 +334,4 @@ def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
 
 
 def _holds_nodes(items: tuple[Any, ...]) -> bool:
-    return any(isinstance(item, Node) for item in items)
+    return any(isinstance(item, base.Node) for item in items)

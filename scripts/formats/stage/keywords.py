@@ -106,9 +106,8 @@ def _spread(pair: Pair) -> list[Pair]:
         return [pair]
     is_choice = VERBS.get(key.text) == "choose" and {"choices", "options"} & set(value.keys())
     is_branch = key.text == "if" and {*DO, *ELSE} & set(value.keys())
-    names = (
-        TEXTS if key.text in SPOKEN else VALUE_KEYS["choose"] if is_choice else VALUE_KEYS["if"] if is_branch else ()
-    )
+    meaning = "choose" if is_choice else "if" if is_branch else ""
+    names = TEXTS if key.text in SPOKEN else VALUE_KEYS.get(meaning, ())
     named = [each for each in value.pairs if each[0].text in names]
     if not named:
         return [(key, Scalar("", True, key.at)), *value.pairs] if is_choice else [pair]

@@ -1,7 +1,7 @@
 """The include files of the stage format: `global`, `roles`, `skills`, `forms` and `rules`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, convert
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from scripts.yaml.decoder import Reader, policy_words
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 
 KEYS = ("global", "globals", "skills", "roles", "forms", "rules")
+_NATIVE = ("interrupts", "repairs", "detectors")  # sections that this format does not have
 _ROLE_KEYS = ("role", "type", "name", "tone", "define", "desc", "pic")
 
 
@@ -59,32 +60,30 @@ def read(tree: Mapping, reader: Reader, outside: Names) -> IncludeFile:
 def _read(tree: Mapping, notation: StageReader) -> IncludeFile:
     item = Item(notation, tree)
     found = IncludeFile(use=notation.words(item.take("use") if "use" in item else None), at=tree.at, marks=item.marks)
-    for key in KEYS:
-        part = item.take(key) if key in item else None
-        found = section(notation, key, part, found) if part is not None else found
-    found = natives(notation, item, found)
+    found = with_sections(notation, item, KEYS, found)
     item.finish()
     return found
 
 
-def natives(notation: StageReader, item: Item, found: IncludeFile) -> IncludeFile:
-    """Add the sections that this format does not have; they are written as in the native format."""
-    for key in ("interrupts", "repairs", "detectors"):
+def with_sections(notation: StageReader, item: Item, keys: Iterable[str], found: IncludeFile) -> IncludeFile:
+    """Add the sections of a file with these keys, and those that are written as in the native format."""
+    for key in (*keys, *_NATIVE):
         part = item.take(key) if key in item else None
-        if part is None:
-            continue
-        native = notation.reader.read(Mapping(((word(key, part), part),), item.at), IncludeFile) or IncludeFile()
-        found = replace(found, **{key: (*getattr(found, key), *getattr(native, key))})
+        if part is not None and key not in _NATIVE:
+            found = _section(notation, key, part, found)
+        elif part is not None:
+            native = notation.reader.read(Mapping(((word(key, part), part),), item.at), IncludeFile) or IncludeFile()
+            found = replace(found, **{key: (*getattr(found, key), *getattr(native, key))})
     return found
 
 
-def section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) -> IncludeFile:
+def _section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) -> IncludeFile:
     """Add the content of one section."""
     match key:
         case "global" | "globals":
             return replace(found, globals=(*found.globals, *declarations(notation, tree)))
         case "skills":
-            skills = [made for each in _named(notation, tree, "goal") if (made := skill(notation, each)) is not None]
+            skills = [skill(notation, each) for each in _named(notation, tree, "goal")]
             return replace(found, skills=(*found.skills, *skills))
         case "roles":
             roles = [role(notation, each) for each in _named(notation, tree, "role")]
@@ -154,7 +153,7 @@ def _closed(form: Mapping | None, fields: list[Tree]) -> Iterator[Mapping]:
 # -- skills -----------------------------------------------------------------------------------------------------------
 
 
-def skill(notation: StageReader, tree: Mapping) -> Skill | None:
+def skill(notation: StageReader, tree: Mapping) -> Skill:
     """Read a skill: a goal whose declarations are its parameters. It returns the variables that it sets.
 
     Other variables that it reads are parameters too, because in this format a goal reads the variables of its caller.

@@ -9,7 +9,7 @@ from scripts.expressions.values import shorten
 from scripts.formats.stage.keywords import BLOCKS, DO, FOREACH, KINDS
 from scripts.formats.stage.names import Names, names_of
 from scripts.formats.stage.outputs import declarations
-from scripts.formats.stage.sections import natives, section
+from scripts.formats.stage.sections import with_sections
 from scripts.formats.stage.stage_actions import actions_of, block
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings
 from scripts.formats.stage.verb_actions import scene
@@ -141,10 +141,7 @@ class _Translator:
     def sections(self, session: Item, document: Item) -> IncludeFile:
         found = IncludeFile()
         for item in (session, document):
-            for key in _SECTIONS:
-                tree = item.take(key) if key in item else None
-                found = section(self.notation, key, tree, found) if tree is not None else found
-            found = natives(self.notation, item, found)
+            found = with_sections(self.notation, item, _SECTIONS, found)
         return found
 
     # -- stages -----------------------------------------------------------------------------------------------------
