@@ -193,20 +193,32 @@ class _Writer:
 
     def layout(self, value: Any) -> Layout:
         match value:
-            case base.Template():
-                return value.source
-            case base.Expression():
-                return Source(value.source)
-            case base.Reference() | Arm(weight=1, define=""):
-                return value.id
-            case base.Variable():
-                return value.name
+            case Trigger(keywords=words, match="short", intent="", detector=""):
+                return self.tuple(words)
+            case (
+                base.Template(source=text)
+                | base.Reference(id=text)
+                | base.Variable(name=text)
+                | Arm(id=text, weight=1, define="")
+                | Trigger(intent=text, keywords=(), detector="")
+                | Duration(text=text)
+                | Clock(text=text)
+                | DateValue(text=text)
+                | Line(content=text, role="user")
+                | actions.Ending(reason=text, outcome="")
+                | actions.IfKnown(policy="ask" | "skip" as text)
+                | actions.ModelTool(tool=text, into=None)
+                | actions.Media(image=base.Template(source=text), url=None, caption=None)
+            ):
+                return text
+            case Exit(said=base.Template(source=text)) if value.has_only_words:
+                return text
+            case Moment(after=Duration(text=text), clock=None, days=(), until=None) if type(value) is Moment:
+                return text
+            case base.Expression(source=text) | Validation(unless=base.Expression(source=text), say=None):
+                return Source(text)
             case actions.Acknowledgement():
                 return True if value.text is None else value.text.source
-            case actions.Ending(outcome=""):
-                return value.reason
-            case actions.IfKnown(policy="ask" | "skip"):
-                return value.policy
             case actions.IfKnown():
                 return Record((("confirm", cast(base.Template, value.confirm).source),))
             case (
@@ -220,40 +232,16 @@ class _Writer:
                 return whole if whole is not None else Record(tuple(variables.items()))
             case actions.AfterRounds() | After() | actions.Onward() | actions.FailureExit():
                 return f"goto {value.target}" if value.policy == "goto" else value.policy
-            case Trigger(keywords=words, match="short", intent="", detector=""):
-                return self.tuple(words)
-            case Trigger(keywords=(), detector=""):
-                return value.intent
-            case Duration() | Clock() | DateValue():
-                return value.text
-            case Moment(after=Duration(text=text), clock=None, days=(), until=None) if type(value) is Moment:
-                return text
             case actions.Loop():
                 return f"{value.items.source} as {value.name}"
-            case Validation(say=None):
-                return Source(value.unless.source)
-            case Exit(said=base.Template(source=text)) if value.has_only_words:
-                return text
             case actions.ChoiceItem():
                 return self.choice(value)
             case actions.If():
                 return Record(self.branches(value), flow=False)
-            case actions.ModelTool(into=None):
-                return value.tool
-            case Line(role="user"):
-                return value.content
             case Output() if len(pairs := self.pairs(value)) == 1:
                 return pairs[0][1]
-            case actions.Media(image=base.Template() as image, url=None, caption=None):
-                return image.source
             case base.Node():
                 return Record(self.pairs(value), flow=not isinstance(value, _BLOCKS))
-            case _:
-                return self.other(value)
-
-    def other(self, value: Any) -> Layout:
-        """Return the layout of a value that is no part of a script by itself."""
-        match value:
             case tuple():
                 return self.tuple(value)
             case dict():
@@ -263,20 +251,14 @@ class _Writer:
 
     def mapping(self, value: dict[str, Any]) -> Layout:
         """Return the layout of values by name, which are all of one kind."""
-        parts = value.values()
-        if any(isinstance(part, base.Reference) for part in parts):
-            return Record(tuple((name, part.id) for name, part in value.items()))
-        if any(isinstance(part, base.Template) for part in parts):
-            return Record(tuple((name, part.source) for name, part in value.items()))
-        if any(isinstance(part, tuple) and _holds_nodes(part) for part in parts):
-            return Record(tuple((name, self.tuple(part)) for name, part in value.items()), flow=False)
+        has_nodes = any(isinstance(part, tuple) and _holds_nodes(part) for part in value.values())
+        if has_nodes or any(isinstance(part, base.Reference | base.Template) for part in value.values()):
+            return Record(tuple((name, self.layout(part)) for name, part in value.items()), flow=not has_nodes)
         return plain({name: list(part) if isinstance(part, tuple) else part for name, part in value.items()})
 
     def tuple(self, value: tuple[Any, ...]) -> Layout:
         match value:
-            case (base.Template(source=text),):
-                return text
-            case (Validation(say=None) | Exit() as only,):
+            case (base.Template() | Validation(say=None) | Exit() as only,):
                 return self.layout(only)
             case _:
                 pass
