@@ -7,34 +7,15 @@ The id of a line consists of ids: ``phase/topic/action`` (or ``skill:ID/action``
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias, assert_never
+from functools import cache
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scripts.model.actions import (
-    Action,
-    AiAsk,
-    AiSay,
-    Ask,
-    Asking,
-    CallTool,
-    Chat,
-    ChoiceItem,
-    Choose,
-    Form,
-    ListedChoices,
-    OwnAction,
-    Question,
-    Reminder,
-    Say,
-    Show,
-    UserSay,
-    policies,
-    with_arms,
-    with_side_arms,
-)
+from scripts.model import actions
+from scripts.model.actions import Action, OwnAction, with_arms
 from scripts.model.base import Location, Node, Template
 from scripts.model.script import (
     Detector,
@@ -43,13 +24,14 @@ from scripts.model.script import (
     Interrupt,
     Locale,
     Phase,
+    Repair,
     Script,
     Skill,
     StringTable,
     Topic,
     declared_in,
 )
-from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records, Validation, by_name
+from scripts.model.variables import Declaration, Output, Records, Validation, by_name
 
 Phrase: TypeAlias = Literal[
     "invalid",
@@ -95,7 +77,9 @@ class Line(Struct, frozen=True):
 
 
 Change: TypeAlias = Callable[[Line], str]
-Declared: TypeAlias = dict[str, Declaration]
+Declared: TypeAlias = Mapping[str, Declaration]
+N = TypeVar("N", bound=Node)
+_NONE: Declared = {}
 
 
 def lines_of(script: Script) -> tuple[Line, ...]:
@@ -153,53 +137,170 @@ def _with_lines(script: Script, change: Change) -> Script:
     shared = by_name(script.globals)
     session = shared | by_name(script.declare)
 
-    def translated(home: str, declared: Declared, actions: tuple[Action, ...]) -> tuple[Action, ...]:
-        return _Walker(home, declared, texts).actions(actions)
-
     def topic(phase: Phase, topic: Topic) -> Topic:
-        declared = session | by_name(phase.declare) | by_name(topic.declare)
-        remind = texts.reminders(topic, f"{phase.id}/{topic.id}.remind")
-        return replace(topic, remind=remind, actions=translated(f"{phase.id}/{topic.id}", declared, topic.actions))
+        home, declared = f"{phase.id}/{topic.id}", session | by_name(phase.declare) | by_name(topic.declare)
+        remind = texts.value(topic.remind, f"{home}.remind", topic.at)
+        return replace(topic, remind=remind, actions=texts.actions(topic.actions, home, declared))
 
     def phase(phase: Phase) -> Phase:
-        remind = texts.reminders(phase, f"{phase.id}.remind")
+        remind = texts.value(phase.remind, f"{phase.id}.remind", phase.at)
         return replace(phase, remind=remind, topics=tuple(topic(phase, each) for each in phase.topics))
 
     def skill(skill: Skill) -> Skill:
-        actions = translated(f"skill:{skill.id}", shared | by_name(declared_in(skill)), skill.actions)
-        return replace(skill, actions=actions)
+        declared = shared | by_name(declared_in(skill))
+        return replace(skill, actions=texts.actions(skill.actions, f"skill:{skill.id}", declared))
 
     def interrupt(interrupt: Interrupt) -> Interrupt:
         home = f"interrupt:{interrupt.id}" if "interrupt" in interrupt.marks else ""
-        return replace(interrupt, actions=translated(home, session, interrupt.actions))
+        return replace(interrupt, actions=texts.actions(interrupt.actions, home, session))
 
     def detector(detector: Detector) -> Detector:
         home = f"detector:{detector.id}"
-        actions = translated(home, session, detector.actions)
-        return replace(detector, actions=actions, **texts.changed(detector, home, "replace"))
+        acting = replace(detector, actions=texts.actions(detector.actions, home, session))
+        return texts.node(acting, home, detector.at)
 
     return replace(
         script,
-        remind=texts.reminders(script, "remind"),
+        remind=texts.value(script.remind, "remind", script.at),
         phases=tuple(map(phase, script.phases)),
         skills=tuple(map(skill, script.skills)),
         interrupts=tuple(map(interrupt, script.interrupts)),
         detectors=tuple(map(detector, script.detectors)),
-        on_budget=translated("on_budget", session, script.on_budget),
-        forms=tuple(_with_form(sheet, texts) for sheet in script.forms),
-        repairs=tuple(replace(each, **texts.changed(each, f"repair:{each.kind}", "say")) for each in script.repairs),
+        on_budget=texts.actions(script.on_budget, "on_budget", session),
+        forms=tuple(map(texts.form, script.forms)),
+        repairs=tuple(texts.node(each, f"repair:{each.kind}", each.at) for each in script.repairs),
     )
 
 
+_TEXTS: Mapping[type[Node], Mapping[str, str]] = {
+    actions.Say: {"texts": "say"},
+    actions.AiSay: {"task": "ai_say"},
+    actions.Ask: {"question": "ask", "invalid": "invalid"},
+    actions.AiAsk: {"task": "ai_ask", "invalid": "invalid"},
+    actions.Choose: {"question": "question", "invalid": "invalid"},
+    actions.UserSay: {"text": "user_say"},
+    actions.Show: {},
+    actions.Chat: {"task": "chat"},
+    actions.Form: {"invalid": "invalid"},
+    actions.CallTool: {},
+    actions.Media: {"caption": "caption"},
+    actions.Acknowledgement: {"text": ""},
+    actions.ChoiceItem: {"text": ""},
+    actions.ListedChoices: {"text": ""},
+    actions.IfKnown: {"confirm": ""},
+    actions.OnFail: {"say": ""},
+    actions.OnToolFailure: {"say": ""},
+    actions.Policy: {"say": ""},
+    actions.Reminder: {"say": ""},
+    Validation: {"say": ""},
+    Output: {"invalid": "invalid"},
+    Records: {"fields": ""},
+    FormDefinition: {"title": "title", "text": "text"},
+    FormField: {"label": "label", "placeholder": "placeholder", "invalid": "invalid"},
+    Detector: {"replace": "replace"},
+    Repair: {"say": "say"},
+}
+"""The fields whose texts users read, with the ends of their ids. Users do not read the texts of other nodes."""
+_PARTS: Mapping[str, str] = {
+    "media": "",
+    "outputs": "output",
+    "choices": "choices",
+    "validate": "validate",
+    "on_fail": "on_fail.say",
+    "if_known": "if_known",
+    "acknowledge": "acknowledge",
+    "remind": "remind",
+    "on_blocked": "on_blocked",
+    "on_off_topic": "on_off_topic",
+}
+"""The fields of these nodes with further nodes, in the order of their lines."""
+
+
+@cache
+def _keys(kind: type[Node]) -> Mapping[str, str]:
+    """Return the fields of a node with texts, and with nodes that have texts."""
+    names = kind.__struct_fields__
+    if issubclass(kind, OwnAction):
+        return {name: name for name in names}
+    texts = _TEXTS.get(kind)
+    return {} if texts is None else {**texts, **{name: key for name, key in _PARTS.items() if name in names}}
+
+
+def _below(id: str, key: str) -> str:
+    return f"{id}.{key}" if id and key else id
+
+
+def _name(part: object, number: int) -> str:
+    """Return the end of the id of an item of a list; texts of one `say` are numbered from 2."""
+    match part:
+        case Output() | Records():
+            return part.variable
+        case actions.ChoiceItem():
+            return part.key
+        case actions.ListedChoices():
+            return part.loop.name
+        case actions.Reminder():
+            return part.text
+        case _:
+            return "" if isinstance(part, Template) and number == 1 else str(number)
+
+
 class _Texts:
-    """Replaces texts, each under its id."""
+    """Replaces the texts of nodes, each under its id, which is empty if it would not be stable."""
 
     def __init__(self, change: Change) -> None:
         self._change = change
         self._seen: set[str] = set()
 
-    def text(self, id: str, text: Template, owner: Location) -> Template:
-        """Return the replaced text; `id` is empty if it has no stable id."""
+    def actions(self, listed: tuple[Action, ...], home: str, declared: Declared) -> tuple[Action, ...]:
+        """Replace the texts of the actions of a topic or another part, and of the actions inside them."""
+        return tuple(self._action(each, home, declared) for each in listed)
+
+    def _action(self, action: Action, home: str, declared: Declared) -> Action:
+        is_stable = home and "id" in action.marks  # a derived id only gives the position of the action
+        changed = self.node(action, f"{home}/{action.id}" if is_stable else "", action.at, declared)
+        return with_arms(changed, lambda inner: self.actions(inner, home, declared))
+
+    def node(self, node: N, id: str, owner: Location, declared: Declared = _NONE) -> N:
+        """Replace the texts of a node."""
+        changed = {
+            field: self.value(getattr(node, field), _below(id, key), owner, declared)
+            for field, key in _keys(type(node)).items()
+        }
+        match node:
+            case Output(type=None, choices=(), get=name) if name in declared:
+                changed["labels"] = self._labels(_below(id, "choices"), declared[name].choices, node, owner)
+            case Output() | FormField():
+                changed["labels"] = self._labels(_below(id, "choices"), node.choices, node, owner)
+            case _:
+                pass
+        return replace(node, **changed) if changed else node
+
+    def value(self, value: Any, id: str, owner: Location, declared: Declared = _NONE) -> Any:
+        """Replace the texts of a value of a node."""
+        match value:
+            case Template():
+                return self._text(id, value, owner)
+            case Node():
+                return self.node(value, id, owner, declared)
+            case tuple():
+                ids = (_below(id, _name(each, number)) for number, each in enumerate(value, 1))
+                return tuple(self.value(each, line, owner, declared) for line, each in zip(ids, value, strict=True))
+            case _:
+                return value
+
+    def form(self, sheet: FormDefinition) -> FormDefinition:
+        """Replace the texts of a form."""
+        id = f"form:{sheet.id}"
+        changed = self.node(sheet, id, sheet.at)
+        return replace(changed, fields=tuple(self._field(each, id) for each in sheet.fields))
+
+    def _field(self, field: FormField, home: str) -> FormField:
+        id = f"{home}/{field.name}"
+        changed = self.node(field, id, field.at)
+        return replace(changed, columns=tuple(self._field(column, id) for column in field.columns))
+
+    def _text(self, id: str, text: Template, owner: Location) -> Template:
         if not text.source.strip():
             return text
         id = "" if id in self._seen else id  # ids may contain dots
@@ -207,156 +308,10 @@ class _Texts:
         changed = self._change(Line(id, text.source, text.at, owner))
         return text if changed == text.source else Template(changed, text.at)
 
-    def maybe(self, id: str, text: Template | None, owner: Location) -> Template | None:
-        """Replace a text that may be missing."""
-        return None if text is None else self.text(id, text, owner)
-
-    def changed(self, node: Node, id: str, *fields: str) -> dict[str, Template | None]:
-        """Return the replaced texts in these fields of a node, whose ids are those of the node and the field."""
-        return {field: self.maybe(f"{id}.{field}", getattr(node, field), node.at) for field in fields}
-
-    def reminder(self, reminder: Reminder, id: str, owner: Location) -> Reminder:
-        """Replace the text of a reminder, whose id is that of the action or node and its moment."""
-        id = f"{id}.{reminder.text}" if id else ""
-        return replace(reminder, say=self.maybe(id, reminder.say, owner))
-
-    def validations(self, id: str, validate: tuple[Validation, ...], owner: Location) -> tuple[Validation, ...]:
-        """Replace the texts of conditions, which are numbered."""
-        ids = [f"{id}.validate.{number}" if id else "" for number in range(1, len(validate) + 1)]
-        return tuple(
-            replace(each, say=self.maybe(line, each.say, owner)) for line, each in zip(ids, validate, strict=True)
-        )
-
-    def reminders(self, node: Script | Phase | Topic, id: str) -> tuple[Reminder, ...]:
-        """Replace the texts of the reminders of all questions of a node."""
-        return tuple(self.reminder(each, id, node.at) for each in node.remind)
-
-    def labels(self, id: str, choices: tuple[str, ...], at: Location, owner: Location) -> Mapping[str, str]:
+    def _labels(
+        self, id: str, choices: tuple[str, ...], node: Output | FormField, owner: Location
+    ) -> Mapping[str, str]:
         """Return the labels of choices whose text differs from the value."""
-        named = ((value, f"{id}.choices.{value}" if id else "") for value in choices)
-        labels = {value: self.text(line, Template(value, at), owner).source for value, line in named}
+        at = node.mark("choices")
+        labels = {value: self._text(_below(id, value), Template(value, at), owner).source for value in choices}
         return {value: label for value, label in labels.items() if label != value}
-
-
-def _with_form(sheet: FormDefinition, texts: _Texts) -> FormDefinition:
-    id = f"form:{sheet.id}"
-    texts_of_form = texts.changed(sheet, id, "title", "text")
-    return replace(
-        sheet, **texts_of_form, fields=tuple(_with_field(each, f"{id}/{each.name}", texts) for each in sheet.fields)
-    )
-
-
-def _with_field(field: FormField, id: str, texts: _Texts) -> FormField:
-    return replace(
-        field,
-        **texts.changed(field, id, "label", "placeholder", "invalid"),
-        validate=texts.validations(id, field.validate, field.at),
-        labels=texts.labels(id, field.choices, field.mark("choices"), field.at),
-        columns=tuple(_with_field(column, f"{id}/{column.name}", texts) for column in field.columns),
-    )
-
-
-_TEXTS: Mapping[type[Action], Mapping[str, str]] = {
-    AiSay: {"task": "ai_say"},
-    Ask: {"question": "ask", "invalid": "invalid"},
-    AiAsk: {"task": "ai_ask", "invalid": "invalid"},
-    Choose: {"question": "question", "invalid": "invalid"},
-    UserSay: {"text": "user_say"},
-    Chat: {"task": "chat"},
-    Form: {"invalid": "invalid"},
-}
-"""The fields whose texts users read, with their keys. Users do not read the texts of other actions."""
-
-
-class _Walker:
-    """Visits the actions of one topic or skill; the only place that defines which of their texts are lines."""
-
-    def __init__(self, home: str, declared: Mapping[str, Declaration], texts: _Texts) -> None:
-        self._home = home
-        self._declared = declared
-        self._texts = texts
-
-    def actions(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
-        return tuple(self.action(action) for action in actions)
-
-    def action(self, action: Action) -> Action:
-        keys = _TEXTS.get(type(action), {})
-        changed: dict[str, Any] = {
-            field: self.maybe(action, key, getattr(action, field)) for field, key in keys.items()
-        }
-        match action:
-            case Say():
-                numbered = (("say" if n == 1 else f"say.{n}", text) for n, text in enumerate(action.texts, 1))
-                changed["texts"] = tuple(self.maybe(action, what, text) for what, text in numbered)
-            case Show():
-                caption = self.maybe(action, "caption", action.media.caption)
-                changed["media"] = replace(action.media, caption=caption)
-            case Ask() | AiAsk():
-                changed["outputs"] = tuple(self.item(action, item) for item in action.outputs)
-            case OwnAction():
-                texts = {name: getattr(action, name) for name in type(action).__struct_fields__}
-                changed |= {
-                    name: self.maybe(action, name, text) for name, text in texts.items() if isinstance(text, Template)
-                }
-            case Choose():
-                changed["choices"] = tuple(self.choice(action, each) for each in action.choices)
-            case _:
-                pass
-        if isinstance(action, Asking | CallTool) and action.on_fail is not None:
-            say = self.maybe(action, "on_fail.say", action.on_fail.say)
-            changed["on_fail"] = replace(action.on_fail, say=say)
-        if isinstance(action, Ask | AiAsk | Choose):
-            confirm = self.maybe(action, "if_known", action.if_known.confirm)
-            changed["if_known"] = replace(action.if_known, confirm=confirm)
-        if isinstance(action, Say | AiSay | Show) and action.acknowledge is not None:
-            text = self.maybe(action, "acknowledge", action.acknowledge.text)
-            changed["acknowledge"] = replace(action.acknowledge, text=text)
-        if isinstance(action, Question):
-            changed["remind"] = self.reminders(action)
-        for key, policy in policies(action).items():
-            changed[key] = replace(policy, say=self.maybe(action, key, policy.say))
-        changed_action = replace(action, **changed)
-        if isinstance(changed_action, Choose):  # the actions of its choices have been visited
-            return with_side_arms(changed_action, self.actions)
-        return with_arms(changed_action, self.actions)
-
-    def choice(self, action: Choose, choice: ChoiceItem | ListedChoices) -> ChoiceItem | ListedChoices:
-        if isinstance(choice, ListedChoices):
-            id = self.id(action, f"choices.{choice.loop.name}")
-            return replace(choice, text=self._texts.text(id, choice.text, action.at))
-        text = self._texts.text(self.id(action, f"choices.{choice.key}"), choice.text, action.at)
-        return replace(choice, text=text, actions=self.actions(choice.actions))
-
-    def reminders(self, action: Question) -> tuple[Reminder, ...]:
-        id = self.id(action, "remind")
-        return tuple(self._texts.reminder(each, id, action.at) for each in action.remind)
-
-    def item(self, action: Ask | AiAsk, item: OutputItem) -> OutputItem:
-        match item:
-            case Output():
-                return self.output(action, item, f"output.{item.get}")
-            case Records():
-                fields = (self.output(action, field, f"output.{item.tolist}.{field.get}") for field in item.fields)
-                return replace(item, fields=tuple(fields))
-            case Assignment():
-                return item
-            case _:
-                assert_never(item)
-
-    def output(self, action: Ask | AiAsk, output: Output, what: str) -> Output:
-        choices, at = output.choices, output.mark("choices")
-        if output.type is None and not choices and output.get in self._declared:
-            choices = self._declared[output.get].choices
-        return replace(
-            output,
-            invalid=self.maybe(action, f"{what}.invalid", output.invalid),
-            validate=self._texts.validations(self.id(action, what), output.validate, action.at),
-            labels=self._texts.labels(self.id(action, what), choices, at, action.at),
-        )
-
-    def maybe(self, action: Action, what: str, text: Template | None) -> Template | None:
-        return self._texts.maybe(self.id(action, what), text, action.at)
-
-    def id(self, action: Action, what: str) -> str:
-        is_stable = self._home and "id" in action.marks  # a derived id only gives the position of the action
-        return f"{self._home}/{action.id}.{what}" if is_stable else ""
