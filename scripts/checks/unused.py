@@ -1,85 +1,27 @@
-"""Check for names that hide others, variables that nothing reads, and members that no record has."""
+"""Check for variables that nothing reads, and for misspelt members of records."""
 
 from collections.abc import Iterator
 from functools import partial
 
 from scripts.checks.abstract_state import Level, Sight
-from scripts.checks.control_flow import ControlFlowGraph, names_written
-from scripts.checks.effects import Each, Run, effect_of
+from scripts.checks.control_flow import ControlFlowGraph
+from scripts.checks.effects import effect_of
 from scripts.expressions.members import KINDS
 from scripts.expressions.suggestions import SURE, likeness
-from scripts.model.actions import Action, Call, Choose, Loop, arms, outputs_of, walk
+from scripts.model.actions import Action, Call, Choose, outputs_of, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, all_actions, all_declarations
 from scripts.model.variable_names import reads_below
-from scripts.model.variables import Declaration, Records
+from scripts.model.variables import Records
 
 
 def check_names(layout: ControlFlowGraph, problems: Problems) -> None:
-    """Add a problem for each name that hides another or is misspelt, and a note for each name that nothing reads."""
-    _shadows(layout, problems)
+    """Add a problem for each misspelt member, and a note for each variable that nothing reads."""
     _misspelt_members(layout, problems)
     read, is_open = _all_read(layout.script)
     if not is_open:
         _unread(layout, read, problems)
-
-
-# -- shadowed names -------------------------------------------------------------------------------------------
-
-
-def _shadows(layout: ControlFlowGraph, problems: Problems) -> None:
-    script = layout.script
-    outer = {each.var: "global" for each in script.global_variables}
-    _hiding(script.declare, outer, problems, "")
-    session = outer | {each.var: "session" for each in script.session_variables}
-    for phase in script.phases:
-        _hiding(phase.declare, session, problems, phase.id)
-        inside = session | {each.var: "phase" for each in phase.declare}
-        for topic in phase.topics:
-            path = f"{phase.id}/{topic.id}"
-            _hiding(topic.declare, inside, problems, path)
-            known = inside | {each.var: "topic" for each in topic.declare}
-            known |= dict.fromkeys(set(names_written(topic.actions)) - known.keys(), "topic")
-            _loops(topic.actions, known, problems, path)
-    for skill in script.skills:
-        own = (*skill.params, *skill.declare)
-        written = tuple(
-            each for each in own if each.at != skill.at
-        )  # the older formats add declarations that no author wrote
-        _hiding(written, outer, problems, skill.id)
-        known = outer | dict.fromkeys([*(each.var for each in own), *names_written(skill.actions)], "skill's")
-        _loops(skill.actions, known, problems, skill.id)
-
-
-def _hiding(declared: tuple[Declaration, ...], outer: dict[str, str], problems: Problems, path: str) -> None:
-    for each in declared:
-        if each.var in outer:
-            message = f"`{each.var}` hides the {outer[each.var]} variable of the same name"
-            problems.add("VARIABLE_SHADOWED", message, each.mark("var"), path=path)
-
-
-def _loops(actions: tuple[Action, ...], known: dict[str, str], problems: Problems, path: str) -> None:
-    for action in actions:
-        loop = _loop_of(action)
-        if loop is not None and loop.name in known:
-            kind = known[loop.name]
-            message = f"`{loop.name}` hides the {kind} {'name' if kind == 'loop' else 'variable'} of the same name"
-            problems.add("VARIABLE_SHADOWED", message, loop.at, path=path)
-        inside = known | {loop.name: "loop"} if loop is not None else known
-        for inner in arms(action).values():
-            _loops(inner, inside, problems, path)
-
-
-def _loop_of(action: Action) -> Loop | None:
-    body = effect_of(action).body
-    match body:
-        case Each() as each:
-            return each.loop
-        case Run() as run:
-            return run.call.loop
-        case _:
-            return None
 
 
 # -- members of records ------------------------------------------------------------------------------------------
