@@ -15,9 +15,8 @@ from runtime.state.events import Judged
 from runtime.state.ports import Advance, ModelReply
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value
-from scripts.model.actions import AiAsk, Chat, Leading, Policy, PolicyKey, policies, rounds_of
+from scripts.model.actions import AiAsk, Chat, Exit, Leading, Policy, PolicyKey, policies, rounds_of
 from scripts.model.base import Expression, Template
-from scripts.model.exits import Exit
 
 ExitSource: TypeAlias = Literal["exit_when", "model", "exit_criteria", "on_blocked", "on_off_topic", "max_rounds", ""]
 

@@ -14,9 +14,8 @@ from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.members import FAILURE
 from scripts.expressions.values import Value
 from scripts.model import actions
-from scripts.model.actions import Action, Asking, Question, policies, timed_arms, walk
+from scripts.model.actions import Action, Asking, Exit, Question, policies, timed_arms, walk
 from scripts.model.base import Expression, Location, Template, sources_below
-from scripts.model.exits import Exit
 from scripts.model.memory_plan import sources_in
 from scripts.model.own_actions import variables_of
 from scripts.model.script import FormDefinition

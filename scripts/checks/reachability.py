@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from scripts.checks.control_flow import ControlFlowGraph, Spot, names_written
+from scripts.checks.control_flow import ControlFlowGraph, Spot
 from scripts.checks.effects import (
     Each,
     Leave,
@@ -16,8 +16,7 @@ from scripts.checks.effects import (
     truth_of,
     with_shared_expiry,
 )
-from scripts.expressions.members import BUILTINS
-from scripts.model.actions import Action, Expiry, If, Repeat, arms, walk
+from scripts.model.actions import Action, Expiry, If, arms, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, resolve_target
@@ -28,13 +27,9 @@ _END: Spot = ("", "")
 def check_reachability(layout: ControlFlowGraph, problems: Problems) -> None:
     """Add a problem for each unreachable topic, phase and action, and for each endless loop."""
     _Transitions(layout, problems).check()
-    waiting = _waiting_skills(layout.script)
     for node, body in layout.bodies():
         for dead, why in _dead(body.actions):
             problems.add("ACTION_UNREACHABLE", f"unreachable: {why}", dead.at, path=layout.path(node))
-        for action in walk(body.actions):
-            if isinstance(action, Repeat):
-                _check_repeat(action, waiting, problems, layout.path(node))
 
 
 # -- actions --------------------------------------------------------------------------------------------------------
@@ -224,9 +219,6 @@ def _leaves(actions: tuple[Action, ...], expire: Expiry | None) -> Iterator[Leav
             return
 
 
-# -- repeat -----------------------------------------------------------------------------------------------------------
-
-
 def _waiting_skills(script: Script) -> set[str]:
     """Return the skills that may wait for the user, themselves or in a skill that they call."""
     waiting: set[str] = set()
@@ -241,24 +233,3 @@ def _waiting_skills(script: Script) -> set[str]:
 def _waits(action: Action, waiting: set[str]) -> bool:
     effect = effect_of(action)
     return effect.waits != "never" or (isinstance(effect.body, Run) and effect.body.call.skill in waiting)
-
-
-def _check_repeat(action: Repeat, waiting: set[str], problems: Problems, path: str) -> None:
-    until = action.until.until
-    if until is None or truth_of(until) is not None:
-        return
-    inside = list(walk(action.do))
-    leads_out = any(effect_of(each).leaves for each in inside)
-    if leads_out or any(_waits(each, waiting) for each in inside) or any(_calls(each) for each in inside):
-        return
-    facts = until.compiled.facts
-    if not facts.names & (BUILTINS | set(names_written(action.do))):
-        spelled = " ".join(until.source.split())
-        message = (
-            f"nothing in `do` waits or changes a variable of `{spelled}`, so it runs {action.until.max} times or once"
-        )
-        problems.add("LOOP_ENDLESS", message, until.at, path=path, severity="warning")
-
-
-def _calls(action: Action) -> bool:
-    return isinstance(effect_of(action).body, Run)

@@ -9,17 +9,54 @@ from msgspec.structs import FieldInfo, fields, replace
 from scripts.expressions.values import Value
 from scripts.model.base import Assigned, Expression, Node, Results, Template
 from scripts.model.context_strategies import Context
-from scripts.model.exits import ROUNDS_MAX, Exit, Rounds
 from scripts.model.memory_plan import K, Score
 from scripts.model.moments import Moment
 from scripts.model.tools import Given, Timeout
 from scripts.model.variables import OutputItem
 
 ROUNDS_DEFAULT = 3
+ROUNDS_MAX = 10
 CHAT_ROUNDS_MAX = 100
 LOOP_TURNS_MAX = 1_000
 ON_FAIL = "on_fail"
 """The arm of the actions after a question without a valid answer, or a failed tool."""
+
+
+Rounds: TypeAlias = Annotated[int, Meta(ge=0, le=ROUNDS_MAX)]
+Percent: TypeAlias = Annotated[int, Meta(ge=0, le=100)]
+
+
+class Exit(Node, frozen=True, kw_only=True):
+    """Criteria of which all must be met for an action to end.
+
+    `said` is for the model to judge; `understanding` and `no_questions` are about what the model says of the user.
+    """
+
+    said: Template | None = None
+    when: Expression | None = None
+    understanding: Percent | None = None
+    no_questions: bool | None = None
+    min_rounds: Rounds = 0
+
+    @property
+    def has_criteria(self) -> bool:
+        """Whether it can be met; a minimum of rounds alone ends nothing."""
+        return self.said is not None or self.when is not None or self.is_judged
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the model must say how much the user understands."""
+        return self.understanding is not None or self.no_questions is not None
+
+    @property
+    def has_only_words(self) -> bool:
+        """Whether nothing but the model's judgement of `said` counts."""
+        return self.said is not None and self.when is None and not self.is_judged and not self.min_rounds
+
+    @property
+    def has_only_condition(self) -> bool:
+        """Whether nothing but `when` counts."""
+        return self.when is not None and self.said is None and not self.is_judged and not self.min_rounds
 
 
 class IfKnown(Node, frozen=True, kw_only=True):

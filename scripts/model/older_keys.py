@@ -4,9 +4,8 @@ from typing import Any, Literal
 
 from scripts.expressions.expressions import is_reserved
 from scripts.expressions.values import Value, literal
-from scripts.model.actions import Acknowledgement
+from scripts.model.actions import Acknowledgement, Exit, Percent, Rounds
 from scripts.model.base import Expression, Location, Node, Template
-from scripts.model.exits import Exit, Percent, Rounds
 
 
 class CustomCondition(Node, frozen=True, kw_only=True):

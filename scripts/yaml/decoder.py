@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from scripts.expressions.suggestions import SURE, likeness, snake_case, suggest
 from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
 from scripts.model import actions, languages
+from scripts.model.actions import Exit
 from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Reference, Template, Variable
 from scripts.model.diagnostics import Problems, Severity
-from scripts.model.exits import Exit
 from scripts.model.json_schemas import JSON_TYPES
 from scripts.model.languages import Language
 from scripts.model.moments import Clock, DateValue, Duration, Moment, parse_clock, parse_duration, parse_until

@@ -14,9 +14,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scripts.model import actions
-from scripts.model.actions import ACTION_TYPES, own_key
+from scripts.model.actions import ACTION_TYPES, Exit, own_key
 from scripts.model.base import Expression, Reference, Template, Variable
-from scripts.model.exits import Exit
 from scripts.model.languages import LANGUAGE_KEY, computable, key_in
 from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scripts.model import actions, base
+from scripts.model.actions import Exit
 from scripts.model.detectors import Example, Line
-from scripts.model.exits import Exit
 from scripts.model.experiments import Arm
 from scripts.model.languages import LANGUAGE_KEY, MAIN, computable, key_in, takes_literals, takes_placeholders
 from scripts.model.moments import Clock, DateValue, Duration, Moment

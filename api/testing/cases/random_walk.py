@@ -30,7 +30,7 @@ from runtime.state.limits import Limits
 from runtime.state.program import Program
 from runtime.state.state import State
 from scripts.expressions.values import Value
-from scripts.model.exits import ROUNDS_MAX
+from scripts.model.actions import ROUNDS_MAX
 from scripts.model.moments import parse_duration
 
 TURNS_MAX = 200  # per walk

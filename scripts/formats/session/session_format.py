@@ -13,9 +13,9 @@ from scripts.formats.placeholders import SCOPES, report_placeholders, texts_of_v
 from scripts.formats.session import spellings
 from scripts.formats.words import CONFIG_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS
 from scripts.model import actions
+from scripts.model.actions import Exit
 from scripts.model.base import Expression, Location, Node, Template
 from scripts.model.diagnostics import Severity
-from scripts.model.exits import Exit
 from scripts.model.older_keys import exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration, Output

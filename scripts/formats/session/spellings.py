@@ -11,8 +11,8 @@ from scripts.expressions.suggestions import SURE, likeness, snake_case
 from scripts.expressions.values import Value, literal, number_in
 from scripts.formats import words
 from scripts.formats.text_lists import choice_texts
+from scripts.model.actions import Rounds
 from scripts.model.base import Node, Template
-from scripts.model.exits import Rounds
 from scripts.model.older_keys import CustomCondition, ExitCriteria
 from scripts.model.script import FormField
 from scripts.model.variables import Output

@@ -9,9 +9,8 @@ from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED, is_empty
 from scripts.formats.stage.names import KnownNames, bare, is_name, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
 from scripts.formats.text_lists import choices_in, is_coded
-from scripts.model.actions import ROUNDS_DEFAULT, Action, Ask, Call, ChoiceItem, Choose, Loop
+from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
 from scripts.model.base import Expression, Location, Template
-from scripts.model.exits import ROUNDS_MAX
 from scripts.model.variables import Output
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 

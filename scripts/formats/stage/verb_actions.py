@@ -12,8 +12,8 @@ from scripts.formats.stage.names import bare, event_name
 from scripts.formats.stage.outputs import outputs
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
 from scripts.model import actions
+from scripts.model.actions import ROUNDS_MAX, Exit
 from scripts.model.base import Expression, Template
-from scripts.model.exits import ROUNDS_MAX, Exit
 from scripts.model.older_keys import ExitCriteria, exits_of, speech_of
 from scripts.model.variables import OutputItem
 from scripts.yaml.decoder import Reader

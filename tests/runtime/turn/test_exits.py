@@ -5,8 +5,8 @@ import pytest
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply
 from runtime.turn.exits import decide_exit
+from scripts.model.actions import Exit
 from scripts.model.base import Expression, Template
-from scripts.model.exits import Exit
 from tests.support.runtime_session import StartSession
 
 SURE = Exit(understanding=80, no_questions=True)
