@@ -17,7 +17,7 @@ from api.http.error_responses import route_of
 from api.http.request import ApiRequest, wants_stream
 from api.schemas.base import View
 from api.sessions.live_turns import Key, PendingTurn, TurnResult
-from api.sessions.streams import Audience, StreamRequest
+from api.sessions.streams import PROGRAMS, Audience, StreamRequest
 from api.sessions.views import ETAG, etag
 from api.sse import EVENT_STREAM
 
@@ -86,7 +86,7 @@ async def answer_turn(
     submit: Callable[[bool], PendingTurn],
     to_view: Callable[[TurnResult], View],
     session: Key | None = None,
-    audience: Audience | None = None,
+    audience: Audience = PROGRAMS,
 ) -> Response[Any]:
     """Take the turn that `submit` starts; answer with its view, or with a stream if the `Accept` header prefers one.
 
@@ -96,7 +96,13 @@ async def answer_turn(
     chat = request.services.chat
     if wants_stream(accept):
         cached = None if session is None else await chat.session(*session)
-        stream = StreamRequest(request.scope["state"]["request_id"], route_of(request), clients_of(request.scope))
-        return await chat.streams.of_turn(partial(submit, True), to_view, stream, cached, audience)
+        stream = StreamRequest(
+            request_id=request.scope["state"]["request_id"],
+            route=route_of(request),
+            clients=clients_of(request.scope),
+            to_view=to_view,
+            audience=audience,
+        )
+        return await chat.streams.of_turn(partial(submit, True), stream, cached)
     answer = await submit(False)
     return Response(to_view(answer), headers=etag(answer.state.turn))

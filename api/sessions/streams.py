@@ -42,21 +42,24 @@ BEGINNING = b"retry: 1000\n\n"
 Chunks = AsyncGenerator[bytes, None]
 
 
-class StreamRequest(Struct, frozen=True):
-    """The request that a stream answers."""
-
-    request_id: str
-    route: str
-    clients: tuple[str, ...] = ()
-    """The key and the address that its stream counts for."""
-
-
 class Audience(Struct, frozen=True, kw_only=True):
     """What the readers of a stream get: frames of words, the frames of a turn's events after a number, and errors."""
 
     words: Callable[[bytes], bytes]
     happened: Callable[[str, TurnRow | TurnEventsRow, int], Iterator[bytes]]
     failure: Callable[[ApiError], ApiError]
+
+
+class StreamRequest(Struct, frozen=True, kw_only=True):
+    """The request that a stream of a turn answers."""
+
+    request_id: str
+    route: str
+    clients: tuple[str, ...]
+    """The key and the address for which its stream counts."""
+    to_view: Callable[[TurnResult], Struct]
+    """Returns the answer of the turn, the last event."""
+    audience: Audience
 
 
 class Streams:
@@ -72,12 +75,7 @@ class Streams:
     # -- a turn -----------------------------------------------------------------------------------------------------
 
     async def of_turn(
-        self,
-        begin: Callable[[], PendingTurn],
-        to_view: Callable[[TurnResult], Struct],
-        request: StreamRequest,
-        cached: CachedSession | None = None,
-        audience: "Audience | None" = None,
+        self, begin: Callable[[], PendingTurn], request: StreamRequest, cached: CachedSession | None
     ) -> SseResponse:
         """Stream the turn that `begin` starts, followed by its answer; `cached` is its session if there is one.
 
@@ -89,7 +87,7 @@ class Streams:
             await self._first_words(pending)
             if pending.is_answered:
                 await pending
-            return self._response(self._turn(pending, to_view, request, audience or PROGRAMS), subscription)
+            return self._response(self._turn(pending, request), subscription)
 
     def _response(self, chunks: Chunks, subscription: ExitStack) -> SseResponse:
         """Return a response that ends the subscription once it is sent."""
@@ -103,31 +101,19 @@ class Streams:
             if left <= 0 or not await pending.signal.wait(left):
                 return
 
-    async def _turn(
-        self,
-        pending: PendingTurn,
-        to_view: Callable[[TurnResult], Struct],
-        request: StreamRequest,
-        audience: Audience,
-    ) -> Chunks:
+    async def _turn(self, pending: PendingTurn, request: StreamRequest) -> Chunks:
         sent = 0
         while True:
             if frames := pending.frames[sent : sent + FRAMES_A_CHUNK]:
-                yield b"".join(map(audience.words, frames))
+                yield b"".join(map(request.audience.words, frames))
                 sent += len(frames)
             elif pending.is_answered:
                 break
             elif not await pending.signal.wait(self._settings.keep_alive_s):
                 yield KEEP_ALIVE
-        yield await self._ending(pending, to_view, request, audience)
+        yield await self._ending(pending, request)
 
-    async def _ending(
-        self,
-        pending: PendingTurn,
-        to_view: Callable[[TurnResult], Struct],
-        request: StreamRequest,
-        audience: Audience,
-    ) -> bytes:
+    async def _ending(self, pending: PendingTurn, request: StreamRequest) -> bytes:
         """Return the events of the turn and its answer, or the error that ended it."""
         try:
             answer = await pending
@@ -135,11 +121,13 @@ class Streams:
             failure = errors.translate(error)
             errors.log_failure(failure, error, request.request_id, request.route)
             self._runner.metrics.errors.labels(failure.code).inc()
-            body = errors.answer(audience.failure(failure), request.request_id, utc_text(self._runner.clock()))
+            body = errors.answer(request.audience.failure(failure), request.request_id, utc_text(self._runner.clock()))
             return encoded("error", body, pending.turn.base_id if pending.turn is not None else "")
         session_id, events = answer.session.session_id, answer.row.events
         last = frame_id(session_id, events[-1].seq) if events else ""
-        return b"".join([*audience.happened(session_id, answer.row, 0), encoded("turn", to_view(answer), last)])
+        return b"".join(
+            [*request.audience.happened(session_id, answer.row, 0), encoded("turn", request.to_view(answer), last)]
+        )
 
     # -- a session --------------------------------------------------------------------------------------------------
 
@@ -149,7 +137,7 @@ class Streams:
         cached: CachedSession | None,
         place: EventPosition,
         clients: tuple[str, ...],
-        audience: "Audience | None" = None,
+        audience: Audience | None = None,
     ) -> Response[Any]:
         """Stream a session from a position; 204 if it is completed and the client has all events.
 
