@@ -19,6 +19,10 @@ from api.background import cancel_all
 from api.errors import invalid_field
 from api.schemas.sessions import ResetView
 
+T = TypeVar("T")
+
+REVOCATION = "ending"
+"""The key of the event in the state of the scope."""
 KEEP_ALIVE = b": nothing yet\n\n"
 EVENT_STREAM = "text/event-stream"
 
@@ -57,12 +61,6 @@ def encoded(event: str, data: object, id_: str = "") -> bytes:
 def reset_frame(session_id: str, base: int, message: int) -> bytes:
     """Return a frame that makes a client drop the words from a message on, and return to the last event."""
     return encoded("message.reset", ResetView(message=message), frame_id(session_id, base))
-
-
-T = TypeVar("T")
-
-REVOCATION = "ending"
-"""The key of the event in the state of the scope."""
 
 
 def ending_of(scope: Scope) -> asyncio.Event | None:

@@ -26,6 +26,23 @@ from runtime.state.inputs import TimerDue
 from store.interface.errors import StoreError
 from store.interface.timer_rows import TimerRow
 
+READ_MAX = 512  # sessions in one reading of the table; they wait in memory for their turn
+IDLE_S = 15.0  # interval of reading the table without a signal: for timers of a server that died, or another clock
+TROUBLE_S = 1.0  # delay after the database could not be read or written
+DELAY_S, DELAY_GROWTH, DELAY_MAX_S = 5.0, 4.0, 21_600.0
+ATTEMPTS_MAX = 8  # about 30 hours
+PAUSE_MIN_S, PAUSE_MAX_S, PAUSE_TURNS = 0.01, 0.04, 1.25
+"""The pause between the starts of two timers, so that messages of users are answered nearly as fast as without timers.
+
+Within these bounds it is PAUSE_TURNS times as long as the last turn of a timer took: longer on a busy machine, and for
+sessions that are not cached. A turn that calls a model takes longer and delays no other one.
+"""
+STOP_S = 5.0  # for firing timers when the server stops; their turns are committed or have no effect
+_NOTHING_DUE = frozenset({"INTERVENTION_REFUSED", "SESSION_NOT_FOUND", "SESSION_REDACTED"})
+_SOON = frozenset({"SESSION_BUSY", "TURN_CONFLICT", "SERVER_BUSY"})
+
+log = structlog.get_logger()
+
 
 class _FiringRequest(Struct, frozen=True):
     """The fingerprint of a firing."""
@@ -59,24 +76,6 @@ class SessionTimers(Struct, frozen=True):
             await self.runner.store.timers.replace(tenant, session_id, rows, cached.state.turn)
         self.chat.timers_changed.set()
         return rows
-
-
-READ_MAX = 512  # sessions in one reading of the table; they wait in memory for their turn
-IDLE_S = 15.0  # interval of reading the table without a signal: for timers of a server that died, or another clock
-TROUBLE_S = 1.0  # delay after the database could not be read or written
-DELAY_S, DELAY_GROWTH, DELAY_MAX_S = 5.0, 4.0, 21_600.0
-ATTEMPTS_MAX = 8  # about 30 hours
-PAUSE_MIN_S, PAUSE_MAX_S, PAUSE_TURNS = 0.01, 0.04, 1.25
-"""The pause between the starts of two timers, so that messages of users are answered nearly as fast as without timers.
-
-Within these bounds it is PAUSE_TURNS times as long as the last turn of a timer took: longer on a busy machine, and for
-sessions that are not cached. A turn that calls a model takes longer and delays no other one.
-"""
-STOP_S = 5.0  # for firing timers when the server stops; their turns are committed or have no effect
-_NOTHING_DUE = frozenset({"INTERVENTION_REFUSED", "SESSION_NOT_FOUND", "SESSION_REDACTED"})
-_SOON = frozenset({"SESSION_BUSY", "TURN_CONFLICT", "SERVER_BUSY"})
-
-log = structlog.get_logger()
 
 
 class Scheduler:

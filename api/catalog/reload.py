@@ -20,15 +20,6 @@ from scripts.parse.folder import read_path, script_files
 from scripts.parse.read_script import Reading, is_script
 from store.interface.errors import StoreError
 
-
-def touches(changed: Set[Path], files: Iterable[Path]) -> bool:
-    """Return whether one of these files changed: itself, or a folder above it.
-
-    A created, deleted or moved folder counts for all its files, because the watcher reports only the folder.
-    """
-    return any(not changed.isdisjoint((file, *file.parents)) for file in files)
-
-
 LOOK_MS = 200  # interval at which the end of the server is checked
 STEP_MS = 50  # changes within this time count as one
 
@@ -147,3 +138,11 @@ class Reloader:
 
 def _files(path: Path, reading: Reading) -> frozenset[Path]:
     return frozenset({path, *(path.parent / name for name in reading.source.side_files)})
+
+
+def touches(changed: Set[Path], files: Iterable[Path]) -> bool:
+    """Return whether one of these files changed: itself, or a folder above it.
+
+    A created, deleted or moved folder counts for all its files, because the watcher reports only the folder.
+    """
+    return any(not changed.isdisjoint((file, *file.parents)) for file in files)

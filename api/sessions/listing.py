@@ -24,6 +24,11 @@ from store.interface.list_rows import Hit, Order, SearchFilter, SessionFilter
 from store.interface.list_rows import SessionListed as ListedRow
 from store.store import Store
 
+WORDS_CHARS_MAX = 120
+METADATA_MAX = 10
+COUNTED_MAX = 10_000
+"""Number of last messages whose tokens are estimated."""
+_PAGE = 1_000
 QUERY_CHARS_MAX = 200
 WORDS_MAX = 10
 EXCERPT_CHARS = 160
@@ -77,10 +82,6 @@ def shortened(text: str, chars_max: int) -> str:
     """Join a text to one line and truncate it to `chars_max`."""
     line = " ".join(text.split())
     return line if len(line) <= chars_max else line[: chars_max - 1].rstrip() + "…"
-
-
-WORDS_CHARS_MAX = 120
-METADATA_MAX = 10
 
 
 class FilterPairInvalid(ValueError):
@@ -138,11 +139,6 @@ def _hit(row: Hit, words: tuple[str, ...]) -> HitView:
             timestamp=message.created_at,
         ),
     )
-
-
-COUNTED_MAX = 10_000
-"""Number of last messages whose tokens are estimated."""
-_PAGE = 1_000
 
 
 async def statistics_of(store: Store, cached: CachedSession) -> SessionStatsView:

@@ -28,6 +28,9 @@ from scripts.model.script import Locale
 from store.interface.errors import KeyTaken, StoreBusy
 from store.interface.rows import SessionRow
 
+ATTEMPTS_MAX = 20  # to change a session; each fails only if another server has changed it
+WAITING_MAX = 1_000  # requests for one key, or about one session
+
 
 def timezone_of(name: str | None) -> str:
     """Return the time zone of a request, empty if it names none. Raises ApiError REQUEST_INVALID if there is none."""
@@ -185,10 +188,6 @@ class SessionCreation(Struct, frozen=True):
                 break
             row = following
         return TurnResult(session, await self.chat.program_at(cached, row.turn), decode(bytes(row.state)), row)
-
-
-ATTEMPTS_MAX = 20  # to change a session; each fails only if another server has changed it
-WAITING_MAX = 1_000  # requests for one key, or about one session
 
 
 class Labels:

@@ -29,6 +29,7 @@ from runtime.state.tool_ports import (
     ToolResult,
 )
 from runtime.tools.results import checked_result
+from runtime.turn.calls import GIVEN_UP
 from scripts.expressions.values import Value
 from scripts.model.script import Script
 from scripts.model.tools import ToolDefinition
@@ -69,9 +70,6 @@ class ToolCaller:
         """Close the connections."""
         await self._http.close()
         await self._mcp.close()
-
-
-GIVEN_UP = "given up before its end"
 
 
 class SessionTools(Struct, frozen=True):

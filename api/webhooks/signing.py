@@ -13,6 +13,11 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from api.key_file import SecretKeyFile
 from store.interface.webhook_rows import WebhookRow
 
+KEY_FILE = "webhook-key"
+
+log = structlog.get_logger()
+
+
 ID = "webhook-id"
 TIMESTAMP = "webhook-timestamp"
 SIGNATURE = "webhook-signature"
@@ -38,11 +43,6 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> None
         Webhook(secret).verify(body, dict(headers), json_parse=False)
     except (WebhookVerificationError, ValueError) as error:  # malformed headers raise other kinds of ValueError
         raise InvalidSignature("the request is not a valid delivery of this webhook, or is too old") from error
-
-
-KEY_FILE = "webhook-key"
-
-log = structlog.get_logger()
 
 
 class Keyring:

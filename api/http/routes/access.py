@@ -13,6 +13,9 @@ from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, KeyId, Limit, creating
 from api.schemas.keys import CallerView, KeyList, KeyView, KeyWithText, NewKey, SignIn
 
+COOKIE_S: Final = 7 * 86_400
+"""How long a browser keeps the key, in seconds."""
+
 
 @creating("/keys", "Create a key", "the key")
 async def make_key(data: JSONBody[NewKey], request: ApiRequest) -> Response[KeyWithText]:
@@ -42,10 +45,6 @@ async def get_key(key_id: KeyId, request: ApiRequest) -> KeyView:
 async def revoke_key(key_id: KeyId, request: ApiRequest) -> None:
     """Revoke a key at once."""
     await request.services.keys.revoke(request.tenant, key_id)
-
-
-COOKIE_S: Final = 7 * 86_400
-"""How long a browser keeps the key, in seconds."""
 
 
 @post("/sign-in", status_code=200, summary="Sign in with a key")
