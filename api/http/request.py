@@ -101,8 +101,7 @@ Prefer: TypeAlias = Annotated[
     ),
 ]
 Accept: TypeAlias = Annotated[
-    str | None,
-    header("Accept", "`text/event-stream` for a stream; JSON is the default.", "text/event-stream"),
+    str | None, header("Accept", "`text/event-stream` for a stream; JSON is the default.", "text/event-stream")
 ]
 LastEventId: TypeAlias = Annotated[
     str | None,

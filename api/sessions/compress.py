@@ -4,10 +4,9 @@ import msgspec
 
 from api.schemas.lifecycle import CompressionView, ContextView, LastResizeView, NewCompression, PromptMessage
 from api.sessions.history import first_message, messages_between, recent_messages
-from api.sessions.interventions import Interventions, PlannedIntervention
+from api.sessions.interventions import PlannedIntervention
 from api.sessions.live_turns import TurnResult
 from api.sessions.session_cache import CachedSession
-from api.sessions.turn_runner import Preconditions
 from runtime.context.messages import attachments_of
 from runtime.context.ports import View
 from runtime.context.selection import MESSAGES_MAX, Contexts, SelectedStrategy, shown
@@ -26,25 +25,20 @@ MORE = 20  # additional messages, to find the start of an exchange
 _PROMPT_FIELDS = ("name", "tool_calls", "tool_call_id")  # metadata of a message that prompts need
 
 
-async def compress(
-    interventions: Interventions,
-    store: Store,
-    tenant: str,
-    session_id: str,
-    request: NewCompression,
-    condition: Preconditions,
-) -> tuple[TurnResult, CompressionView]:
-    """Summarise all but the last messages of a session, unless that is done already. Raises ApiError."""
+def compression(store: Store, request: NewCompression) -> PlannedIntervention:
+    """Plan to summarise all but the last messages of a session, unless that is done already."""
 
     async def choose(cached: CachedSession) -> Compress | None:
         return await _to_compress(store, cached, request.keep, request.instruct)
 
-    answer = await interventions.intervene(tenant, session_id, PlannedIntervention(request, choose), condition)
+    return PlannedIntervention(request, choose)
+
+
+def compression_view(answer: TurnResult) -> CompressionView:
+    """Return the summary that a session has after its compression."""
     memory = answer.state.context or ContextMemory()
     by = next((event.data.get("by", "") for event in answer.row.events if event.kind == "resized"), "")
-    return answer, CompressionView(
-        summary=memory.summary, summary_to=memory.summary_to, remaining=_after(answer.state, memory.summary_to), by=by
-    )
+    return CompressionView.of(memory, remaining=_after(answer.state, memory.summary_to), by=by)
 
 
 async def _to_compress(store: Store, cached: CachedSession, keep: int, instruct: str) -> Compress | None:

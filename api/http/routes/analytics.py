@@ -64,8 +64,7 @@ TextLanguage: TypeAlias = Annotated[Language, QueryParameter(required=False, des
 
 
 MaxAge: TypeAlias = Annotated[
-    float,
-    query("maxAgeS", "The greatest age of the answer in seconds; 0: refresh first.", ge=0, le=MAX_AGE_MAX_S),
+    float, query("maxAgeS", "The greatest age of the answer in seconds; 0: refresh first.", ge=0, le=MAX_AGE_MAX_S)
 ]
 
 
@@ -158,8 +157,7 @@ async def get_analytics_snapshot(
     masked: Masked = True,
     max_age_s: MaxAge = MAX_AGE_DEFAULT_S,
     storage_version: Annotated[
-        StorageVersion,
-        query("storageVersion", "The oldest version of DuckDB that must read the file."),
+        StorageVersion, query("storageVersion", "The oldest version of DuckDB that must read the file.")
     ] = OWN,
 ) -> Stream:
     """A DuckDB file of all tables and reports, for DuckDB 2.0 unless an older version is named."""

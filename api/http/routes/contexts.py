@@ -7,7 +7,7 @@ from litestar.params import JSONBody
 
 from api.http.request import ApiRequest, SessionId, TurnPreconditions, query
 from api.schemas.lifecycle import CompressionView, ContextView, NewCompression, PromptMessage
-from api.sessions.compress import MORE, compress, context_messages, context_view, history_of
+from api.sessions.compress import MORE, compression, compression_view, context_messages, context_view, history_of
 from api.sessions.session_cache import CachedSession, require_not_redacted
 from api.sessions.views import ETAG, etag
 from runtime.context.selection import MESSAGES_MAX
@@ -20,11 +20,9 @@ async def compress_session(
     """Models then see the summary in place of all but the last messages, with every strategy. The messages remain.
     Without a language model the summary is an extract. If the summary fails, the request fails and nothing changes.
     """
-    services = request.services
-    answer, compressed = await compress(
-        services.interventions, services.store, request.tenant, session_id, data, preconditions
-    )
-    return Response(compressed, headers=etag(answer.state.turn))
+    planned = compression(request.services.store, data)
+    answer = await request.services.interventions.intervene(request.tenant, session_id, planned, preconditions)
+    return Response(compression_view(answer), headers=etag(answer.state.turn))
 
 
 @get("/sessions/{sessionId:str}/context", summary="Read the context of a session")
@@ -48,12 +46,10 @@ async def get_history(
         ),
     ] = 50,
     tokens_max: Annotated[
-        int | None,
-        query("maxTokens", "The approximate greatest number of tokens.", ge=1, le=2**31),
+        int | None, query("maxTokens", "The approximate greatest number of tokens.", ge=1, le=2**31)
     ] = None,
     view: Annotated[
-        Literal["messages", "context"],
-        query("view", "`context`: what models see, after the summary and memo."),
+        Literal["messages", "context"], query("view", "`context`: what models see, after the summary and memo.")
     ] = "messages",
 ) -> list[PromptMessage]:
     """Return the last messages as `{role, content}` with tool calls, from the start of an exchange.

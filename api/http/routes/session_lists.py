@@ -50,8 +50,7 @@ from store.interface.timer_rows import TimerStatus
 
 OfUser: TypeAlias = Annotated[str | None, query("userId", "Sessions of this user.")]
 OfScript: TypeAlias = Annotated[
-    str | None,
-    query("scriptId", "Sessions that run this script now; its uuid or its own id."),
+    str | None, query("scriptId", "Sessions that run this script now; its uuid or its own id.")
 ]
 
 

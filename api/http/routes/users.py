@@ -22,8 +22,7 @@ from store.interface.rows import UserVariableRow
 from store.store import Store
 
 Compact: TypeAlias = Annotated[
-    bool,
-    query("compact", "Also rewrite the file, so that the data is physically gone; this takes longer."),
+    bool, query("compact", "Also rewrite the file, so that the data is physically gone; this takes longer.")
 ]
 _DISPOSITION = ResponseHeader(
     name="Content-Disposition", value='attachment; filename="user.json"', description="A file to be saved."
