@@ -32,33 +32,20 @@ class OpenRequests:
     """The open requests, including streams."""
 
     def __init__(self, settings: Settings) -> None:
-        self._max = settings.requests_max
-        self._client_max = settings.client_requests_max
-        self._by_peer: Counter[Peer] = Counter()
-        self._by_client: Counter[str] = Counter()
+        self.settings = settings
+        self.by_peer: Counter[Peer] = Counter()
+        self.by_client: Counter[str] = Counter()
         self.count = 0
         """The number of requests that count against `requests_max`."""
 
     def has(self, peer: Peer) -> bool:
         """Return whether a connection has an open request."""
-        return peer in self._by_peer
+        return peer in self.by_peer
 
     def begin(self, peer: tuple[str, int | str]) -> "OpenRequest":
         """Return a request of a connection; it is open while its context is entered."""
         host, port = peer
         return OpenRequest(self, (host, int(port)))  # granian has the port as a text
-
-    def _add(self) -> None:
-        if self.count >= self._max:
-            raise ApiError("SERVER_BUSY", f"the server has {self._max} open requests already (`requests_max`)")
-        self.count += 1
-
-    def _add_client(self, client: str) -> None:
-        number = self._by_client[client]
-        if number >= self._client_max:
-            message = f"this {client.partition(' ')[0]} has {number} requests open already (`client_requests_max`)"
-            raise ApiError("REQUESTS_FULL", message)
-        self._by_client[client] = number + 1
 
 
 class OpenRequest:
@@ -72,24 +59,31 @@ class OpenRequest:
         """The key and the address for which it is counted: `key NAME`, `address ADDRESS`."""
 
     def __enter__(self) -> Self:
-        self._requests._by_peer[self._peer] += 1
+        self._requests.by_peer[self._peer] += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        _decrease(self._requests._by_peer, self._peer)
+        _decrease(self._requests.by_peer, self._peer)
         for client in self.clients:
-            _decrease(self._requests._by_client, client)
+            _decrease(self._requests.by_client, client)
         if self._is_counted:
             self._requests.count -= 1
 
     def add(self) -> None:
         """Count it against the limit of the server. Raises ApiError SERVER_BUSY."""
-        self._requests._add()
+        requests_max = self._requests.settings.requests_max
+        if self._requests.count >= requests_max:
+            raise ApiError("SERVER_BUSY", f"the server has {requests_max} open requests already (`requests_max`)")
+        self._requests.count += 1
         self._is_counted = True
 
     def add_client(self, client: str) -> None:
         """Count it against the limit of a key or an address. Raises ApiError REQUESTS_FULL."""
-        self._requests._add_client(client)
+        number = self._requests.by_client[client]
+        if number >= self._requests.settings.client_requests_max:
+            message = f"this {client.partition(' ')[0]} has {number} requests open already (`client_requests_max`)"
+            raise ApiError("REQUESTS_FULL", message)
+        self._requests.by_client[client] += 1
         self.clients = (*self.clients, client)
 
 
