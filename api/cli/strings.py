@@ -1,12 +1,9 @@
 """``cuebook strings``: write or update the string table of a script, which a translator fills in."""
 
-import csv
-import io
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
-import msgspec
 from rich.markup import escape
 
 from api.cli.options import EXISTING_FILE, OUTPUT_FILE
@@ -17,21 +14,16 @@ from scripts.model.script import Locale, Script, StringTable
 from scripts.parse.includes import used_names
 from scripts.parse.read_script import Source, read_file, read_script
 from scripts.translations.localisation import lines_of
-from scripts.translations.string_tables import Sent, Update, read_table, table_yaml, updated, with_sent
+from scripts.translations.string_tables import Update, read_table, table_yaml, updated
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Scalar, read_tree
 from scripts.yaml.text_file import FileUnreadable
 
-COLUMNS = ("line", "was", "of", "text")
 NOTHING = "globals: []\n"
 
 
-@click.command(
-    epilog="Examples:\n\n  cuebook strings intake.yaml --locale de\n\n"
-    "  cuebook strings intake.yaml --locale de --csv -o german.csv\n\n"
-    "  cuebook strings intake.yaml --locale de --from german.csv"
-)
+@click.command(epilog="Example: cuebook strings intake.yaml --locale de")
 @click.argument("script", type=EXISTING_FILE)
 @click.option("--locale", required=True, metavar="TAG", help="The language, such as `de` or `pt-BR`.")
 @click.option(
@@ -40,9 +32,7 @@ NOTHING = "globals: []\n"
     type=OUTPUT_FILE,
     help="Output file [the table that the script uses, else NAME.TAG.yaml in its folder].",
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Write a CSV spreadsheet instead [to standard output].")
-@click.option("--from", "sheet", type=EXISTING_FILE, help="Import the translations of such a spreadsheet.")
-def strings(script: Path, locale: str, output: Path | None, as_csv: bool, sheet: Path | None) -> None:
+def strings(script: Path, locale: str, output: Path | None) -> None:
     """Write the string table of a script for a language, or update it.
 
     Use it to translate a script, and again after the script changes. New lines are empty, changed lines show the
@@ -52,21 +42,14 @@ def strings(script: Path, locale: str, output: Path | None, as_csv: bool, sheet:
     check_locale(locale)
     read, tables = _read(script)
     used = next((name for name, text in tables.items() if _locale_of(text) == locale.casefold()), None)
-    table_path = script.parent / (used or f"{script.stem}.{locale}.yaml")
-    if output is not None and not as_csv:
-        table_path = output
+    table_path = output or script.parent / (used or f"{script.stem}.{locale}.yaml")
     before = _text(table_path) if table_path.is_file() else tables.get(used or "", "")
     lines = lines_of(read)
     update = updated(_table(before, table_path, locale) if before else None, lines, locale)
-    if sheet is not None:
-        update = msgspec.structs.replace(update, table=_with_sheet(update.table, sheet))
-    if as_csv:
-        _write_sheet(update.table, output)
-    else:
-        title = f"The texts of {script.name} in {locale}. Fill in `text`; remove `was` after reviewing a change."
-        write_text(table_yaml(update.table, before, title="" if before else title), table_path)
-    _report(update, output if as_csv and output else table_path, sum(not line.id for line in lines))
-    if not as_csv and used is None and table_path.name not in read.use:
+    title = f"The texts of {script.name} in {locale}. Fill in `text`; remove `was` after reviewing a change."
+    write_text(table_yaml(update.table, before, title="" if before else title), table_path)
+    _report(update, table_path, sum(not line.id for line in lines))
+    if used is None and table_path.name not in read.use:
         names = ", ".join((*read.use, table_path.name))
         errors.print(f"To use it, add to the script: use: {escape(f'[{names}]')}")
 
@@ -122,35 +105,3 @@ def _report(update: Update, path: Path, nameless: int) -> None:
     errors.print(f"{escape(str(path))}: {', '.join(counts)}")
     if nameless:
         errors.print(f"{nameless} more cannot be translated: their actions have no `id`")
-
-
-# -- spreadsheets --------------------------------------------------------------------------------------------------
-
-
-def _write_sheet(table: StringTable, output: Path | None) -> None:
-    sheet = io.StringIO()
-    writer = csv.writer(sheet)
-    writer.writerow(COLUMNS)
-    for id, each in table.lines.items():
-        writer.writerow((id, each.was or "", each.of or "", each.text.source))
-    mark = "" if output is None else "\ufeff"  # the byte order mark by which spreadsheets recognise UTF-8
-    write_text(mark + sheet.getvalue(), output)
-
-
-def _with_sheet(table: StringTable, path: Path) -> StringTable:
-    text = _text(path)
-    header = text.partition("\n")[0]
-    separator = max(",;\t", key=header.count)  # the separator of spreadsheets depends on the country
-    rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
-    if not set(COLUMNS) <= set(rows.fieldnames or ()):
-        fail(f"{path}: the first row is not {', '.join(COLUMNS)}")
-    sent: dict[str, Sent] = {}
-    try:
-        for row in rows:
-            id, was, of, said = ((row[name] or "").replace("\r\n", "\n") for name in COLUMNS)
-            sent[id] = Sent(of, was, said)
-    except csv.Error as error:
-        fail(f"{path}: row {rows.line_num}: {error}")
-    for id in sent.keys() - table.lines.keys():
-        errors.print(f"[yellow]skipped[/] {escape(id)}: the script has no such line")
-    return with_sent(table, sent)

@@ -224,9 +224,9 @@ class SyncClient:
     Its arguments and parts are those of `Client`; it runs in a thread of its own. Raises CuebookError.
     """
 
-    def __init__(self, url: str = DEFAULT_URL, *, key: str | None = None, patience: RetryPolicy = _PATIENCE) -> None:
+    def __init__(self, url: str = DEFAULT_URL, *, key: str | None = None, patience: RetryPolicy | None = None) -> None:
         self._loop = Loop()
-        self._client = Client(url, key=key, patience=patience)
+        self._client = Client(url, key=key, patience=patience or _PATIENCE)
         self.sessions = SyncSessions(self._loop, self._client.sessions)
         self.memory = SyncMemory(self._loop, self._client.memory)
         self.analytics = SyncAnalytics(self._loop, self._client.analytics)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from scripts.model.base import Location, Template
+from scripts.model.base import Location
 from scripts.model.script import Locale, StringTable, Translation
 from scripts.translations.localisation import Line
 from scripts.yaml.comments import attach
@@ -167,27 +167,3 @@ def _layout(translation: Translation) -> Record:
     texts = (("was", translation.was), ("of", translation.of), ("text", translation.text.source))
     pairs: tuple[tuple[str, Layout], ...] = tuple((key, text) for key, text in texts if text is not None)
     return Record(pairs, flow=False)
-
-
-class Sent(Struct, frozen=True):
-    """A line from a translator: the texts as the translator saw them, and the translation."""
-
-    of: str
-    was: str
-    text: str
-
-
-def with_sent(table: StringTable, sent: Mapping[str, Sent]) -> StringTable:
-    """Merge a translator's lines into a table; a blank text changes nothing, and unknown ids are ignored.
-
-    A stale line counts as reviewed if its text has changed, or if its `was` is blank.
-    """
-    lines = dict(table.lines)
-    for id, each in sent.items():
-        old = lines.get(id)
-        if old is None or not each.text.strip():
-            continue
-        looked_at = each.text != old.text.source or not each.was.strip()
-        was = each.of if each.of != old.of else None if looked_at else old.was
-        lines[id] = msgspec.structs.replace(old, text=Template(each.text), was=was)
-    return msgspec.structs.replace(table, lines=lines)

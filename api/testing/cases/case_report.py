@@ -9,9 +9,8 @@ from msgspec import Struct
 from api.catalog.script_views import problem_views
 from api.testing.cases import detector_examples
 from api.testing.cases.case_model import Prepared
-from api.testing.cases.case_run import CaseResult
+from api.testing.cases.case_run import CaseFailure, CaseResult
 from api.testing.cases.coverage import KINDS, Coverage
-from api.testing.cases.expectations import CaseFailure
 from api.testing.cases.random_walk import RandomWalks, case_text
 from runtime.state.program import PlaceLost
 from scripts.expressions.values import Value

@@ -1,22 +1,38 @@
-"""Runs a case on the engine, with the state encoded and decoded between turns, and compares the results."""
+"""Runs a case on the engine, with the state encoded and decoded between turns, and compares its turns and its end with
+what the case expects.
+"""
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from api.testing.cases.case_model import CaseTurn, FoundCase
-from api.testing.cases.expectations import CaseFailure, end_failures, turn_failures
+from api.testing.cases.case_model import CaseEvent, CaseTurn, FoundCase, Keys
 from api.testing.player import Player
 from runtime.engine.engine import Turn, TurnFailed
-from runtime.state.events import Event
+from runtime.state.events import ActionSkipped, Body, Emitted, Event, Message, ScopeSkipped, Warned
 from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply
 from runtime.state.limits import Limits
 from runtime.state.ports import Model
-from runtime.state.state import State, decode, encode
+from runtime.state.scopes import Scopes
+from runtime.state.state import State, Wait, decode, encode
 from runtime.tools.examples import ScriptedTools
 from runtime.turn.calls import ModelCall
+from scripts.expressions.values import Value
+
+
+class CaseFailure(Struct, frozen=True):
+    """One unmet expectation; `turn` is None for the comparison at the end."""
+
+    what: str
+    expected: Value
+    got: Value
+    file: str
+    line: int
+    turn: int | None = None
+    input_text: str = field(name="given", default="")
 
 
 class CaseRunFailed(Exception):
@@ -142,3 +158,178 @@ def _internal_errors() -> Iterator[None]:
         raise
     except Exception as error:
         raise CaseRunFailed(f"{type(error).__name__}: {error}") from error
+
+
+# -- comparing a turn -------------------------------------------------------------------------------------------------
+
+
+class ExpectationDifference(Struct, frozen=True):
+    """An expected and an actual value, and the path of the expectation in the case (or its turn)."""
+
+    what: str
+    expected: Value
+    got: Value
+    keys: Keys
+
+
+def position_of(state: State) -> str:
+    """Return ``phase/topic/action``, or ``the end``."""
+    return "/".join([state.phase, state.topic, state.frames[-1].action]) if state.frames else "the end"
+
+
+def turn_failures(found: FoundCase, number: int, expected: CaseTurn, turn: Turn) -> Iterator[CaseFailure]:
+    """Yield the unmet expectations of a turn."""
+    for each in _turn_differences(found, expected, turn):
+        at = found.line("turns", number, *each.keys)
+        yield CaseFailure(
+            each.what, each.expected, each.got, found.file, at, turn=number, input_text=expected.input_text
+        )
+
+
+def _turn_differences(found: FoundCase, expected: CaseTurn, turn: Turn) -> Iterator[ExpectationDifference]:
+    bodies = [event.body for event in turn.events]
+    yield from _said(expected, [message for message in turn.messages if message.role == "assistant"])
+    if expected.emit is not None:
+        yield from _emitted(expected.emit, [body for body in bodies if isinstance(body, Emitted)])
+    if expected.skipped is not None:
+        skipped = tuple(_skipped(bodies))
+        if skipped != expected.skipped:
+            yield ExpectationDifference("skipped", list(expected.skipped), list(skipped), ("skipped",))
+    yield from _waits(expected, turn.state.wait)
+    values = Scopes(found.script.program, turn.state).flat() if expected.variables else {}
+    for name, expectation, got in _unlike(values, expected.variables):
+        yield ExpectationDifference(f"variable {name}", expectation, got, ("variables", name))
+    at = position_of(turn.state)
+    if expected.position is not None and at != expected.position:
+        yield ExpectationDifference("at", expected.position, at, ("at",))
+
+
+def _said(expected: CaseTurn, messages: list[Message]) -> Iterator[ExpectationDifference]:
+    said = [message.content for message in messages]
+    pairs = itertools.zip_longest(expected.expect or (), said) if expected.expect is not None else ()
+    for index, (pattern, got) in enumerate(pairs):
+        if pattern is None or got is None or not _fits(got, pattern):
+            yield ExpectationDifference(f"message {index + 1}", pattern, got, ("expect", index))
+    for index, pattern in enumerate(expected.not_said):
+        for got in said:
+            if _fits(got, pattern):
+                yield ExpectationDifference("not_said", f"no message like {pattern}", got, ("not_said", index))
+    if expected.show is None:
+        return
+    shown = [media for message in messages if isinstance(media := message.metadata.get("media"), dict)]
+    for index, (expectation, has) in enumerate(itertools.zip_longest(expected.show, shown)):
+        texts = {name: str(value) for name, value in (has or {}).items()}
+        if (
+            expectation is None
+            or has is None
+            or not all(_fits(texts.get(key, ""), each) for key, each in expectation.items())
+        ):
+            yield ExpectationDifference(
+                f"show {index + 1}", None if expectation is None else dict(expectation), has, ("show", index)
+            )
+
+
+def _emitted(expected: Iterable[CaseEvent], emitted: Iterable[Emitted]) -> Iterator[ExpectationDifference]:
+    for index, (expectation, got) in enumerate(itertools.zip_longest(expected, emitted)):
+        if (
+            expectation is not None
+            and got is not None
+            and expectation.event == got.event
+            and (expectation.data is None or _equal(dict(got.data), dict(expectation.data)))
+        ):
+            continue
+        named: Value = None if expectation is None else {"event": expectation.event} | _data(expectation.data)
+        has: Value = None if got is None else {"event": got.event} | _data(got.data)
+        yield ExpectationDifference(f"emit {index + 1}", named, has, ("emit", index))
+
+
+def _data(data: Mapping[str, Value] | None) -> dict[str, Value]:
+    return {} if data is None else {"data": dict(data)}
+
+
+def _skipped(bodies: Iterable[Body]) -> Iterator[str]:
+    for body in bodies:
+        if isinstance(body, ScopeSkipped):
+            yield body.id
+        elif isinstance(body, ActionSkipped):
+            yield body.action_id
+
+
+def _waits(expected: CaseTurn, wait: Wait | None) -> Iterator[ExpectationDifference]:
+    kind = None if wait is None else wait.kind
+    if expected.wait is not None and kind != expected.wait:
+        yield ExpectationDifference("wait", expected.wait, kind, ("wait",))
+    offered = () if wait is None else wait.choices
+    if expected.choices is not None:
+        for index, (expectation, choice) in enumerate(itertools.zip_longest(expected.choices, offered)):
+            key, pattern = _choice(expectation)
+            if choice is None or expectation is None or choice.key != key or not _fits(choice.text, pattern):
+                got: Value = None if choice is None else {choice.key: choice.text}
+                yield ExpectationDifference(f"choice {index + 1}", expectation, got, ("choices", index))
+    suggestion = None if wait is None else wait.suggestion
+    if expected.suggestion is not None and not _fits(suggestion or "", expected.suggestion):
+        yield ExpectationDifference("suggestion", expected.suggestion, suggestion or None, ("suggestion",))
+
+
+def _choice(expectation: Value) -> tuple[str, str]:
+    """Return the key of an expected choice, and the pattern of its text."""
+    if isinstance(expectation, dict):
+        return next(((key, str(text)) for key, text in expectation.items()), ("", "*"))
+    return str(expectation), "*"
+
+
+def _fits(text: str, pattern: str) -> bool:
+    return pattern == text or fnmatchcase(text, pattern)
+
+
+# -- at the end -------------------------------------------------------------------------------------------------------
+
+
+def end_failures(found: FoundCase, player: Player) -> Iterator[CaseFailure]:
+    """Yield the unmet expectations at the end of a conversation, and of the warnings of all its turns."""
+    for each in (*_end_differences(found, player), *_warnings(found, player)):
+        yield CaseFailure(each.what, each.expected, each.got, found.file, found.line(*each.keys))
+
+
+def _end_differences(found: FoundCase, player: Player) -> Iterator[ExpectationDifference]:
+    end, state, scopes = found.case.end, player.state, Scopes(player.program, player.state)
+    if end.status is not None and state.execution_status != end.status:
+        yield ExpectationDifference("status", end.status, state.execution_status, ("end", "status"))
+    if end.reason is not None and state.end_reason != end.reason:
+        yield ExpectationDifference("reason", end.reason, state.end_reason, ("end", "reason"))
+    if end.outcome is not None and state.outcome != end.outcome:
+        yield ExpectationDifference("outcome", end.outcome, state.outcome, ("end", "outcome"))
+    for name, expectation, got in _unlike(scopes.flat(), end.variables):
+        yield ExpectationDifference(f"variable {name}", expectation, got, ("end", "variables", name))
+    for scope, variables in end.scopes.by_scope().items():
+        cells = {name: cell.value for name, cell in scopes.cells(scope).items()}
+        for name, expectation, got in _unlike(cells, variables):
+            yield ExpectationDifference(f"{scope} variable {name}", expectation, got, ("end", "scopes", scope, name))
+
+
+def _unlike(got: Mapping[str, Value], expected: Mapping[str, Value]) -> Iterator[tuple[str, Value, Value]]:
+    """Yield name, expected and actual value of each difference."""
+    for name, value in expected.items():
+        if not _equal(got.get(name), value):
+            yield name, value, got.get(name)
+
+
+def _equal(one: Value, other: Value) -> bool:
+    """Return whether two values are equal; true is not 1, also inside lists and records."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(value, other[name]) for name, value in one.items())
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _warnings(found: FoundCase, player: Player) -> Iterator[ExpectationDifference]:
+    warned = [
+        (body.code, f"{body.code} in turn {played.turn.state.turn} at {body.action_id}: {body.message}")
+        for played in player.played
+        for body in (event.body for event in played.turn.events)
+        if isinstance(body, Warned)
+    ]
+    expected = found.case.warnings
+    if expected is not None and tuple(code for code, _ in warned) != expected:
+        yield ExpectationDifference("warnings", list(expected), [line for _, line in warned], ("warnings",))

@@ -9,9 +9,8 @@ from api.errors import ApiError
 from api.schemas.scripts import CaseFailureView, CaseReport, CaseResultView, CoverageCount, MissedPart
 from api.testing.cases.case_model import FoundCase, Prepared
 from api.testing.cases.case_reader import read_case_text
-from api.testing.cases.case_run import CaseResult, run_case
+from api.testing.cases.case_run import CaseFailure, CaseResult, run_case
 from api.testing.cases.coverage import KINDS, cover, reached_by
-from api.testing.cases.expectations import CaseFailure
 from runtime.state.program import Program
 from scripts.model.script import Script
 from scripts.parse.folder import CASE_SUFFIX

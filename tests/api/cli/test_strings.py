@@ -1,7 +1,5 @@
 """``cuebook strings``: a table for translators, updated, through a spreadsheet and back."""
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -82,34 +80,6 @@ def test_a_table_with_errors_can_be_updated(cuebook: RunCommand, script: Any, wr
     assert "p/t/bye.say" in table.read_text("utf-8")
 
 
-def test_a_spreadsheet_goes_out_and_comes_back(cuebook: RunCommand, script: Any, tmp_path: Path) -> None:
-    path = script(use="use: [tea.de.yaml]\n")
-    (tmp_path / "tea.de.yaml").write_text("strings: de\nlines: {p/t/hello.say: {of: Hi., text: Hallo.}}\n")
-    shown = cuebook("strings", path, "--locale", "de", "--csv")
-    rows = list(csv.DictReader(io.StringIO(shown.stdout)))
-    assert rows[0] == {"line": "p/t/hello.say", "was": "Hi.", "of": "Hello.", "text": "Hallo."}
-    assert rows[1] == {"line": "p/t/bye.say", "was": "", "of": "Bye.", "text": ""}
-    assert cuebook("strings", path, "--locale", "de", "--csv", "-o", "out.csv").exit_code == 0
-    sheet = (tmp_path / "out.csv").read_text("utf-8-sig").replace("Bye.,", 'Bye.,"Tschüss; bis bald."')
-    (tmp_path / "back.csv").write_text(sheet.replace("Hallo.", "Servus."), "utf-8-sig")
-    taken = cuebook("strings", path, "--locale", "de", "--from", "back.csv")
-    assert "2 translated, 0 missing, 0 stale" in taken.stderr
-    assert "text: Tschüss; bis bald." in (tmp_path / "tea.de.yaml").read_text("utf-8")
-    assert cuebook("check", path, "--strict").exit_code == 0
-
-
-@pytest.mark.parametrize("separator", [";", "\t"])
-def test_a_spreadsheet_may_be_separated_as_in_other_countries(
-    cuebook: RunCommand, script: Any, tmp_path: Path, separator: str
-) -> None:
-    rows = [("line", "was", "of", "text"), ("p/t/bye.say", "", "Bye.", "Tschüss, bis bald."), ("x", "", "", "y")]
-    (tmp_path / "back.csv").write_text("\r\n".join(separator.join(row) for row in rows), "utf-8")
-    taken = cuebook("strings", script(), "--locale", "de", "--from", "back.csv", "-o", "german.yaml")
-    assert "1 translated, 1 missing" in taken.stderr
-    assert "skipped x" in taken.stderr
-    assert "Tschüss, bis bald." in (tmp_path / "german.yaml").read_text("utf-8")
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -120,7 +90,6 @@ def test_a_spreadsheet_may_be_separated_as_in_other_countries(
         (["{script}", "--locale", "de", "-o", "tea.yaml"], "not a string table"),
         (["{script}", "--locale", "de", "-o", "broken.yaml"], "broken.yaml:3"),
         (["{script}", "--locale", "de", "-o", "no/such/folder.yaml"], "No such"),
-        (["{script}", "--locale", "de", "--from", "de.yaml"], "first row"),
         (["broken.yaml", "--locale", "de"], "SYNTAX_ERROR"),
     ],
 )
