@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.cli.backend import backend, open_for_reading, run, send_each, without_none
+from api.cli.backend import backend, open_for_reading, send_each, without_none
 from api.cli.options import Command, in_json, paged, shown_by, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, fail, failing, print_json, print_page, print_rows, printable
 from api.cli.transfers import export_sessions, import_sessions, write_case
@@ -211,15 +211,14 @@ def _show_context(context: Any) -> None:
 @click.argument("session_ids", nargs=-1, required=True, metavar="SESSION_ID...")
 @skip_confirmation
 @with_settings("data")
-def delete_sessions(settings: Settings, session_ids: tuple[str, ...], yes: bool) -> None:
+async def delete_sessions(settings: Settings, session_ids: tuple[str, ...], yes: bool) -> None:
     """Delete sessions and everything that is recorded of them. This cannot be undone.
 
     A turn in progress finishes first. Global variables belong to the user and remain. Until `cuebook compact`, bytes
     of the deleted data may remain in the file.
     """
     confirm(f"Permanently delete {len(session_ids)} session{'s' * (len(session_ids) != 1)}?", yes=yes)
-
-    run(send_each(settings, "DELETE", "/api/sessions", session_ids, None, "deleted"))
+    await send_each(settings, "DELETE", "/api/sessions", session_ids, None, "deleted")
 
 
 # -- commands that change a session -----------------------------------------------------------------------------------

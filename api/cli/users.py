@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from api.atomic_files import writing_whole
-from api.cli.backend import backend, run
+from api.cli.backend import backend
 from api.cli.database import COMPACT_TIMEOUT_S
 from api.cli.options import in_json, shown_by, skip_confirmation, to_file, value_of, with_settings
 from api.cli.output import confirm, end, errors, file_errors, json_text, print_json, print_rows, print_table
@@ -73,7 +73,7 @@ async def export(settings: Settings, user: str, output: Path | None) -> None:
 @click.option("--compact", "compacting", is_flag=True, help="Also rewrite the file, so that no deleted byte remains.")
 @in_json
 @with_settings("data")
-def erase(settings: Settings, user: str, yes: bool, compacting: bool, as_json: bool) -> None:
+async def erase(settings: Settings, user: str, yes: bool, compacting: bool, as_json: bool) -> None:
     """Erase everything that is recorded about a user: sessions, messages, variables, events, calls.
 
     Use it to answer a user's request for erasure. This cannot be undone. Turns in progress finish first. The receipt
@@ -81,7 +81,9 @@ def erase(settings: Settings, user: str, yes: bool, compacting: bool, as_json: b
     remain in the file until `cuebook compact`.
     """
     confirm(f"Permanently erase all data of {user!r}?", yes=yes)
-    receipt = run(_erase(settings, user, compacting))
+    path, compact = f"/api/users/{in_path(user)}", compacting or None
+    async with backend(settings, writing=True) as api:
+        receipt: Any = await api.send("DELETE", path, timeout_s=COMPACT_TIMEOUT_S, compact=compact)
     if as_json:
         print_json(receipt)
     else:
@@ -91,9 +93,3 @@ def erase(settings: Settings, user: str, yes: bool, compacting: bool, as_json: b
     )
     errors.print(f"erased at {receipt['erasedAt']}, receipt {receipt['receiptId']}; {rest}")
     end(1 if compacting and not receipt["compacted"] else 0)
-
-
-async def _erase(settings: Settings, user: str, compacting: bool) -> Any:
-    compact = True if compacting else None
-    async with backend(settings, writing=True) as api:
-        return await api.send("DELETE", f"/api/users/{in_path(user)}", timeout_s=COMPACT_TIMEOUT_S, compact=compact)

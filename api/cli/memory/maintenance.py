@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from api.cli.backend import Backend, backend, run
+from api.cli.backend import Backend, backend
 from api.cli.memory.options import UNIT_COLUMNS, minute, of_user, read, unit_row
 from api.cli.options import in_json, paged, shown_by, skip_confirmation, with_settings
 from api.cli.output import confirm, console, errors, fail, print_json, print_page, print_rows, printable
@@ -66,7 +66,7 @@ async def summarise(settings: Settings, user_id: str, as_json: bool, **body: Any
 @skip_confirmation
 @in_json
 @with_settings("data")
-def forget(
+async def forget(
     settings: Settings, user_id: str, share: float, policy: str, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
     """Remove the least useful units of a memory: those recalled longest ago, least often, and the oldest.
@@ -76,7 +76,8 @@ def forget(
     """
     body = {"userId": user_id, "share": share, "policy": policy}
     if dry_run:
-        found = run(_preview(settings, body))
+        async with backend(settings, writing=True) as api:
+            found = (await api.send("POST", "/api/memory/forget", body | {"dryRun": True}))["wouldGo"]
         if as_json:
             print_json(found)
             return
@@ -84,7 +85,7 @@ def forget(
         errors.print(f"{found['total']:,} unit{'s' * (found['total'] != 1)} would be removed")
         return
     confirm(f"Permanently remove {share:.0%} of the removable units from {user_id!r}'s memory?", yes=yes)
-    job = run(_run_job(settings, "forget", body, "removing"))
+    job = await _run_job(settings, "forget", body, "removing")
     _print_result(job, as_json, f"{job['done']:,} unit{'s' * (job['done'] != 1)} removed")
 
 
@@ -101,11 +102,6 @@ async def reembed(settings: Settings, user_id: str, as_json: bool) -> None:
     """
     job = await _run_job(settings, "embed", {"userId": user_id}, "embedding")
     _print_result(job, as_json, f"{job['done']:,} unit{'s' * (job['done'] != 1)} embedded")
-
-
-async def _preview(settings: Settings, body: dict[str, object]) -> Any:
-    async with backend(settings, writing=True) as api:
-        return (await api.send("POST", "/api/memory/forget", body | {"dryRun": True}))["wouldGo"]
 
 
 async def _run_job(settings: Settings, kind: str, body: Mapping[str, object], doing: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from api.cli.backend import backend, run, send_each
+from api.cli.backend import backend, send_each
 from api.cli.memory.maintenance import wait_for_vectors
 from api.cli.memory.options import (
     GROUPS,
@@ -46,7 +46,7 @@ GROUP_COLUMNS = ("groupId", "kind", "createdAt", "units", "summaries", "context"
 @click.option("--supersedes", metavar="UNIT", help="The unit that this one replaces from its time on.")
 @in_json
 @with_settings("data", "embedder")
-def add(
+async def add(
     settings: Settings,
     texts: tuple[str, ...],
     user_id: str,
@@ -70,17 +70,13 @@ def add(
     common["creationTime"] = time_of(said_at, "--time")
     common["metadata"] = dict(value_of(pair, "--metadata") for pair in metadata)
 
-    async def work() -> list[Any]:
-        added: list[Any] = []
-        async with backend(settings, managing=True, working=True) as api:
-            for start in range(0, len(contents), UNITS_MAX):
-                units = [{"content": text, **common} for text in contents[start : start + UNITS_MAX]]
-                answer = await api.send("POST", UNITS, {"userId": user_id, "group": group, "units": units})
-                added += answer["data"]
-            await wait_for_vectors(api, user_id)
-        return added
-
-    added = run(work())
+    added: list[Any] = []
+    async with backend(settings, managing=True, working=True) as api:
+        for start in range(0, len(contents), UNITS_MAX):
+            units = [{"content": text, **common} for text in contents[start : start + UNITS_MAX]]
+            answer = await api.send("POST", UNITS, {"userId": user_id, "group": group, "units": units})
+            added += answer["data"]
+        await wait_for_vectors(api, user_id)
     if as_json:
         print_json(added)
     else:
@@ -152,7 +148,7 @@ async def pin(settings: Settings, unit_ids: tuple[str, ...], user_id: str, off: 
 )
 @skip_confirmation
 @with_settings("data")
-def remove(settings: Settings, ids: tuple[str, ...], user_id: str, of_groups: bool, yes: bool) -> None:
+async def remove(settings: Settings, ids: tuple[str, ...], user_id: str, of_groups: bool, yes: bool) -> None:
     """Permanently remove units and their vectors from a memory; their summaries are rewritten.
 
     Messages stay in their sessions; `cuebook sessions delete` and `cuebook users erase` remove those too.
@@ -160,7 +156,7 @@ def remove(settings: Settings, ids: tuple[str, ...], user_id: str, of_groups: bo
     what = f"{len(ids)} {'group' if of_groups else 'unit'}{'s' * (len(ids) != 1)}"
     confirm(f"Permanently remove {what} from {user_id!r}'s memory?", yes=yes)
     folder = GROUPS if of_groups else UNITS
-    run(send_each(settings, "DELETE", folder, ids, None, "removed", userId=user_id))
+    await send_each(settings, "DELETE", folder, ids, None, "removed", userId=user_id)
 
 
 # -- sessions and collections -----------------------------------------------------------------------------------------
