@@ -9,7 +9,7 @@ from scripts.model.base import NOWHERE, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.script import StringTable, Translation
 from scripts.translations.localisation import Line
-from scripts.translations.string_tables import Sent, Update, read_table, table_yaml, updated, with_sent
+from scripts.translations.string_tables import Update, read_table, table_yaml, updated
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, read_tree
 
@@ -103,28 +103,6 @@ def test_a_translation_without_its_source_is_taken_to_be_of_the_present_text() -
     update, text = update_table("strings: de\nlines: {p/t/a.say: Hallo.}\n", {"p/t/a.say": "Hello."})
     assert counts(update) == (1, 0, 0)
     assert "of: Hello." in text
-
-
-def test_texts_that_come_back_from_a_translator() -> None:
-    stale = {"a": "One!", "b": "Two!", "c": "Three"}
-    table = updated(
-        table_of("strings: de\nlines:\n  a: {of: One, text: Eins}\n  b: {of: Two, text: Zwei}\n"), lines(stale), "de"
-    ).table
-    sent = {
-        "a": Sent("One!", "One", "Eins!"),
-        "b": Sent("Two!", "", "Zwei"),
-        "c": Sent("Tree", "", "Baum"),
-        "d": Sent("Four", "", "Vier"),
-    }
-    back = with_sent(table, sent)
-    assert {id: (each.was, each.text.source) for id, each in back.lines.items()} == {
-        "a": (None, "Eins!"),
-        "b": (None, "Zwei"),
-        "c": ("Tree", "Baum"),
-    }
-    untouched = {id: Sent(each.of or "", each.was or "", each.text.source) for id, each in table.lines.items()}
-    assert table_yaml(with_sent(table, untouched)) == table_yaml(table)
-    assert with_sent(table, {"a": Sent("One!", "One", " ")}) == table
 
 
 some_ids = st.sampled_from(["a.say", "a.say.2", "a.say.3", "b.ask", "b.output.x.choices.1 : #", "c~", "'"])
