@@ -211,7 +211,8 @@ def check_paths(paths: Sequence[Path], mode: Mode) -> CheckResults:
     for path in paths:
         is_case = path.name.endswith(CASE_SUFFIX)
         if path.is_file() and not is_case and _is_side_file(path):
-            users = [_relative(each) for each in users_of(path)]
+            here = Path.cwd()
+            users = [each.relative_to(here) if each.is_relative_to(here) else each for each in users_of(path)]
             scripts += [read_path(each, mode) for each in users]
             side_files += [] if users else [read_include_file(read_file(path), mode)]
             note = f"checking {', '.join(map(str, users))}" if users else _unused_note(side_files[-1])
@@ -254,8 +255,3 @@ def _is_side_file(path: Path) -> bool:
         return is_for_others(read_file(path))
     except FileUnreadable:
         return False
-
-
-def _relative(path: Path) -> Path:
-    """Return the path relative to the working folder if it lies below that."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

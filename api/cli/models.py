@@ -8,7 +8,7 @@ from api.atomic_files import write_whole
 from api.cli.output import errors, fail, failing, file_errors
 from api.models import ModelUnknown, make_model
 from api.settings import Settings
-from runtime.models.cassette_file import CassetteUnwritable, Replies, ScriptedFileInvalid, cassette_text, holds_replies
+from runtime.models.cassette_file import CassetteUnwritable, ScriptedFileInvalid, cassette_text, holds_replies
 from runtime.models.recorded_models import RecordingModel
 from runtime.state.ports import Model
 from runtime.tools.examples import ToolReplies
@@ -47,10 +47,7 @@ def write_recording(file: Path, recording: RecordingModel, style: str = "", tool
         fail(f"{file} is not written: {error}")
     with file_errors(file):
         write_whole(text, file)
-    count, actions = _count(replies), len(replies)
+    written = [each for rounds in replies.values() for each in rounds]
+    count, actions = sum(len(each) if isinstance(each, list) else 1 for each in written), len(replies)
     counts = f"{count} {'reply' if count == 1 else 'replies'} to {actions} action{'s' * (actions != 1)}"
     errors.print(escape(f"wrote {file}: {counts}"), style=style)
-
-
-def _count(replies: Replies) -> int:
-    return sum(1 if not isinstance(each, list) else len(each) for rounds in replies.values() for each in rounds)

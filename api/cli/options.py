@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -93,6 +94,15 @@ def value_of(pair: str, option: str) -> "tuple[str, Value]":
         return name, bounded(msgspec.json.decode(text))
     except (msgspec.DecodeError, ValueRefused):
         return name, text
+
+
+def moment_of(text: str, option: str) -> datetime:
+    """Parse a date or time, in UTC if it has no zone; end the command if it is invalid."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        fail(f"{option} takes a date or a time, such as 2026-01-31T09:30, not {text!r}")
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 _TYPES: dict[str, Any] = {"port": int, "data": ANY_PATH, "scripts": ANY_PATH, "prompts": ANY_PATH}

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import click
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from rich.markup import escape
 
 from api.catalog.catalog import Catalog
@@ -115,7 +115,7 @@ def _document(replayed: _ReplayedSession) -> dict[str, Any]:
         "scriptId": head.script_id,
         "version": head.script_version,
         "parted": parted.turn if parted is not None else None,
-        "turns": [to_builtins(turn) for turn in replayed.turns],
+        "turns": replayed.turns,
     }
 
 

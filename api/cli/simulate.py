@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 
 import click
 from msgspec.structs import asdict
 from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-from api.cli.options import EXISTING_PATH, SEED, in_json, with_settings
+from api.cli.options import EXISTING_PATH, SEED, in_json, moment_of, with_settings
 from api.cli.output import end, errors, fail, print_json
 from api.cli.progress import progress_bar
 from api.ids import TENANT
@@ -58,12 +58,13 @@ def simulate_traffic(
     queried and replayed. Without SCRIPT the examples are used. If two files contain the same script, the second
     replaces the first halfway. The same seed, scripts and dates produce the same database.
     """
+    today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
     profile = LoadProfile(
         sessions=sessions,
         users=min(users or max(1, sessions // 3), sessions),
         days=days,
         seed=seed,
-        ends_at=_moment(until),
+        ends_at=today if until is None else moment_of(until, "--until").astimezone(UTC),
     )
     began, counts = time.monotonic(), SimulationCounts()
     try:
@@ -80,16 +81,6 @@ def simulate_traffic(
     if as_json:
         period = {"since": profile.starts_at, "until": profile.ends_at}
         print_json(asdict(counts) | {"users": profile.users, "seed": profile.seed} | period)
-
-
-def _moment(until: str | None) -> datetime:
-    if until is None:
-        return utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
-    try:
-        moment = datetime.fromisoformat(until)
-    except ValueError:
-        fail(f"--until {until} is not a date or time; write e.g. 2026-01-31 or 2026-01-31T18:00")
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 async def _simulate(

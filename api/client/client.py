@@ -130,12 +130,8 @@ async def _next(iterator: AsyncIterator[T]) -> T:
     return await anext(iterator)
 
 
-async def _closed(iterator: AsyncIterator[Any]) -> None:
-    close = getattr(
-        iterator, "aclose", None
-    )  # iterators may lack `aclose`; a generator releases its connection with it
-    if close is not None:
-        await close()
+async def _closed(generator: Any) -> None:
+    await generator.aclose()  # a generator releases its connection with it
 
 
 class SyncSessions(_SyncPart):

@@ -217,7 +217,8 @@ def _others(before: State, after: State, row: TurnRow, program: Program) -> dict
     """Return the user variables that others changed between a turn and the one before it; None: removed."""
     found = _cells_at_start(before, after, row, program)
     removed: dict[str, Cell | None] = dict.fromkeys(before.global_cells.keys() - found.keys())
-    return removed | {name: cell for name, cell in found.items() if not _is_same(before.global_cells.get(name), cell)}
+    known = {name: cell.value for name, cell in before.global_cells.items()}
+    return removed | {name: cell for name, cell in found.items() if name not in known or known[name] != cell.value}
 
 
 def _cells_at_start(before: State, after: State, row: TurnRow, program: Program) -> dict[str, Cell]:
@@ -235,10 +236,6 @@ def _cells_at_start(before: State, after: State, row: TurnRow, program: Program)
         elif write.old is not None and (declared is None or declared.value != write.old):
             cells[write.name] = Cell(write.old, infer_type(write.old), row.started_at, "api")
     return cells
-
-
-def _is_same(one: Cell | None, other: Cell) -> bool:
-    return one is not None and one.value == other.value
 
 
 def with_others(cells: Mapping[str, Cell], others: Mapping[str, Cell | None]) -> dict[str, Cell]:

@@ -173,18 +173,13 @@ async def wait_for_job(api: Backend, what: str, job: Any) -> Any:
                     since = time.monotonic()
                 elif time.monotonic() - since > STILL_S:
                     since = time.monotonic()
-                    await _print_reason(api, job)
+                    state = (await api.get(STATUS, userId=job["userId"]))["embedder"]["state"]  # it may wait for this
+                    errors.print(f"the job has made no progress for {STILL_S:.0f} s; embedder: {state}", markup=False)
     except asyncio.CancelledError:
         who = "the server continues it" if api.is_served else "the next command or server continues it"
         errors.print(f"interrupted; job {job['jobId']} stays in the database: {who}, see `cuebook memory jobs`")
         raise
     return job
-
-
-async def _print_reason(api: Backend, job: Any) -> None:
-    """Print the state of the embedder, which a job without progress may wait for."""
-    state = (await api.get(STATUS, userId=job["userId"]))["embedder"]["state"]
-    errors.print(f"the job has made no progress for {STILL_S:.0f} s; embedder: {state}", markup=False)
 
 
 async def wait_for_vectors(api: Backend, user_id: str) -> None:

@@ -1,13 +1,13 @@
 """Shared options and functions of the memory commands: user, filters, times, and tables of units."""
 
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 import msgspec
 
 from api.cli.backend import backend
+from api.cli.options import moment_of
 from api.cli.output import fail
 from api.settings import Settings
 
@@ -32,13 +32,7 @@ def filter_of(text: str | None) -> Any:
 
 def time_of(text: str | None, option: str) -> str | None:
     """Parse a time for the API, in UTC if it has no zone; end the command if it is invalid."""
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        fail(f"{option} takes a date or a time, such as 2026-01-31T09:30, not {text!r}")
-    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).isoformat()
+    return None if text is None else moment_of(text, option).isoformat()
 
 
 async def read(settings: Settings, path: str, **query: Any) -> Any:

@@ -16,8 +16,6 @@ from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import read_tree
 from scripts.yaml.text_file import FileUnreadable
 
-Line = tuple[str, str]
-
 
 class TestedExample(Struct, frozen=True):
     """An example with its outcome and its file."""
@@ -77,7 +75,7 @@ def _reading(file: Path) -> Reading | None:
     return read_path(file) if alone or (tree is not None and is_script(source)) else None
 
 
-def lines(tested: Iterable[TestedExample]) -> Iterator[Line]:
+def lines(tested: Iterable[TestedExample]) -> Iterator[tuple[str, str]]:
     """Yield a line for every example with its failures, and the totals."""
     tested = list(tested)
     for each in tested:

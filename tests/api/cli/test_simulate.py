@@ -59,5 +59,5 @@ def test_what_cannot_be_simulated_is_reported(cuebook: Cuebook, write: Write, tm
     assert "there is no script in none" in empty.stderr
     date = cuebook("simulate", "--until", "soon", "--data", "one")
     assert date.exit_code == 2
-    assert "--until soon" in date.stderr
+    assert "--until takes a date or a time" in date.stderr
     assert not (tmp_path / "one").exists()
