@@ -1,5 +1,6 @@
 """The composition root: creates all parts of a server and connects them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -9,12 +10,12 @@ import structlog
 from msgspec import Struct
 
 from api.auth.middleware import OpenRequests
+from api.background import background
 from api.catalog.catalog import Catalog, SavedScript
 from api.catalog.reload import Reloader
 from api.http.application import Application
 from api.http.services import Services
 from api.ids import TENANT, new_id
-from api.integrity.file_watch import watching_file
 from api.models import close_model, log_lacking
 from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
@@ -24,6 +25,8 @@ from runtime.state.ports import Clock, Ids, Model
 from scripts.model.script import Script
 from scripts.parse.read_script import Reading
 from store.store import Store
+
+WATCH_S = 1.0  # between two looks at the database file
 
 log = structlog.get_logger()
 
@@ -62,7 +65,8 @@ def _log_lacking(services: Services, script: Script) -> None:
 
 
 async def _start_serving(services: Services, stack: AsyncExitStack) -> None:
-    await stack.enter_async_context(watching_file(services.store))
+    stopped = "the database file is not watched until the server is restarted"
+    await stack.enter_async_context(background(_watch_file(services.store), stopped))
     if services.other_servers is not None:
         await stack.enter_async_context(services.other_servers.running())
     await services.analytics.files.tidy()
@@ -75,6 +79,18 @@ async def _start_serving(services: Services, stack: AsyncExitStack) -> None:
     await stack.enter_async_context(services.backups.running())
     await stack.enter_async_context(services.dashboard_files.running(services.leads))
     await stack.enter_async_context(services.scheduler.running())
+
+
+async def _watch_file(store: Store) -> None:
+    """Log once if the database file is no longer at its path."""
+    lost: str | None = None
+    while True:
+        before, lost = lost, store.lost()
+        if lost is not None and before is None:
+            log.critical("the database file is lost: writes are refused", problem=lost)
+        elif lost is None and before is not None:
+            log.warning("the database file is at its path again: writes are accepted")
+        await asyncio.sleep(WATCH_S)
 
 
 async def _stop(services: Services) -> None:
