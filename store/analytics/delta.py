@@ -11,7 +11,7 @@ import duckdb
 import msgspec
 
 from store.duckdb.database_file import quoted
-from store.duckdb.statements import Cursor, roll_back
+from store.duckdb.statements import Cursor, transaction
 from store.interface.errors import AnalyticsUnreadable, StoreUnavailable
 
 TURNS_MAX = 50_000
@@ -158,17 +158,12 @@ def write_delta(
 
     Raises AnalyticsUnreadable if the file of known sessions cannot be read, StoreUnavailable if writing fails.
     """
-    cursor.execute("BEGIN TRANSACTION")
     try:
-        delta = _write(cursor, tenant, folder, known, units=units, turns_max=turns_max)
-        for table in _LEFTOVERS:
-            cursor.execute(f"DROP TABLE temp.{table}")
-        cursor.execute("COMMIT")
-    except (duckdb.Error, AnalyticsUnreadable):
-        roll_back(cursor)
-        raise
+        with transaction(cursor):
+            delta = _write(cursor, tenant, folder, known, units=units, turns_max=turns_max)
+            for table in _LEFTOVERS:
+                cursor.execute(f"DROP TABLE temp.{table}")
     except OSError as error:
-        roll_back(cursor)
         raise StoreUnavailable(f"the changes could not be written: {error.strerror}") from error
     return delta
 

@@ -7,6 +7,7 @@ them.
 import hashlib
 import os
 import shutil
+from contextlib import closing
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -226,8 +227,7 @@ class DescribedTable(msgspec.Struct, frozen=True):
 @cache
 def described_tables() -> tuple[DescribedTable, ...]:
     """Return all tables of the model with the comments of its SQL, in their order."""
-    connection = duckdb.connect(":memory:")
-    try:
+    with closing(duckdb.connect(":memory:")) as connection:
         connection.execute("BEGIN")  # one transaction instead of one for each of some 500 comments
         run_sql(connection, sql_of("tables"))
         columns = connection.execute(
@@ -237,8 +237,6 @@ def described_tables() -> tuple[DescribedTable, ...]:
         tables = connection.execute(
             "SELECT table_name, comment FROM duckdb_tables() WHERE schema_name = 'main' ORDER BY table_oid"
         ).fetchall()
-    finally:
-        connection.close()
     return tuple(
         DescribedTable(name, means, tuple(DescribedColumn(*column) for table, *column in columns if table == name))
         for name, means in tables

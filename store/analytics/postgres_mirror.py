@@ -21,7 +21,7 @@ from store.analytics.analytics_repository import AnalyticsRepository
 from store.analytics.delta import TURNS_MAX, Delta, Known, write_delta
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
-from store.duckdb.statements import Cursor, roll_back
+from store.duckdb.statements import Cursor, transaction
 from store.duckdb.table_rows import insert_csv
 from store.interface.admission import SessionId
 from store.interface.errors import StoreUnavailable, describe_error
@@ -193,8 +193,7 @@ class PostgresMirror:
         rows = _Rows(source, cursor, beside(self._folder / FILE_NAME, ".rows"))
         ((oldest,),) = source.rows("SELECT pg_snapshot_xmin(pg_current_snapshot())::TEXT")
         since = _last_oldest(cursor, int(oldest))
-        cursor.execute("BEGIN")
-        try:
+        with transaction(cursor):
             if since is None:
                 _take_all(rows)
             else:
@@ -205,10 +204,6 @@ class PostgresMirror:
                 rows.copy(table)
             cursor.execute("DELETE FROM mirror_state")
             cursor.execute("INSERT INTO mirror_state VALUES (?, now())", [int(oldest)])
-            cursor.execute("COMMIT")
-        except BaseException:
-            roll_back(cursor)
-            raise
 
 
 _NEW = "changed_in >= $since::TEXT::XID8"

@@ -13,7 +13,7 @@ from store.analytics.file import MEMORY, MODEL_VERSION, Place, connect, report_m
 from store.analytics.outlines import OUTLINES, Outline
 from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
-from store.duckdb.statements import roll_back
+from store.duckdb.statements import transaction
 from store.interface.errors import AnalyticsUnreadable, StoreUnavailable
 from store.interface.masking import HIDDEN, MASKED
 
@@ -57,12 +57,11 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
     place.known_rest.unlink(missing_ok=True)  # not valid until the refresh is done
     try:
         _read(connection, folder)
-        connection.execute("BEGIN")
-        if is_new:  # a file that other statements have made is rebuilt
-            run_sql(connection, sql_of("tables"))
-            run_sql(connection, report_macros())
-        _take(connection, delta, masking)
-        connection.execute("COMMIT")
+        with transaction(connection):
+            if is_new:  # a file that other statements have made is rebuilt
+                run_sql(connection, sql_of("tables"))
+                run_sql(connection, report_macros())
+            _take(connection, delta, masking)
         connection.execute("CHECKPOINT analytics")
         _write_known_sessions(connection, place, is_new=is_new)
         digests = [digest for (digest,) in connection.execute("SELECT digest FROM internal.outlines").fetchall()]
@@ -71,10 +70,8 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
         now_known = Known(place.known_sessions, digests, delta.rest_mark, memory_mark)
         place.write_known(now_known, delta.as_of, masking.salt)
     except duckdb.OutOfMemoryException as error:  # the file is not damaged: another one would need as much
-        roll_back(connection)
         raise StoreUnavailable(f"the analytics file needs more memory than {MEMORY} to be refreshed") from error
     except duckdb.Error as error:
-        roll_back(connection)
         kind = type(error).__name__  # without the message, which may quote users' texts and would be logged
         raise AnalyticsUnreadable(f"the analytics file could not be refreshed: {kind}") from error
     finally:

@@ -142,21 +142,15 @@ def model_columns() -> dict[str, dict[str, str]]:
     return {table.name: {column.name: column.type for column in table.columns} for table in described_tables()}
 
 
-def _columns(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for table, column, kind in connection.execute(_COLUMNS).fetchall():
-        found.setdefault(table, {})[column] = kind
-    return found
-
-
 def _schema(connection: duckdb.DuckDBPyConnection) -> Iterator[_Problem]:
-    actual = _columns(connection)
+    actual = {(table, column): kind for table, column, kind in connection.execute(_COLUMNS).fetchall()}
+    tables = {table for table, _ in actual}
     for table, columns in model_columns().items():
-        if table not in actual:
+        if table not in tables:
             yield "model_differs", table, "the table is missing"
             continue
         for column, kind in columns.items():
-            now = actual[table].get(column)
+            now = actual.get((table, column))
             if now != kind:
                 what = "is missing" if now is None else f"has the type {now}, not {kind}"
                 yield "model_differs", table, f"the column {column} {what}"

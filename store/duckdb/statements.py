@@ -99,6 +99,18 @@ def from_micros(micros: int) -> datetime:
 
 
 @contextmanager
+def transaction(cursor: Cursor) -> Iterator[None]:
+    """Commit the statements in the block together, or none of them if there is an error. Not within a transaction."""
+    cursor.execute("BEGIN")
+    try:
+        yield
+        cursor.execute("COMMIT")
+    except BaseException:
+        roll_back(cursor)
+        raise
+
+
+@contextmanager
 def snapshot(cursor: Cursor) -> Iterator[None]:
     """Let the statements in the block read the same state of the database. Not within a transaction."""
     cursor.execute("BEGIN")

@@ -5,7 +5,7 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from store.duckdb.statements import Cursor, fetch, roll_back
+from store.duckdb.statements import Cursor, fetch, snapshot
 from store.sql.connection import Parameters
 
 Place: TypeAlias = tuple[str, str]
@@ -117,16 +117,11 @@ def read_parts(
     Without `every_state`, only the states of the latest turns are read.
     """
     parameters: Parameters = {"ids": [session_id for _, session_id in places]}
-    cursor.execute("BEGIN")
-    try:
+    with snapshot(cursor):
         starts = fetch(cursor, StartRead, _STARTS, parameters)
         moves = fetch(cursor, MoveRead, _MOVES, parameters)
         bounds: Parameters = {"first": first, "last": last, "every": int(every_state)}
         turns = [TurnRead(*row) for row in cursor.execute(_TURNS, {**parameters, **bounds}).fetchall()]
-        cursor.execute("COMMIT")
-    except BaseException:
-        roll_back(cursor)
-        raise
     of_moves, of_turns = _by_place(moves), _by_place(turns)
     found = {_place(start): start for start in starts}
     return [
