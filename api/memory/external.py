@@ -18,13 +18,14 @@ from msgspec.structs import replace
 from api.background import retrieve_exception
 from api.memory.cache import MemoryCache
 from api.memory.embedding import EmbeddingService
-from api.memory.requests import Query, RecalledChain
+from api.memory.requests import Query
 from api.memory.search import find, recalled_chains
-from api.memory.transfers import as_json, as_parquet, as_sqlite
+from api.memory.transfers import as_parquet
 from api.memory.transfers.export_memory import export_memory
-from api.memory.transfers.import_memory import Content, ImportTarget, checked, import_content
-from api.memory.transfers.memory_document import DocumentInvalid, MemorySource
+from api.memory.transfers.import_memory import Content, ImportTarget, checked, import_content, opened
+from api.memory.transfers.memory_document import FORM_OF_SUFFIX, DocumentInvalid, MemorySource
 from api.memory_errors import InvalidMemoryRequest
+from api.schemas.memory import ChainView
 from api.settings import ExternalSettings
 from runtime.state.ports import Clock, Ids
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
@@ -76,7 +77,7 @@ class Externals:
         self._opening: dict[str, asyncio.Task[_ExternalMemory]] = {}
         self._failed_at: dict[str, float] = {}
 
-    async def search(self, query: Query) -> list[RecalledChain]:
+    async def search(self, query: Query) -> list[ChainView]:
         """Search the external memories of a query; no visit is counted. Raises InvalidMemoryRequest, StoreError."""
         for name in query.external:
             if name not in self._settings:
@@ -85,7 +86,7 @@ class Externals:
         found = [await self._search(name, query) for name in dict.fromkeys(query.external)]
         return [chain for chains in found for chain in chains]
 
-    async def _search(self, name: str, query: Query) -> list[RecalledChain]:
+    async def _search(self, name: str, query: Query) -> list[ChainView]:
         memory = await self._get(name)
         long_term_query = replace(
             query, group="", exclude_context=False, short_term_only=False, long_term_only=True, add_to_short_term=False
@@ -95,7 +96,7 @@ class Externals:
             if query.filters is not None:
                 allowed = await memory.store.memory.matching(_TENANT, name, query.filters)
             found = await asyncio.to_thread(find, loaded, long_term_query, allowed, self._clock())
-            return [replace(chain, external=name) for chain in recalled_chains(loaded, found)]
+            return recalled_chains(loaded, found, external=name)
 
     async def clear(self) -> None:
         """Close all external memories and delete their databases, including those that a killed server left."""
@@ -174,18 +175,13 @@ def _read_file(settings: ExternalSettings, embedder: _Embedder, clock: Clock) ->
     if path.stat().st_size > BYTES_MAX:
         raise DocumentInvalid(f"the file has more than {BYTES_MAX} bytes")
     file: AbstractContextManager[MemorySource]
-    match path.suffix.lower():
-        case ".json":
-            file = as_json.reading(path)
-        case ".sqlite" | ".db":
-            file = as_sqlite.reading(path, clock())
-        case ".parquet" if as_parquet.is_memory(path):
-            file = as_parquet.reading(path)
-        case ".parquet":
-            embedder_id = embedder.id if settings.embedder == embedder.name else None
-            file = as_parquet.reading_texts(path, embedder_id, clock())
-        case _:
-            raise DocumentInvalid("the suffix of the file must be .parquet, .json, .sqlite or .db")
+    form = FORM_OF_SUFFIX.get(path.suffix.lower())
+    if form is None:
+        raise DocumentInvalid(f"the suffix of the file must be one of {', '.join(FORM_OF_SUFFIX)}")
+    if form == "parquet" and not as_parquet.is_memory(path):
+        file = as_parquet.reading_texts(path, embedder.id if settings.embedder == embedder.name else None, clock())
+    else:
+        file = opened(path, form, clock())
     with file as source:
         return checked(source)
 

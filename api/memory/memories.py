@@ -17,15 +17,15 @@ from api.memory.embedding import EmbeddingService
 from api.memory.external import Externals
 from api.memory.ingest import latest_session
 from api.memory.loaded_memory import LoadedMemory, vector_rows
-from api.memory.requests import UNITS_MAX, NewUnit, Query, Recalled
+from api.memory.requests import UNITS_MAX, NewUnit, Query
 from api.memory.search import find, search, top_k
 from api.memory.transaction import MemoryTransaction
 from api.memory_errors import InvalidMemoryRequest, UnitIdExists
-from api.schemas.memory import GROUP_CHARS_MAX
+from api.schemas.memory import GROUP_CHARS_MAX, RecalledView
 from runtime.memory.chains import recalled_of
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids
-from runtime.state.recall_types import Recalled as TurnRecalled
+from runtime.state.recall_types import Recalled
 from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 from store.interface.errors import MemoryMoved
 from store.interface.memory_rows import VectorRows
@@ -142,7 +142,7 @@ class Memories(Struct, frozen=True):
 
     # -- search and read ----------------------------------------------------------------------------------------------
 
-    async def query(self, tenant: str, user_id: str, query: Query) -> Recalled:
+    async def query(self, tenant: str, user_id: str, query: Query) -> RecalledView:
         """Search by a text or vector. The results count as visited, which is written later.
 
         Raises InvalidMemoryRequest, FilterInvalid.
@@ -152,7 +152,7 @@ class Memories(Struct, frozen=True):
         external = await self.externals.search(query_with_vector)
         async with self.memory_cache.locked(tenant, user_id, flushed=query.filters is not None) as loaded:
             if query.external_only:
-                return Recalled(top_k([], external, query.k), loaded.round)
+                return RecalledView(chains=top_k([], external, query.k), round=loaded.round)
             allowed = await self._allowed(tenant, user_id, query)
             work = partial(search, loaded, query_with_vector, allowed, self.clock(), external)
             recalled, change = await asyncio.to_thread(work)
@@ -160,7 +160,7 @@ class Memories(Struct, frozen=True):
         self.enqueue(tenant, user_id)
         return recalled
 
-    async def recall(self, tenant: str, user_id: str, query: Query, *, in_sight: int) -> TurnRecalled:
+    async def recall(self, tenant: str, user_id: str, query: Query, *, in_sight: int) -> Recalled:
         """Search within a turn, without counting visits.
 
         `in_sight` is the first message of the session that the prompt contains already, 0 for none; messages from it

@@ -1,4 +1,4 @@
-"""Requests to a memory and their results: new units, queries, and recalled units."""
+"""Requests to a memory: new units and queries."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from api.memory_errors import InvalidMemoryRequest
 from api.schemas.memory import K_MAX, NEIGHBOURS_MAX, UNIT_CHARS_MAX
 from runtime.memory.recall.query import Decay, Strategy
-from runtime.memory.units import MemoryUnit
 from runtime.state.recall_types import Trust
 from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
 from scripts.model.base import ID_CHARS_MAX
 from store.interface.memory_filters import Filter
 
 SOURCE_CHARS_MAX = 200
-TIMES_MAX = 20
 UNITS_MAX = 10_000  # per request
 
 Vector = NDArray[np.float32]
@@ -156,34 +154,3 @@ def is_within_utc(time: datetime) -> bool:
     except OverflowError:
         return False
     return True
-
-
-class RecalledUnit(Struct, frozen=True, kw_only=True):
-    """A unit in the result of a query: a hit with its score and signals, or a neighbour of a hit.
-
-    `count` is the number of units with the same content, including the hit; `times` are their times, oldest first,
-    the latest `TIMES_MAX`.
-    """
-
-    unit: MemoryUnit
-    score: float | None = None
-    signals: Mapping[str, float] = {}
-    count: int = 1
-    times: Sequence[datetime] = ()
-    pre_id: str | None = None
-    next_id: str | None = None
-
-
-class RecalledChain(Struct, frozen=True, kw_only=True):
-    """Consecutive units with at least one hit among them."""
-
-    score: float
-    units: Sequence[RecalledUnit]
-    external: str = ""  # the memory it comes from; empty: the user's own
-
-
-class Recalled(Struct, frozen=True):
-    """The result of a query, best chain first."""
-
-    chains: Sequence[RecalledChain]
-    round: int

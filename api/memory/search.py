@@ -6,14 +6,16 @@ from datetime import datetime
 from msgspec import Struct
 
 from api.memory.loaded_memory import LoadedMemory
-from api.memory.requests import TIMES_MAX, Query, Recalled, RecalledChain, RecalledUnit
+from api.memory.requests import Query
 from api.memory.transaction import MemoryTransaction
 from api.memory_errors import InvalidMemoryRequest
+from api.schemas.memory import ChainUnit, ChainView, RecalledView
 from runtime.memory.chains import Around, Chain, Hit, chains_of
 from runtime.memory.recall.query import IndexHit, Question
 from runtime.memory.short_term import ShortTermUnits
 from store.interface.memory_rows import MemoryChange
 
+TIMES_MAX = 20  # of the duplicates of a hit
 SHORT_TERM_SCORE_MIN = 0.2
 """From this score on, units in short-term memory come before all others."""
 
@@ -55,8 +57,8 @@ def search(
     query: Query,
     allowed: Collection[int] | None,
     now: datetime,
-    external: Sequence[RecalledChain],
-) -> tuple[Recalled, MemoryChange | None]:
+    external: Sequence[ChainView],
+) -> tuple[RecalledView, MemoryChange | None]:
     """Return the best k of the memory's own and the `external` chains, and the change of the memory by the visits."""
     found = find(loaded, query, allowed, now)
     together = top_k(recalled_chains(loaded, found), external, query.k)
@@ -65,18 +67,22 @@ def search(
     draft.visit(sequence for chain in chains for sequence in chain.sequences)
     if query.group in loaded.groups and query.add_to_short_term:
         draft.recall(query.group, [hit.sequence for chain in reversed(chains) for hit in reversed(chain.hits)])
-    return Recalled(together, loaded.round), draft.change()
+    return RecalledView(chains=together, round=loaded.round), draft.change()
 
 
-def recalled_chains(loaded: LoadedMemory, found: Found) -> list[RecalledChain]:
-    """Return the chains of a search with their units."""
+def recalled_chains(loaded: LoadedMemory, found: Found, external: str | None = None) -> list[ChainView]:
+    """Return the chains of a search with their units; `external` names the memory if it is not the user's own."""
     return [
-        RecalledChain(score=chain.score, units=[_unit(loaded, each, found.hits.get(each)) for each in chain.sequences])
+        ChainView(
+            score=chain.score,
+            external=external,
+            units=[_unit(loaded, each, found.hits.get(each)) for each in chain.sequences],
+        )
         for chain in found.chains
     ]
 
 
-def top_k(own: Sequence[RecalledChain], external: Sequence[RecalledChain], k: int) -> list[RecalledChain]:
+def top_k(own: Sequence[ChainView], external: Sequence[ChainView], k: int) -> list[ChainView]:
     """Return the best k chains of both, best first; of equal scores the user's own come first."""
     return sorted([*own, *external], key=lambda chain: -chain.score)[:k]
 
@@ -140,12 +146,13 @@ def _hits(
     return [*first, *rest][: query.k]
 
 
-def _unit(loaded: LoadedMemory, sequence: int, hit: IndexHit | None) -> RecalledUnit:
+def _unit(loaded: LoadedMemory, sequence: int, hit: IndexHit | None) -> ChainUnit:
     before, after = loaded.neighbours(sequence)
     same = () if hit is None else hit.same
     times = sorted(loaded.units[each].creation_time for each in (sequence, *same))
-    return RecalledUnit(
-        unit=loaded.units[sequence],
+    return ChainUnit.of(
+        loaded.units[sequence],
+        is_hit=hit is not None,
         score=None if hit is None else hit.score,
         signals={} if hit is None else hit.signals,
         count=len(times),

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from api.client.client import Loop
 from api.memory.jobs import JobOptions
-from api.memory.listing import Group, MemoryStats, PlacedUnit, UnitFilter
+from api.memory.listing import UnitFilter
 from api.memory.memories import CAPACITY_DEFAULT, LATEST
 from api.memory.memory_system import MemorySystem
-from api.memory.requests import UNITS_MAX, NewUnit, Query, Recalled, Vector, new_unit
+from api.memory.requests import UNITS_MAX, NewUnit, Query, Vector, new_unit
 from api.memory_errors import InvalidMemoryRequest, WorkFailed
+from api.schemas.memory import GroupView, RecalledView, UnitView
+from api.schemas.memory_work import StatusView
 from runtime.memory.forgetting import ForgetOptions, Policy
 from runtime.memory.recall.query import Decay, Strategy
 from runtime.memory.units import MemoryUnit, Rank
@@ -110,7 +112,7 @@ class UserMemory:
             self._session = ""
         return removed
 
-    def sessions(self) -> list[Group]:
+    def sessions(self) -> list[GroupView]:
         """Return all sessions, oldest first."""
         return list(self._pages(lambda cursor: self._listing.groups(*self._owner, PAGE_MAX, cursor)))
 
@@ -183,7 +185,7 @@ class UserMemory:
         external_only: bool = False,
         ranks: Sequence[Rank] = (0,),
         explain: bool = False,
-    ) -> Recalled:
+    ) -> RecalledView:
         """Search the memory for a text or vector: chains of units, the best first, each counted as visited.
 
         With `exclude_context` the context of the session is left out, for a prompt that contains it already.
@@ -210,13 +212,13 @@ class UserMemory:
         )
         return self._result(self._memories.query(*self._owner, query))
 
-    def get(self, unit_id: str) -> PlacedUnit | None:
+    def get(self, unit_id: str) -> UnitView | None:
         """Return a unit with its neighbours and the units that it summarises, or None if there is none."""
         return self._result(self._listing.unit(*self._owner, unit_id))
 
     def units(
         self, *, filters: object = None, session_id: str | None = None, rank: Rank | None = None
-    ) -> Iterator[PlacedUnit]:
+    ) -> Iterator[UnitView]:
         """Iterate over units in their order, read page by page."""
         which = UnitFilter(filters=None if filters is None else parse(filters), group=session_id, rank=rank)
         return self._pages(lambda cursor: self._listing.units(*self._owner, which, PAGE_MAX, cursor))
@@ -272,9 +274,9 @@ class UserMemory:
             self._is_closed = True
             self._closing()
 
-    def status(self) -> MemoryStats:
+    def status(self) -> StatusView:
         """Return the statistics of the memory."""
-        return self._result(self._listing.stats(*self._owner))
+        return self._result(self._listing.status(*self._owner))
 
     async def _run_job(self, kind: JobKind, options: JobOptions) -> int:
         """Run a job through the worker, which runs one job per memory at a time; return the number of units."""

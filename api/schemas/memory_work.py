@@ -126,7 +126,7 @@ class StatusView(View, frozen=True, kw_only=True):
 
 
 class MemoryImportView(View, frozen=True, kw_only=True):
-    """The result of an import, or with `dryRun` its preview: `renamed` maps ids that existed already to new ids.
+    """The result of an import, or with `dryRun` its preview.
 
     `leftOut` counts summaries of all groups that were skipped because the memory has one.
     """
@@ -135,6 +135,5 @@ class MemoryImportView(View, frozen=True, kw_only=True):
     groups: int
     vectors: int
     embedder: str | None
-    renamed: Mapping[str, str]
     left_out: int
     dry_run: bool

@@ -130,7 +130,7 @@ def asked_of(memory: UserMemory, text: str, strategy: Strategy) -> Found:
     recalled = memory.query(text, k=max(DEPTHS), strategy=strategy, add_to_short_term=False)
     hits = [unit for chain in recalled.chains for unit in chain.units if unit.score is not None]
     hits.sort(key=lambda hit: -(hit.score or 0.0))
-    return [int(hit.unit.unit_id.rpartition("/")[2]) for hit in hits]
+    return [int(hit.unit_id.rpartition("/")[2]) for hit in hits]
 
 
 def through_api(recorded: Sequence[Conversation], embedder: str, strategies: Sequence[Strategy]) -> None:

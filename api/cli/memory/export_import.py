@@ -1,7 +1,6 @@
 """``cuebook memory export|import``: write a memory to a file, and read one."""
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,9 @@ from api.cli.memory.options import of_user
 from api.cli.options import OUTPUT_FILE, in_json, with_settings
 from api.cli.output import errors, fail, file_errors, print_json, printable
 from api.cli.progress import progress_bar
-from api.memory.transfers.memory_document import MEDIA_TYPES, Form
+from api.memory.transfers.memory_document import FORM_OF_SUFFIX, MEDIA_TYPES, Form
 from api.settings import Settings
 
-ENDINGS: Mapping[str, Form] = {
-    ".json": "json",
-    ".parquet": "parquet",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
-    ".db": "sqlite",
-}
 _FILE = click.argument("file", type=OUTPUT_FILE)
 
 
@@ -51,15 +43,12 @@ async def export_memory(settings: Settings, file: Path, user_id: str, vectors: b
 @click.command("import", epilog="Example: cuebook memory import --user ana ana.json --dry-run")
 @_FILE
 @of_user
-@click.option(
-    "--rename", is_flag=True, help="Give units and groups whose id already exists another id [refuse the file]."
-)
 @click.option("--trusted", is_flag=True, help="Use the trust levels of the file [all units are foreign].")
 @click.option("--dry-run", is_flag=True, help="Change nothing; print the result that the import would have.")
 @in_json
 @with_settings("data", "embedder")
 async def import_memory(
-    settings: Settings, file: Path, user_id: str, rename: bool, trusted: bool, dry_run: bool, as_json: bool
+    settings: Settings, file: Path, user_id: str, trusted: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Import a FILE of `cuebook memory export`, or an SQLite database of MemForest, completely or not at all.
 
@@ -67,8 +56,7 @@ async def import_memory(
     messages belong to sessions of another database.
     """
     media_type = MEDIA_TYPES[_form_of(file)]
-    parameters: dict[str, Any] = {"userId": user_id, "onTaken": "rename" if rename else "refuse"}
-    parameters |= {"trusted": trusted, "dryRun": dry_run}
+    parameters: dict[str, Any] = {"userId": user_id, "trusted": trusted, "dryRun": dry_run}
     with file_errors(file, "cannot be read"):
         content = await asyncio.to_thread(file.read_bytes)
     async with backend(settings, managing=True, working=True) as api:
@@ -83,9 +71,9 @@ async def import_memory(
 
 def _form_of(file: Path) -> Form:
     """Return the format of the file's suffix; end the command for an unknown suffix."""
-    form = ENDINGS.get(file.suffix.lower())
+    form = FORM_OF_SUFFIX.get(file.suffix.lower())
     if form is None:
-        fail(f"{file}: the suffix of a memory file is one of {', '.join(ENDINGS)}")
+        fail(f"{file}: the suffix of a memory file is one of {', '.join(FORM_OF_SUFFIX)}")
     return form
 
 
@@ -93,7 +81,5 @@ def _print_result(found: Any, dry_run: bool) -> None:
     units, groups = found["units"], found["groups"]
     counts = f"{units:,} unit{'s' * (units != 1)} in {groups:,} group{'s' * (groups != 1)}"
     errors.print(f"{counts} {'can be ' * dry_run}imported, {found['vectors']:,} with a vector")
-    for old, new in found["renamed"].items():
-        errors.print(f"{printable(old)} already exists: imported as {printable(new)}")
     if found["leftOut"]:
         errors.print("the summary of the whole memory was not imported: there already is one")

@@ -16,7 +16,6 @@ from api.http.request import ApiRequest, Cursor, JobId, Limit, location, seconds
 from api.http.routes.memory_groups import found_group
 from api.http.routes.memory_units import OfMemory
 from api.memory.jobs import JobOptions, Jobs, is_over
-from api.memory.views import status_view
 from api.schemas.memory import StoredUnit
 from api.schemas.memory_work import (
     ForgettingAnswer,
@@ -124,7 +123,7 @@ async def get_job(job_id: JobId, request: ApiRequest, prefer: Prefer = None) -> 
 @get("/memory/status", summary="Read the state of a memory")
 async def memory_status(request: ApiRequest, user_id: OfMemory) -> StatusView:
     """Return the units of a memory, the state of their vectors, running jobs and suggested ones."""
-    return status_view(user_id, await request.services.memory_system.listing.stats(*memory_of(request, user_id)))
+    return await request.services.memory_system.listing.status(*memory_of(request, user_id))
 
 
 async def _start_job(

@@ -13,7 +13,7 @@ from api.http.files import answering, download, taking
 from api.http.openapi import EXAMPLES
 from api.http.request import JSON, TAKES, ApiRequest
 from api.http.routes.memory_units import OfMemory
-from api.memory.transfers.import_memory import ImportOptions, OnTaken
+from api.memory.transfers.import_memory import ImportOptions
 from api.memory.transfers.memory_document import MEDIA_TYPES, Form
 from api.schemas.memory_work import MemoryImportView
 
@@ -47,12 +47,6 @@ async def export_memory(
 async def import_memory(
     request: ApiRequest,
     user_id: OfMemory,
-    on_taken: Annotated[
-        OnTaken,
-        QueryParameter(
-            name="onTaken", description="If ids exist already: `refuse` the file, or `rename` the imported ids."
-        ),
-    ] = "refuse",
     trusted: Annotated[bool, QueryParameter(description="Import the trust levels of the file.")] = False,
     dry_run: Annotated[bool, QueryParameter(name="dryRun", description="Return the result without a change.")] = False,
 ) -> MemoryImportView:
@@ -64,7 +58,7 @@ async def import_memory(
     if trusted:
         check_trust_level(request)
     form = FORMS.get(request.content_type[0], "json")
-    options = ImportOptions(on_taken=on_taken, is_trusted=trusted, dry_run=dry_run)
+    options = ImportOptions(is_trusted=trusted, dry_run=dry_run)
     return await request.services.memory_transfer.import_from(*owner, await request.body(), form, options)
 
 

@@ -11,9 +11,16 @@ from api.errors import ApiError
 from api.http.request import ApiRequest, Cursor, GroupId, Limit, location
 from api.http.routes.memory_units import OfMemory
 from api.ids import in_path
-from api.memory.listing import Group
-from api.memory.views import group_view
-from api.schemas.memory import ContextAnswer, GroupAnswer, GroupList, NewGroup, Restored, Restoring, StoredUnit
+from api.schemas.memory import (
+    ContextAnswer,
+    GroupAnswer,
+    GroupList,
+    GroupView,
+    NewGroup,
+    Restored,
+    Restoring,
+    StoredUnit,
+)
 
 CONTEXT_MAX = 1_000
 
@@ -31,7 +38,7 @@ async def begin_group(data: JSONBody[NewGroup], request: ApiRequest) -> Response
     started = await request.services.memory_system.memories.start_group(
         *owner, data.group or "", short_term=data.short_term, context_length=data.context_length
     )
-    group = group_view(await found_group(request, data.user_id, started.group_id))
+    group = await found_group(request, data.user_id, started.group_id)
     headers = {"Location": f"/api/memory/groups/{in_path(started.group_id)}?userId={in_path(data.user_id)}"}
     return Response(GroupAnswer(group=group), status_code=201 if started.is_new else 200, headers=headers)
 
@@ -40,13 +47,13 @@ async def begin_group(data: JSONBody[NewGroup], request: ApiRequest) -> Response
 async def list_groups(request: ApiRequest, user_id: OfMemory, limit: Limit = 50, cursor: Cursor = None) -> GroupList:
     """Return a page of the groups in a memory, the oldest first."""
     page = await request.services.memory_system.listing.groups(*memory_of(request, user_id), limit, cursor)
-    return GroupList(data=[group_view(group) for group in page.rows], next_cursor=page.next)
+    return GroupList(data=page.rows, next_cursor=page.next)
 
 
 @get("/memory/groups/{groupId:str}", summary="Read a group")
 async def get_group(group_id: GroupId, request: ApiRequest, user_id: OfMemory) -> GroupAnswer:
     """Return the number of units in a group and in its short-term memory."""
-    return GroupAnswer(group=group_view(await found_group(request, user_id, group_id)))
+    return GroupAnswer(group=await found_group(request, user_id, group_id))
 
 
 @delete("/memory/groups/{groupId:str}", summary="Delete a group")
@@ -81,7 +88,7 @@ async def restore_group(group_id: GroupId, data: JSONBody[Restoring], request: A
     return Restored(short_term=await request.services.memory_system.memories.restore(*owner, group_id, data.source))
 
 
-async def found_group(request: ApiRequest, user_id: str, group_id: str) -> Group:
+async def found_group(request: ApiRequest, user_id: str, group_id: str) -> GroupView:
     """Return a session or collection. Raises ApiError FORBIDDEN, MEMORY_GROUP_NOT_FOUND."""
     group = await request.services.memory_system.listing.group(*memory_of(request, user_id), group_id)
     if group is None:

@@ -15,7 +15,6 @@ from api.http.request import ApiRequest, Cursor, Limit, UnitId, location
 from api.ids import in_path
 from api.memory.listing import UnitFilter
 from api.memory.requests import NewUnit, Query
-from api.memory.views import recalled_view, unit_view
 from api.schemas.base import Id
 from api.schemas.memory import (
     ChangedUnit,
@@ -81,7 +80,7 @@ async def list_units(
     owner = memory_of(request, user_id)
     which = UnitFilter(filters=_filter_of_text(filters), group=group, rank=rank)
     page = await request.services.memory_system.listing.units(*owner, which, limit, cursor)
-    return UnitList(data=[unit_view(unit) for unit in page.rows], next_cursor=page.next)
+    return UnitList(data=page.rows, next_cursor=page.next)
 
 
 @get("/memory/units/{unitId:str}", summary="Read a unit")
@@ -115,14 +114,14 @@ async def search_memory(data: JSONBody[NewMemorySearch], request: ApiRequest) ->
     later.
     """
     owner = memory_of(request, data.user_id)
-    return recalled_view(await request.services.memory_system.memories.query(*owner, _query(data)))
+    return await request.services.memory_system.memories.query(*owner, _query(data))
 
 
 async def _unit_answer(request: ApiRequest, user_id: str, unit_id: str) -> UnitAnswer:
     unit = await request.services.memory_system.listing.unit(*memory_of(request, user_id), unit_id)
     if unit is None:
         raise _not_found(unit_id)
-    return UnitAnswer(unit=unit_view(unit))
+    return UnitAnswer(unit=unit)
 
 
 def _not_found(unit_id: str) -> ApiError:

@@ -10,13 +10,21 @@ missing and impossible edges are left out, and the summary is written again from
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from api.memory.transfers.memory_document import UNITS_MAX, DocumentInvalid, GroupPart, Header, Placed, UnitPart
+from api.memory.transfers.memory_document import (
+    UNITS_MAX,
+    DocumentInvalid,
+    GroupPart,
+    Header,
+    MemorySource,
+    UnitPart,
+    parse_unit,
+)
 
 TABLES = frozenset({"memory_units", "session_memories", "long_term_memories"})
 LOST_GROUP = "memforest"
@@ -26,7 +34,17 @@ _SECONDS = re.compile(r"\d{9,}(\.\d+)?")  # shorter digits are a date such as 20
 _LEVELS_MAX = 64  # of a chain of parents; a longer one is a cycle
 
 
-class MemForestSource:
+def read_memforest(connection: sqlite3.Connection, now: datetime) -> MemorySource:
+    """Read the units of a database: messages first, and each summary after the units that it covers.
+
+    Raises DocumentInvalid.
+    """
+    source = _MemForest(connection, now)
+    units = ((f"table memory_units, unit {unit.unit_id!r}", unit) for unit in source.units)
+    return MemorySource(source.header, units)
+
+
+class _MemForest:
     """The units of a database, in their sessions and in order of time."""
 
     def __init__(self, connection: sqlite3.Connection, now: datetime) -> None:
@@ -42,19 +60,14 @@ class MemForestSource:
         }
         self._session_of = self._memberships()
         memory_id = self._memories[0] if self._memories else "memforest-memory"
-        self._units = self._read(memory_id)
+        self.units = self._read(memory_id)
         groups = dict(self._sessions)
-        if any(unit.group_id == LOST_GROUP for unit in self._units):
+        if any(unit.group_id == LOST_GROUP for unit in self.units):
             groups.setdefault(LOST_GROUP, now)
         self.header = Header(
             memory_id=memory_id,
             groups=[GroupPart(group_id=group_id, created_at=at) for group_id, at in groups.items()],
         )
-
-    def units(self) -> Iterator[Placed]:
-        """Return the units: messages first, and each summary after the units that it covers."""
-        for unit in self._units:
-            yield f"table memory_units, unit {unit.unit_id!r}", unit
 
     def _rows(self, select: str) -> list[tuple[Any, ...]]:
         return self._connection.execute(select).fetchall()
@@ -99,29 +112,24 @@ class MemForestSource:
         session = self._session_of.get(str(unit_id)) or (str(unit_id) if str(unit_id) in self._sessions else LOST_GROUP)
         at = self._time(start, place) or self._sessions.get(session, self._now)
         until = self._time(end, place) or at
-        try:
-            return msgspec.convert(
-                {
-                    "unit_id": str(unit_id),
-                    "sequence": 1,
-                    "group_id": memory_id if rank == 2 else session,
-                    "rank": rank,
-                    "level": min(rank, 1),
-                    "content": content,
-                    "source": source or _SOURCE,
-                    "creation_time": at,
-                    "end_time": max(at, until),
-                    "metadata": _metadata(metadata),
-                    "visit_count": visits or 0,
-                    "last_visit": last_visit or 0,
-                    "never_delete": bool(never_delete),
-                    "trust": "conversation",
-                    "valid_from": at,
-                },
-                UnitPart,
-            )
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise DocumentInvalid(f"{place}: {error}") from error
+        fields = {
+            "unit_id": str(unit_id),
+            "sequence": 1,
+            "group_id": memory_id if rank == 2 else session,
+            "rank": rank,
+            "level": min(rank, 1),
+            "content": content,
+            "source": source or _SOURCE,
+            "creation_time": at,
+            "end_time": max(at, until),
+            "metadata": _metadata(metadata, place),
+            "visit_count": visits or 0,
+            "last_visit": last_visit or 0,
+            "never_delete": bool(never_delete),
+            "trust": "conversation",
+            "valid_from": at,
+        }
+        return parse_unit(fields, place)
 
     def _time(self, value: object, place: str) -> datetime | None:
         """Parse a time in UTC. Raises DocumentInvalid."""
@@ -141,11 +149,14 @@ def is_memforest(connection: sqlite3.Connection) -> bool:
     return found >= TABLES
 
 
-def _metadata(value: object) -> Mapping[str, Any]:
-    """Parse the metadata of a unit; a value that is no JSON object becomes `{"value": …}`. Raises DecodeError."""
+def _metadata(value: object, place: str) -> Mapping[str, Any]:
+    """Parse the metadata of a unit; a value that is no JSON object becomes `{"value": …}`. Raises DocumentInvalid."""
     if value in (None, ""):
         return {}
-    read = msgspec.json.decode(value) if isinstance(value, str | bytes) else value
+    try:
+        read = msgspec.json.decode(value) if isinstance(value, str | bytes) else value
+    except msgspec.DecodeError as error:
+        raise DocumentInvalid(f"{place}: {error}") from error
     return read if isinstance(read, dict) else {} if read is None else {"value": read}
 
 

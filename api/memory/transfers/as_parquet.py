@@ -20,7 +20,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from api.memory.transfers.memory_document import DocumentInvalid, GroupPart, Header, Placed, UnitPart, partial_file
+from api.memory.transfers.memory_document import (
+    AddUnits,
+    DocumentInvalid,
+    GroupPart,
+    Header,
+    MemorySource,
+    Placed,
+    UnitPart,
+    parse_header,
+    parse_unit,
+    partial_file,
+)
 
 MEMORY = "512MB"
 _BATCH = 20_000  # rows per read; each read scans the file from its beginning
@@ -77,18 +88,14 @@ def connect(database: str = ":memory:") -> duckdb.DuckDBPyConnection:
     return connection
 
 
-class _Sink:
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-
-    def add(self, units: list[UnitPart]) -> None:
-        rows = []
-        for unit in units:
-            row = msgspec.structs.asdict(unit)
-            rows.append(row | {"has_vector": row.pop("vector") is not None})
-        self._connection.register("floats", _floats(units))
-        self._connection.execute(_INSERT, {"rows": msgspec.json.encode(rows).decode()})
-        self._connection.unregister("floats")
+def _add(connection: duckdb.DuckDBPyConnection, units: list[UnitPart]) -> None:
+    rows = []
+    for unit in units:
+        row = msgspec.structs.asdict(unit)
+        rows.append(row | {"has_vector": row.pop("vector") is not None})
+    connection.register("floats", _floats(units))
+    connection.execute(_INSERT, {"rows": msgspec.json.encode(rows).decode()})
+    connection.unregister("floats")
 
 
 def _floats(units: list[UnitPart]) -> dict[str, NDArray[Any]]:
@@ -103,7 +110,7 @@ def _floats(units: list[UnitPart]) -> dict[str, NDArray[Any]]:
 
 
 @contextmanager
-def writing(path: Path, header: Header) -> Iterator[_Sink]:
+def writing(path: Path, header: Header) -> Iterator[AddUnits]:
     """Write a file atomically."""
     columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     text = msgspec.json.encode(header).decode().replace("'", "''")
@@ -112,7 +119,7 @@ def writing(path: Path, header: Header) -> Iterator[_Sink]:
         closing(connect(str(Path(folder) / "units.duckdb"))) as connection,
     ):
         connection.execute(f"CREATE TABLE units ({columns})")
-        yield _Sink(connection)
+        yield lambda units: _add(connection, units)
         copy = f"COPY units TO $path (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{header: '{text}'}})"
         with partial_file(path) as partial:
             connection.execute(copy, {"path": str(partial)})
@@ -146,34 +153,10 @@ class _ParquetFile:
                 yield number, dict(zip(columns, row, strict=True)), each
 
 
-class _Source:
-    """The units of a memory that Cuebook exported."""
-
-    def __init__(self, file: _ParquetFile) -> None:
-        self._file = file
-        self.header = _header(file)
-        if file.columns != COLUMNS:
-            wrong = sorted(file.columns.items() ^ COLUMNS.items())[0][0]
-            raise DocumentInvalid(f"column {wrong}: expected {COLUMNS.get(wrong)}, found {file.columns.get(wrong)}")
-
-    def units(self) -> Iterator[Placed]:
-        for number, row, vector in self._file.rows({name: name for name in _PLAIN}, "vector"):
-            place, metadata = f"row {number}", row["metadata"]
-            try:
-                row["metadata"] = msgspec.json.decode(metadata) if isinstance(metadata, str) else metadata
-                yield place, msgspec.convert(row | {"vector": _bytes(vector, place)}, UnitPart)
-            except msgspec.DecodeError as error:
-                raise DocumentInvalid(f"{place}: {error}") from error
-
-
-def _header(file: _ParquetFile) -> Header:
-    found = file.select(_HEADER).fetchall()
-    if len(found) != 1:
-        raise DocumentInvalid("the file has no key `header`: it is not a memory that Cuebook exported")
-    try:
-        return msgspec.json.decode(found[0][0], type=Header)
-    except msgspec.DecodeError as error:
-        raise DocumentInvalid(f"key header: {error}") from error
+def _units(file: _ParquetFile) -> Iterator[Placed]:
+    for number, row, vector in file.rows({name: name for name in _PLAIN}, "vector"):
+        place = f"row {number}"
+        yield place, parse_unit(row | {"vector": _bytes(vector, place)}, place)
 
 
 def _bytes(vector: Any, place: str) -> bytes | None:
@@ -192,10 +175,17 @@ def is_memory(path: Path) -> bool:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[_Source]:
-    """Read a file. Raises DocumentInvalid."""
+def reading(path: Path) -> Iterator[MemorySource]:
+    """Read a memory that Cuebook exported. Raises DocumentInvalid."""
     with _open(path) as file:
-        yield _Source(file)
+        found = file.select(_HEADER).fetchall()
+        if len(found) != 1:
+            raise DocumentInvalid("the file has no key `header`: it is not a memory that Cuebook exported")
+        header = parse_header(found[0][0], "key header")
+        if file.columns != COLUMNS:
+            wrong = sorted(file.columns.items() ^ COLUMNS.items())[0][0]
+            raise DocumentInvalid(f"column {wrong}: expected {COLUMNS.get(wrong)}, found {file.columns.get(wrong)}")
+        yield MemorySource(header, _units(file))
 
 
 @contextmanager
@@ -224,44 +214,32 @@ _SPELLINGS = {
 }
 
 
-class _Texts:
-    """The units of any file with texts."""
+def _groups(file: _ParquetFile, group_id: str | None, now: datetime) -> list[GroupPart]:
+    """Return the groups of a file; `group_id` is the SQL expression of its column, if any."""
+    names = [TEXTS_GROUP]
+    if group_id is not None:
+        select = f"SELECT DISTINCT {group_id} FROM read_parquet($path) ORDER BY ALL"  # noqa: S608
+        names = [name or TEXTS_GROUP for (name,) in file.select(select).fetchall()]
+    return [GroupPart(group_id=name, created_at=now) for name in dict.fromkeys(names)]
 
-    def __init__(self, file: _ParquetFile, embedder: str | None, now: datetime) -> None:
-        self._file = file
-        self._now = now
-        self._columns = _select_columns(file)
-        vector = self._columns.pop("vector", None)
-        self._vector = None if embedder is None else vector
-        self.header = Header(memory_id="external", embedder=embedder, groups=list(self._groups()))
 
-    def _groups(self) -> Iterator[GroupPart]:
-        names = [TEXTS_GROUP]
-        if "group_id" in self._columns:
-            select = f"SELECT DISTINCT {self._columns['group_id']} FROM read_parquet($path) ORDER BY ALL"  # noqa: S608
-            names = [name or TEXTS_GROUP for (name,) in self._file.select(select).fetchall()]
-        return (GroupPart(group_id=name, created_at=self._now) for name in dict.fromkeys(names))
-
-    def units(self) -> Iterator[Placed]:
-        for number, fields, vector in self._file.rows(self._columns, self._vector):
-            place, created_at = f"row {number}", fields.get("creation_time") or self._now
-            part = {
-                "unit_id": fields.get("unit_id") or str(number),
-                "sequence": number,
-                "group_id": fields.get("group_id") or TEXTS_GROUP,
-                "content": fields["content"] or "",
-                "source": fields.get("source") or "",
-                "creation_time": created_at,
-                "end_time": created_at,
-                "last_visit": number,
-                "trust": "foreign",
-                "valid_from": created_at,
-                "vector": _normalised(vector, place),
-            }
-            try:
-                yield place, msgspec.convert(part, UnitPart)
-            except msgspec.ValidationError as error:
-                raise DocumentInvalid(f"{place}: {error}") from error
+def _texts(file: _ParquetFile, columns: Mapping[str, str], vector: str | None, now: datetime) -> Iterator[Placed]:
+    for number, fields, floats in file.rows(columns, vector):
+        place, created_at = f"row {number}", fields.get("creation_time") or now
+        part = {
+            "unit_id": fields.get("unit_id") or str(number),
+            "sequence": number,
+            "group_id": fields.get("group_id") or TEXTS_GROUP,
+            "content": fields["content"] or "",
+            "source": fields.get("source") or "",
+            "creation_time": created_at,
+            "end_time": created_at,
+            "last_visit": number,
+            "trust": "foreign",
+            "valid_from": created_at,
+            "vector": _normalised(floats, place),
+        }
+        yield place, parse_unit(part, place)
 
 
 def _select_columns(file: _ParquetFile) -> dict[str, str]:
@@ -287,7 +265,11 @@ def _normalised(vector: Any, place: str) -> bytes | None:
 
 
 @contextmanager
-def reading_texts(path: Path, embedder: str | None, now: datetime) -> Iterator[_Texts]:
-    """Read a file; its vectors only if their embedder is known. Raises DocumentInvalid."""
+def reading_texts(path: Path, embedder: str | None, now: datetime) -> Iterator[MemorySource]:
+    """Read any file with texts; its vectors only if their embedder is known. Raises DocumentInvalid."""
     with _open(path) as file:
-        yield _Texts(file, embedder, now)
+        columns = _select_columns(file)
+        vector = columns.pop("vector", None)
+        groups = _groups(file, columns.get("group_id"), now)
+        header = Header(memory_id="external", embedder=embedder, groups=groups)
+        yield MemorySource(header, _texts(file, columns, None if embedder is None else vector, now))

@@ -10,14 +10,23 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from api.memory.transfers.as_memforest import MemForestSource, is_memforest
+from api.memory.transfers.as_memforest import is_memforest, read_memforest
 from api.memory.transfers.as_parquet import COLUMNS
-from api.memory.transfers.memory_document import DocumentInvalid, Header, MemorySource, Placed, UnitPart, partial_file
+from api.memory.transfers.memory_document import (
+    AddUnits,
+    DocumentInvalid,
+    Header,
+    MemorySource,
+    Placed,
+    UnitPart,
+    parse_header,
+    parse_unit,
+    partial_file,
+)
 
 _TYPES = {"VARCHAR": "TEXT", "JSON": "TEXT", "TIMESTAMP WITH TIME ZONE": "TEXT", "FLOAT[]": "BLOB"}
 _NULLABLE = ("parent_id", "valid_to", "superseded_by", "duplicate_of", "vector")
@@ -38,64 +47,22 @@ CREATE VIEW edges AS
 """  # noqa: S608
 _INSERT = f"INSERT INTO units VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM units ORDER BY sequence"  # noqa: S608
-_BATCH = 500
 VALUE_BYTES_MAX = 100_000_000
 
 
-class _Sink:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def add(self, units: list[UnitPart]) -> None:
-        self._connection.executemany(_INSERT, map(_row, units))
-
-
-def _row(unit: UnitPart) -> dict[str, Any]:
-    row: dict[str, Any] = msgspec.to_builtins(unit, builtin_types=(bytes,))
-    return row | {"metadata": msgspec.json.encode(unit.metadata).decode()}
-
-
 @contextmanager
-def writing(path: Path, header: Header) -> Iterator[_Sink]:
+def writing(path: Path, header: Header) -> Iterator[AddUnits]:
     """Write a file atomically; other threads may add units, one at a time."""
     with partial_file(path) as partial, closing(sqlite3.connect(partial, check_same_thread=False)) as connection:
         connection.executescript(f"PRAGMA journal_mode = OFF; {_TABLES}")
         connection.execute("INSERT INTO memory VALUES (?)", [msgspec.json.encode(header).decode()])
-        yield _Sink(connection)
+        yield lambda units: _add(connection, units)
         connection.commit()
 
 
-class _Source:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('memory', 'units')"
-        if len(connection.execute(tables).fetchall()) != 2:  # views do not count: they could run any query
-            raise DocumentInvalid("not an SQLite file of a memory: it has no tables `memory` and `units`")
-        found = connection.execute("SELECT header FROM memory").fetchall()
-        if len(found) != 1 or not isinstance(found[0][0], str):
-            raise DocumentInvalid("table memory: expected one row with the header")
-        try:
-            self.header = msgspec.json.decode(found[0][0], type=Header)
-        except msgspec.DecodeError as error:
-            raise DocumentInvalid(f"table memory: {error}") from error
-
-    def units(self) -> Iterator[Placed]:
-        rows = self._connection.execute(_SELECT)
-        number = 0
-        while batch := rows.fetchmany(_BATCH):
-            for row in batch:
-                number += 1
-                place = f"table units, row {number}"
-                yield place, _unit(dict(zip(_COLUMNS, row, strict=True)), place)
-
-
-def _unit(row: dict[str, Any], place: str) -> UnitPart:
-    try:
-        flags = {name: {0: False, 1: True}.get(row[name], row[name]) for name in _FLAGS}
-        metadata = msgspec.json.decode(row["metadata"]) if isinstance(row["metadata"], str) else row["metadata"]
-        return msgspec.convert(row | flags | {"metadata": metadata}, UnitPart)
-    except (msgspec.DecodeError, TypeError) as error:  # TypeError: a flag of an unhashable type
-        raise DocumentInvalid(f"{place}: {error}") from error
+def _add(connection: sqlite3.Connection, units: list[UnitPart]) -> None:
+    rows = (msgspec.to_builtins(unit, builtin_types=(bytes,)) for unit in units)
+    connection.executemany(_INSERT, (row | {"metadata": msgspec.json.encode(row["metadata"]).decode()} for row in rows))
 
 
 @contextmanager
@@ -108,6 +75,23 @@ def reading(path: Path, now: datetime) -> Iterator[MemorySource]:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX)
-            yield MemForestSource(connection, now) if is_memforest(connection) else _Source(connection)
+            yield read_memforest(connection, now) if is_memforest(connection) else _read(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise DocumentInvalid(f"not an SQLite file of a memory: {error}") from error
+
+
+def _read(connection: sqlite3.Connection) -> MemorySource:
+    tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('memory', 'units')"
+    if len(connection.execute(tables).fetchall()) != 2:  # views do not count: they could run any query
+        raise DocumentInvalid("not an SQLite file of a memory: it has no tables `memory` and `units`")
+    found = connection.execute("SELECT header FROM memory").fetchall()
+    if len(found) != 1 or not isinstance(found[0][0], str):
+        raise DocumentInvalid("table memory: expected one row with the header")
+    return MemorySource(parse_header(found[0][0], "table memory"), _units(connection))
+
+
+def _units(connection: sqlite3.Connection) -> Iterator[Placed]:
+    for number, values in enumerate(connection.execute(_SELECT), 1):
+        place, row = f"table units, row {number}", dict(zip(_COLUMNS, values, strict=True))
+        flags = {name: {0: False, 1: True}.get(row[name], row[name]) for name in _FLAGS}
+        yield place, parse_unit(row | flags, place)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from api.memory.row_mapping import fields_of
 from api.memory.transfers import as_json, as_parquet, as_sqlite
-from api.memory.transfers.memory_document import SHARED, Form, GroupPart, Header, MemorySink, UnitPart
+from api.memory.transfers.memory_document import SHARED, AddUnits, Form, GroupPart, Header, UnitPart
 from store.interface.errors import MemoryMoved, StoreBusy
 from store.interface.memory_rows import OwnerRow, UnitRow
 from store.memory.memory_repository import MemoryRepository
@@ -18,7 +18,7 @@ ATTEMPTS_MAX = 7
 PAUSE_S = 0.1
 """Pause before the second attempt; doubles before each further one: 6.3 s in all, so that maintenance can end."""
 
-_WRITING: Mapping[Form, Callable[[Path, Header], AbstractContextManager[MemorySink]]] = {
+_WRITING: Mapping[Form, Callable[[Path, Header], AbstractContextManager[AddUnits]]] = {
     "json": as_json.writing,
     "parquet": as_parquet.writing,
     "sqlite": as_sqlite.writing,
@@ -59,24 +59,24 @@ async def _export(memory: MemoryRepository, owner: OwnerRow, path: Path, form: F
     ]
     header = Header(memory_id=owner.memory_id, embedder=embedder, groups=groups)
     after = 0
-    async with _in_thread(_WRITING[form](path, header)) as sink:
+    async with _in_thread(_WRITING[form](path, header)) as add:
         while rows := await memory.units(tenant, user_id, after=after, limit=PAGE_UNITS):
             found: dict[int, bytes] = {}
             if embedder is not None:
                 read = await memory.vectors(tenant, user_id, embedder, after=after, last=rows[-1].sequence)
                 found = dict(zip(read.sequences, read.vectors, strict=True))
-            await asyncio.to_thread(sink.add, [_part(row, found.get(row.sequence)) for row in rows])
+            await asyncio.to_thread(add, [_part(row, found.get(row.sequence)) for row in rows])
             after = rows[-1].sequence
         if await memory.stamp(tenant, user_id) != before:
             raise MemoryMoved("units of the memory were added or removed during the export")
 
 
 @asynccontextmanager
-async def _in_thread(file: AbstractContextManager[MemorySink]) -> AsyncIterator[MemorySink]:
+async def _in_thread(file: AbstractContextManager[AddUnits]) -> AsyncIterator[AddUnits]:
     """Open and close the file in a thread, not in the event loop."""
-    sink = await asyncio.to_thread(file.__enter__)
+    add = await asyncio.to_thread(file.__enter__)
     try:
-        yield sink
+        yield add
     except BaseException as error:
         await asyncio.to_thread(file.__exit__, type(error), error, error.__traceback__)
         raise

@@ -10,9 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
-from itertools import count
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -47,8 +45,6 @@ ATTEMPTS_MAX = 3
 REPORTED_MAX = 10
 """Maximum number of existing ids in an error message."""
 
-OnTaken: TypeAlias = Literal["refuse", "rename"]
-
 
 class Content(Struct, frozen=True):
     """The complete content of a file."""
@@ -65,14 +61,13 @@ class IdsExist(ValueError):
         more = f" and {len(ids) - REPORTED_MAX} more" if len(ids) > REPORTED_MAX else ""
         super().__init__(
             f"the memory already contains {', '.join(map(repr, ids[:REPORTED_MAX]))}{more}: "
-            "give them other ids with `rename`, or import into another memory"
+            "import the file into another memory, or remove them first"
         )
 
 
 class ImportOptions(Struct, frozen=True, kw_only=True):
     """The options of an import."""
 
-    on_taken: OnTaken = "refuse"
     is_trusted: bool = False
     """Whether to use the trust levels of the file; otherwise all units are foreign."""
     dry_run: bool = False
@@ -113,7 +108,7 @@ async def import_content(memory: MemoryRepository, target: ImportTarget, content
 
 def _read(path: Path, form: Form, now: datetime) -> Content:
     try:
-        with _reading(path, form, now) as source:
+        with opened(path, form, now) as source:
             return checked(source)
     except UnicodeDecodeError as error:
         raise DocumentInvalid(f"the file contains text that is not UTF-8: {error}") from error
@@ -121,7 +116,8 @@ def _read(path: Path, form: Form, now: datetime) -> Content:
         raise DocumentInvalid("the file contains values that are nested too deeply") from error
 
 
-def _reading(path: Path, form: Form, now: datetime) -> AbstractContextManager[MemorySource]:
+def opened(path: Path, form: Form, now: datetime) -> AbstractContextManager[MemorySource]:
+    """Open a file for reading; units of MemForest without a time get `now`. Raises DocumentInvalid."""
     match form:
         case "json":
             return as_json.reading(path)
@@ -135,7 +131,7 @@ def _reading(path: Path, form: Form, now: datetime) -> AbstractContextManager[Me
 
 
 class _ImportPlan(Struct, frozen=True, kw_only=True):
-    """The rows to write, with their new ids and numbers."""
+    """The rows to write, with their new numbers."""
 
     owner: OwnerRow
     groups: list[GroupRow]
@@ -143,8 +139,7 @@ class _ImportPlan(Struct, frozen=True, kw_only=True):
     first: int
     """The number of the first unit."""
     ids: Mapping[str, str]
-    """New ids of units by the ids in the file."""
-    group_ids: Mapping[str, str]
+    """The ids of the imported units by their ids in the file; only that of the summary of the whole memory changes."""
     embedder: str | None
     is_trusted: bool
     outcome: MemoryImportView
@@ -172,7 +167,7 @@ class _ImportPlan(Struct, frozen=True, kw_only=True):
         fields = fields_of(part, SHARED) | {
             "unit_id": self.ids[part.unit_id],
             "sequence": sequence,
-            "group_id": self.group_ids[part.group_id],
+            "group_id": self.owner.memory_id if part.rank == 2 else part.group_id,
             "metadata": dict(part.metadata),
             "parent_id": self._id(part.parent_id),
             "last_visit": max(sequence, self.first - 1 + bisect_right(numbers, part.last_visit)),
@@ -200,11 +195,14 @@ async def _plan(memory: MemoryRepository, target: ImportTarget, content: Content
     existing = await memory.existing_ids(tenant, user_id, [*(unit.unit_id for unit in units), *file_groups])
     existing |= {owner.memory_id, *(group.group_id for group in await memory.groups(tenant, user_id))}
     existing |= {behind.session_id for behind in await memory.pending_ingest(tenant, user_id)}
-    ids, group_ids, renamed = _ids(content, units, owner.memory_id, existing)
-    if renamed and target.on_taken == "refuse":
-        raise IdsExist(list(renamed))
+    ids = {unit.unit_id: unit.unit_id for unit in units}
+    if content.header.memory_id in ids:
+        ids[content.header.memory_id] = owner.memory_id
+    taken = [each for each in (*file_groups, *ids) if each in existing and each != content.header.memory_id]
+    if taken:
+        raise IdsExist(list(dict.fromkeys(taken)))
     groups = [
-        GroupRow(tenant=tenant, user_id=user_id, group_id=group_ids[group.group_id], created_at=group.created_at)
+        GroupRow(tenant=tenant, user_id=user_id, group_id=group.group_id, created_at=group.created_at)
         for group in content.header.groups
     ]
     vectors = sum(unit.vector is not None for unit in units)
@@ -214,7 +212,6 @@ async def _plan(memory: MemoryRepository, target: ImportTarget, content: Content
         units=units,
         first=owner.sequence + 1,
         ids=ids,
-        group_ids=group_ids,
         embedder=content.header.embedder,
         is_trusted=target.is_trusted,
         outcome=MemoryImportView(
@@ -222,34 +219,10 @@ async def _plan(memory: MemoryRepository, target: ImportTarget, content: Content
             groups=len(groups),
             vectors=vectors,
             embedder=content.header.embedder if vectors else None,
-            renamed=renamed,
             left_out=len(content.units) - len(units),
             dry_run=target.dry_run,
         ),
     )
-
-
-def _ids(
-    content: Content, units: list[UnitPart], memory_id: str, existing: set[str]
-) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Return the new ids of units, of groups, and the changed ones of both. The root of a group has the group's id."""
-    used = existing | {unit.unit_id for unit in units} | {group.group_id for group in content.header.groups}
-    renamed: dict[str, str] = {}
-
-    def free(known: str) -> str:
-        if known not in existing:
-            return known
-        if known not in renamed:
-            renamed[known] = next(each for number in count(2) if (each := f"{known}~{number}") not in used)
-            used.add(renamed[known])
-        return renamed[known]
-
-    whole = content.header.memory_id
-    group_ids = {group.group_id: free(group.group_id) for group in content.header.groups} | {whole: memory_id}
-    ids = {
-        unit.unit_id: memory_id if unit.rank == 2 and unit.unit_id == whole else free(unit.unit_id) for unit in units
-    }
-    return ids, group_ids, renamed
 
 
 # -- validation -------------------------------------------------------------------------------------------------------
@@ -267,7 +240,7 @@ def checked(source: MemorySource) -> Content:
     units: list[UnitPart] = []
     places: dict[str, str] = {}
     last, chars, dimension = 0, 0, None
-    for place, unit in source.units():
+    for place, unit in source.units:
         if len(units) == UNITS_MAX:
             raise DocumentInvalid(f"{place}: at most {UNITS_MAX} units can be read")
         chars += len(unit.content) + len(msgspec.json.encode(unit.metadata))

@@ -1,11 +1,12 @@
 """The content of a memory file in every format: a header, and units in their order."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import Meta, Struct
 
 from api.ids import ID_PATTERN
@@ -28,6 +29,13 @@ MEDIA_TYPES: Mapping[Form, str] = {
     "json": "application/json",
     "parquet": "application/vnd.apache.parquet",
     "sqlite": "application/vnd.sqlite3",
+}
+FORM_OF_SUFFIX: Mapping[str, Form] = {
+    ".json": "json",
+    ".parquet": "parquet",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "sqlite",
 }
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=500, pattern=ID_PATTERN)]
 Word: TypeAlias = Annotated[str, Meta(max_length=1_000)]
@@ -97,20 +105,33 @@ Placed: TypeAlias = tuple[str, UnitPart]
 """A unit and its position in the file."""
 
 
-class MemorySource(Protocol):
-    """A file opened for reading."""
+class MemorySource(Struct, frozen=True):
+    """A file opened for reading; iterating over its units raises DocumentInvalid."""
 
     header: Header
-
-    def units(self) -> Iterator[Placed]:
-        """Return the units in order. Raises DocumentInvalid."""
+    units: Iterator[Placed]
 
 
-class MemorySink(Protocol):
-    """A file opened for writing."""
+AddUnits: TypeAlias = Callable[[list[UnitPart]], None]
+"""Appends units to a file opened for writing."""
 
-    def add(self, units: list[UnitPart]) -> None:
-        """Append units."""
+
+def parse_header(text: str, place: str) -> Header:
+    """Parse the header of a file. Raises DocumentInvalid."""
+    try:
+        return msgspec.json.decode(text, type=Header)
+    except msgspec.DecodeError as error:
+        raise DocumentInvalid(f"{place}: {error}") from error
+
+
+def parse_unit(fields: dict[str, Any], place: str) -> UnitPart:
+    """Return the unit with these fields; its metadata may be JSON. Raises DocumentInvalid."""
+    try:
+        if isinstance(metadata := fields.get("metadata"), str):
+            fields = fields | {"metadata": msgspec.json.decode(metadata)}
+        return msgspec.convert(fields, UnitPart)
+    except msgspec.DecodeError as error:
+        raise DocumentInvalid(f"{place}: {error}") from error
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def said(memory: UserMemory, *contents: str, **fields: Any) -> list[str]:
 
 
 def texts(recalled: Any) -> list[list[str]]:
-    return [[each.unit.content for each in chain.units] for chain in recalled.chains]
+    return [[each.content for each in chain.units] for chain in recalled.chains]
 
 
 def elsewhere(memory: UserMemory) -> None:
@@ -130,7 +130,7 @@ def test_a_hit_comes_with_its_neighbours(memory: UserMemory, hit: str, chain: li
     elsewhere(memory)
     recalled = memory.query(hit, k=1, recall_context=True, strategy="lexical")
     assert texts(recalled) == [chain]
-    assert [each.unit.content for each in recalled.chains[0].units if each.score is not None] == [hit]
+    assert [each.content for each in recalled.chains[0].units if each.score is not None] == [hit]
 
 
 def test_chains_that_overlap_are_one_and_no_unit_comes_twice(memory: UserMemory) -> None:
@@ -253,8 +253,8 @@ def test_visits_count_for_the_unit_and_reach_its_ancestors_and_last(opened: Any)
         assert unit is not None
         assert root is not None
         assert all_ is not None
-        assert (unit.unit.visit_count, root.unit.visit_count, all_.unit.visit_count) == (1, 0, 0)
-        assert {each.unit.last_visit for each in (unit, root, all_)} == {recalled.round}
+        assert (unit.visit_count, root.visit_count, all_.visit_count) == (1, 0, 0)
+        assert {each.last_visit for each in (unit, root, all_)} == {recalled.round}
 
 
 @pytest.mark.slow
@@ -271,7 +271,7 @@ with open_memory({str(tmp_path / "data")!r}, "ana", embedder="none") as memory:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, timeout=60, check=False)
     assert done.returncode == -signal.SIGKILL
     with opened() as memory:
-        assert [each.unit.content for each in memory.units()] == [f"message {number}" for number in range(30)]
+        assert [each.content for each in memory.units()] == [f"message {number}" for number in range(30)]
         memory.start_session("LATEST")
         assert [unit.content for unit in memory.get_context(2)] == ["message 28", "message 29"]
 
@@ -297,7 +297,7 @@ def test_the_latest_session_of_none_is_new_and_a_name_is_retained(opened: Any) -
         latest = memory.start_session("LATEST")
         assert latest not in {"", "LATEST"}
         assert memory.start_session("my-id") == memory.session_id == "my-id"
-        assert {group.row.group_id for group in memory.sessions()} == {latest, "my-id"}
+        assert {group.group_id for group in memory.sessions()} == {latest, "my-id"}
         assert memory.restore() == 0
 
 
@@ -326,8 +326,8 @@ def test_a_removed_session_is_gone_with_its_summaries_and_others_are_as_they_wer
         assert not memory.remove_session("gone")
         assert list(memory.units(session_id="gone")) == []
         after = list(memory.units(session_id="kept"))
-        assert [(each.unit.unit_id, each.pre_id, each.next_id) for each in after] == [
-            (each.unit.unit_id, each.pre_id, each.next_id) for each in retained
+        assert [(each.unit_id, each.pre_id, each.next_id) for each in after] == [
+            (each.unit_id, each.pre_id, each.next_id) for each in retained
         ]
         elsewhere(memory)
         assert all("gone" not in text for chain in texts(memory.query("river", k=20)) for text in chain)
@@ -348,7 +348,7 @@ def test_forgetting_takes_what_matters_least_and_leaves_the_protected(opened: An
         reported = [unit.unit_id for unit in memory.forget(0.1, dry_run=True)]
         assert reported == ids[2:11]
         assert [unit.unit_id for unit in memory.forget(0.1)] == reported
-        assert [each.unit.unit_id for each in memory.units()] == [*ids[:2], *ids[11:]]
+        assert [each.unit_id for each in memory.units()] == [*ids[:2], *ids[11:]]
 
 
 # -- from a program ---------------------------------------------------------------------------------------------------
@@ -448,7 +448,7 @@ def test_groups_of_a_summary_have_limits_of_ones_own(opened: Any) -> None:
         memory.start_session("talk")
         said(memory, *[f"the river number {number}" for number in range(9)])
         memory.summarise("talk", group_units_max=3)
-        levels = [unit.unit.level for unit in memory.units(rank=1)]
+        levels = [unit.level for unit in memory.units(rank=1)]
         assert sorted(levels) == [1, 1, 1, 2]
         with pytest.raises(InvalidMemoryRequest, match="limits of a summary"):
             memory.summarise("talk", group_units_max=1)
@@ -485,7 +485,7 @@ def test_an_embedder_may_be_a_function(tmp_path: Path) -> None:
     with open_memory(tmp_path / "data", "ana", embedder=by_letters) as memory:
         said(memory, "zzz zzz", "aaa bbb")
         memory.embed()
-        assert memory.status().embedder == f"own:{by_letters.__qualname__}:26"
+        assert memory.status().embedder.id == f"own:{by_letters.__qualname__}:26"
         assert texts(memory.query("zz", k=1, strategy="dense")) == [["zzz zzz"]]
 
 
@@ -493,7 +493,7 @@ def test_a_function_that_embeds_nothing_says_so(tmp_path: Path) -> None:
     with open_memory(tmp_path / "data", "ana", embedder=lambda texts: [1.0, 2.0]) as memory:
         said(memory, "the river")
         assert texts(memory.query("river")) == [["the river"]]
-        assert "return one row for each" in memory.status().embedder_state
+        assert "return one row for each" in memory.status().embedder.state
 
 
 def test_while_the_embedder_loads_a_memory_is_used_without_it(opened: Any) -> None:
@@ -507,7 +507,7 @@ def test_while_the_embedder_loads_a_memory_is_used_without_it(opened: Any) -> No
         started = time.monotonic()
         memory.add("The river is cold")
         assert texts(memory.query("river", strategy="lexical")) == [["The river is cold"]]
-        assert (memory.status().embedder, time.monotonic() - started < 10) == (None, True)
+        assert (memory.status().embedder.id, time.monotonic() - started < 10) == (None, True)
         is_loaded.set()
         memory.embed()
         assert texts(memory.query("stream", strategy="dense")) == [["The river is cold"]]

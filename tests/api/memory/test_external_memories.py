@@ -9,9 +9,10 @@ import duckdb
 import pytest
 from structlog.testing import capture_logs
 
-from api.memory.requests import Query, Recalled
+from api.memory.requests import Query
 from api.memory.transfers.export_memory import export_memory
 from api.memory_errors import InvalidMemoryRequest
+from api.schemas.memory import RecalledView
 from api.settings import ExternalSettings, SettingsInvalid, load_settings
 from store.embedders.hashed import HashedEmbedder
 from store.interface.memory_filters import parse
@@ -58,8 +59,8 @@ async def archive(tmp_path: Path) -> Path:
     return tmp_path / "archive"
 
 
-def texts_of(recalled: Recalled) -> list[tuple[str, str]]:
-    return [(chain.external, unit.unit.content) for chain in recalled.chains for unit in chain.units]
+def texts_of(recalled: RecalledView) -> list[tuple[str, str]]:
+    return [(chain.external, unit.content) for chain in recalled.chains for unit in chain.units]
 
 
 @pytest.mark.database_file
@@ -70,18 +71,18 @@ async def test_a_memory_in_a_data_folder_is_recalled_beside_the_users_own(
     async with open_memory(memories={"past": ExternalSettings(path=archive, user="past")}) as memory:
         await memory.add("talk", "I like rye bread")
         found = await memory.memories.query(*OWNER, Query(text="rye bread", k=3, external=["past"]))
-        assert set(texts_of(found)) == {("", "I like rye bread"), ("past", TEXTS[0]), ("past", TEXTS[2])}
+        assert set(texts_of(found)) == {(None, "I like rye bread"), ("past", TEXTS[0]), ("past", TEXTS[2])}
         scores = [chain.score for chain in found.chains]
         assert scores == sorted(scores, reverse=True)
-        external = [unit.unit for chain in found.chains if chain.external for unit in chain.units]
+        external = [unit for chain in found.chains if chain.external for unit in chain.units]
         assert {(unit.trust, unit.visit_count, unit.source) for unit in external} == {("foreign", 0, "guide")}
         again = await memory.memories.query(*OWNER, Query(text="rye bread", external=["past"]))
-        assert {unit.unit.visit_count for chain in again.chains for unit in chain.units if chain.external} == {0}
+        assert {unit.visit_count for chain in again.chains for unit in chain.units if chain.external} == {0}
         await memory.memory_system.cache.flush()
         own = (await memory.store.memory.units(*OWNER))[0]
         assert own.visit_count == 2
         without = await memory.memories.query(*OWNER, Query(text="rye bread"))
-        assert texts_of(without) == [("", "I like rye bread")]
+        assert texts_of(without) == [(None, "I like rye bread")]
     assert digest(archive / "cuebook.duckdb") == before
     assert sorted(path.name for path in list_of(archive)) == ["cuebook.duckdb", "cuebook.duckdb.last-commit"]
     assert not (archive.parent / "external").exists()
@@ -134,7 +135,7 @@ async def test_k_is_of_all_together_and_what_is_not_recalled_is_not_visited(
         await memory.memory_system.cache.flush()
         visited = {row.unit_id: row.visit_count for row in await memory.store.memory.units(*OWNER)}
         again = await memory.memories.query(*OWNER, Query(text="bakery Graz rye bread", k=1, external=["past"]))
-        recalled = {unit.unit.unit_id for chain in again.chains if not chain.external for unit in chain.units}
+        recalled = {unit.unit_id for chain in again.chains if not chain.external for unit in chain.units}
         await memory.memory_system.cache.flush()
         after = {row.unit_id: row.visit_count for row in await memory.store.memory.units(*OWNER)}
         assert {unit_id for unit_id, count in after.items() if count != visited[unit_id]} == recalled
@@ -178,7 +179,7 @@ async def test_texts_with_vectors_are_found_by_their_meaning(open_memory: OpenMe
     async with open_memory(memories={"texts": ExternalSettings(path=path, embedder="hashed:64")}) as memory:
         found = await memory.memories.query(*OWNER, asked)
         assert {text for _, text in texts_of(found)} == {TEXTS[0], TEXTS[2]}
-        unit = found.chains[0].units[0].unit
+        unit = found.chains[0].units[0]
         assert (unit.unit_id[0], unit.creation_time, unit.group_id) == ("a", MOMENT, "texts")
     async with open_memory(memories={"texts": ExternalSettings(path=path, embedder="other")}) as memory:
         assert texts_of(await memory.memories.query(*OWNER, asked)) == []  # vectors of others are never compared

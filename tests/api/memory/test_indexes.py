@@ -32,7 +32,7 @@ def saved(folder: Path) -> list[str]:
 async def found(memory: Any, text: str) -> list[str]:
     """Return what a query finds first."""
     recalled = await memory.memories.query(*OWNER, Query(text=text, k=3))
-    return [unit.unit.content for chain in recalled.chains for unit in chain.units]
+    return [unit.content for chain in recalled.chains for unit in chain.units]
 
 
 async def test_many_vectors_have_an_index_that_is_taken_over(

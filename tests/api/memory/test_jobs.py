@@ -41,7 +41,7 @@ async def test_so_many_wait_and_no_more_and_all_of_them_are_done(open_memory: Op
             await memory.memory_system.jobs.submit(*OWNER, "forget", JobOptions())
         same = await memory.memory_system.jobs.submit(*OWNER, "summarise", JobOptions(group="group 0"))
         assert same == first
-        assert len((await memory.memory_system.listing.stats(*OWNER)).jobs) == JOBS_MAX
+        assert len((await memory.memory_system.listing.status(*OWNER)).jobs) == JOBS_MAX
         memory.memory_system.worker.prioritise(*OWNER)
         await memory.wait_idle()
         assert {job.status for job in await jobs_of(memory)} == {"done"}

@@ -27,7 +27,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def said(recalled: Any) -> list[str]:
-    return [each.unit.content for chain in recalled.chains for each in chain.units]
+    return [each.content for chain in recalled.chains for each in chain.units]
 
 
 async def test_a_summary_of_removed_units_is_hidden_until_it_is_rewritten(open_memory: OpenMemory) -> None:

@@ -100,7 +100,7 @@ def turn_row(session: str, turn: int, messages: list[MessageRow], events: list[E
 
 
 def least_first(given: Any) -> tuple[float, int]:
-    return given.score, -given.unit.sequence
+    return given.score, -given.sequence
 
 
 class RealMemory:
@@ -322,8 +322,8 @@ class Machine(RuleBasedStateMachine):
         chains = self.do(self.real.memories.query(*OWNER, query)).chains
         context = self.model.minds[group].context if excludes and group in self.model.minds else []
         found = [unit_id for unit_id in self.model.with_word(word) if unit_id not in context]
-        given = [each.unit.unit_id for chain in chains for each in chain.units]
-        hits = [each.unit.unit_id for chain in chains for each in chain.units if each.score is not None]
+        given = [each.unit_id for chain in chains for each in chain.units]
+        hits = [each.unit_id for chain in chains for each in chain.units if each.score is not None]
         assert len(chains) <= k
         assert len(given) == len(set(given))
         assert not set(given) & set(context)
@@ -337,7 +337,7 @@ class Machine(RuleBasedStateMachine):
         if group in self.model.minds:
             for chain in reversed(chains):
                 for hit in sorted((each for each in chain.units if each.score is not None), key=least_first):
-                    self.mind(group).use(hit.unit.unit_id)
+                    self.mind(group).use(hit.unit_id)
 
     @rule(group=GROUPS, source=GROUPS)
     def restore(self, group: str, source: str) -> None:

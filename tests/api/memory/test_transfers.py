@@ -115,7 +115,7 @@ async def test_units_edges_order_groups_and_vectors_come_back_equal(store: Store
     path = await exported(store, tmp_path / "memory", form)
     done = await import_memory(store.memory, target(), path, form)
     assert (done.units, done.groups, done.vectors, done.embedder) == (7, 2, 3, "hashed:2")
-    assert (dict(done.renamed), done.left_out) == ({}, 0)
+    assert done.left_out == 0
     before, after = [await store.memory.units("clinic", user_id) for user_id in ("ana", "ben")]
     expected = shape(before, "all")
     expected[2]["duplicate_of"] = None  # of a unit that is gone
@@ -167,31 +167,6 @@ async def test_taken_ids_are_refused_and_nothing_is_written(store: Store, tmp_pa
         await import_memory(store.memory, target("ana"), path, "json")
     assert "unit-6" in refused.value.ids
     assert await store.memory.units("clinic", "ana") == before
-
-
-async def test_taken_ids_are_renamed_where_that_is_wanted(store: Store, tmp_path: Path) -> None:
-    path = await exported(store, tmp_path / "m", "parquet")
-    before = await store.memory.units("clinic", "ana")
-    wanted = target("ana", on_taken="rename")
-    dry = await import_memory(store.memory, msgspec.structs.replace(wanted, dry_run=True), path, "parquet")
-    assert await store.memory.units("clinic", "ana") == before
-    done = await import_memory(store.memory, wanted, path, "parquet")
-    assert msgspec.structs.replace(done, dry_run=True) == dry
-    assert (dry.units, dry.left_out, dry.renamed["diary"]) == (6, 1, "diary~2")
-    units = await store.memory.units("clinic", "ana")
-    assert units[:7] == before
-    assert [(each.sequence, each.unit_id, each.group_id, each.parent_id) for each in units[7:]] == [
-        (10, "unit-1~2", "diary~2", "part~2"),
-        (11, "unit-2~2", "diary~2", "part~2"),
-        (12, "unit-4~2", "diary~2", "diary~2"),
-        (13, "unit-6~2", "work~2", None),
-        (14, "part~2", "diary~2", "diary~2"),
-        (15, "diary~2", "diary~2", None),  # the memory has a summary of all of it, which will include this next
-    ]
-    assert units[9].superseded_by == "unit-2~2"
-    assert await memory_findings(store) == []
-    again = await import_memory(store.memory, wanted, path, "parquet")
-    assert again.renamed["diary"] == "diary~3"
 
 
 async def test_export_waits_for_a_memory_that_changes(store: Store, tmp_path: Path) -> None:
@@ -417,11 +392,11 @@ def test_any_words_and_metadata_come_back(
     header = Header(memory_id="m'\"\\", groups=[GroupPart(group_id="g", created_at=MOMENT)])
     path = tmp_path_factory.mktemp("any") / "m"
     kind: Any = {"json": as_json, "parquet": as_parquet, "sqlite": as_sqlite}[form]
-    with kind.writing(path, header) as sink:
-        sink.add(parts[:2])
-        sink.add(parts[2:])
+    with kind.writing(path, header) as add:
+        add(parts[:2])
+        add(parts[2:])
     reading = partial(as_sqlite.reading, now=MOMENT) if kind is as_sqlite else kind.reading
     with reading(path) as source:
-        read = [part for _, part in source.units()]
+        read = [part for _, part in source.units]
         assert read == parts
         assert source.header.memory_id == header.memory_id

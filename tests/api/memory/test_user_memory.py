@@ -19,7 +19,7 @@ OWNER = ("default", "ana")
 
 
 def texts(recalled: Any) -> list[list[str]]:
-    return [[each.unit.content for each in chain.units] for chain in recalled.chains]
+    return [[each.content for each in chain.units] for chain in recalled.chains]
 
 
 async def test_what_was_added_is_found_by_its_words_at_once_and_by_meaning_soon(open_memory: OpenMemory) -> None:
@@ -68,7 +68,7 @@ async def test_a_visit_counts_for_the_unit_and_marks_everything_above_it(open_me
         async for _ in memory.memory_system.maintenance.summarise(OWNER):
             pass
         found = await memory.memories.query(*OWNER, Query(text="cat called Momo", k=1))
-        assert [each.unit.unit_id for each in found.chains[0].units] == [ids[1]]
+        assert [each.unit_id for each in found.chains[0].units] == [ids[1]]
     async with open_memory() as memory:
         unit = await memory.memories.get(*OWNER, ids[1])
         assert (unit.visit_count, unit.last_visit) == (1, found.round)
@@ -130,11 +130,11 @@ async def test_short_term_memory_has_what_left_the_context_and_what_was_recalled
         await memory.add("diary", "tea with lemon")
         query = Query(text="tea", k=10, group="talk", short_term_only=True)
         short = await memory.memories.query(*OWNER, query)
-        assert {each.unit.unit_id for chain in short.chains for each in chain.units} == set(said[:2])
+        assert {each.unit_id for chain in short.chains for each in chain.units} == set(said[:2])
         await memory.memories.query(*OWNER, Query(text="lemon", k=1, group="talk"))
     async with open_memory() as memory:
         short = await memory.memories.query(*OWNER, query)
-        assert "tea with lemon" in {each.unit.content for chain in short.chains for each in chain.units}
+        assert "tea with lemon" in {each.content for chain in short.chains for each in chain.units}
 
 
 async def test_what_is_over_the_bound_is_forgotten_by_itself(open_memory: OpenMemory) -> None:
@@ -365,7 +365,7 @@ async def test_results_are_distinct_with_count_and_times(open_memory: OpenMemory
         await memory.wait_idle()
         for _ in range(2):
             found = await memory.memories.query(*OWNER, Query(text="Which pill?", k=5, long_term_only=True))
-            hits = {chain.units[0].unit.content: chain.units[0] for chain in found.chains}
+            hits = {chain.units[0].content: chain.units[0] for chain in found.chains}
             assert len(hits) == len(found.chains) == 3
             pill = hits["I take the blue pill at night"]
             assert pill.count == 5

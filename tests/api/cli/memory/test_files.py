@@ -52,13 +52,11 @@ def test_units_without_vectors_get_them(memory_command: RunCommand, said: list[s
 
 
 @pytest.mark.gate
-def test_ids_that_are_taken_are_refused_or_renamed(memory_command: RunCommand, said: list[str]) -> None:
+def test_ids_that_are_taken_are_refused(memory_command: RunCommand, said: list[str]) -> None:
     memory_command("export", *ANA, "ana.json")
     refused = memory_command("import", *ANA, "ana.json", code=2)
     assert "error the memory already contains 'diary'" in refused.stderr
-    renamed = memory_command("import", *ANA, "ana.json", "--rename")
-    assert "diary already exists: imported as diary~2\n" in renamed.stderr
-    assert len(units(memory_command, ANA)) == 8
+    assert len(units(memory_command, ANA)) == 4
 
 
 @pytest.mark.gate
