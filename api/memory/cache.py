@@ -9,10 +9,8 @@ from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-import numpy as np
 import structlog
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from api.memory.embedding import READ_S, EmbeddingService
 from api.memory.ingest import begin, ingest_turns
@@ -22,7 +20,7 @@ from runtime.memory.recall.memory_index import MemoryIndex
 from runtime.state.ports import Clock, Ids
 from scripts.model.memory_plan import MemoryPlan
 from store.interface.errors import MemoryMoved
-from store.interface.memory_rows import BehindRow, MemoryChange, OwnerRow, VectorsRead
+from store.interface.memory_rows import BehindRow, MemoryChange, OwnerRow
 from store.interface.shared_database import SharedDatabase
 from store.memory.memory_repository import MemoryRepository
 from store.vectors.index import GRAPH_FROM, VectorIndex
@@ -240,25 +238,26 @@ class MemoryCache:
             vectors = await self._store.vectors(*owner, loaded.embedder)
             await asyncio.to_thread(loaded.add_vectors, vectors.sequences, vectors.vectors)
             loaded.mark_embedding_stale(await self._store.stale_embeddings(*owner, loaded.embedder))
-            await self._open_index(loaded, vectors)
+            await self._open_index(loaded, loaded.embedder)
         return loaded
 
     async def maintain_index(self, loaded: LoadedMemory) -> VectorIndex | None:
-        """Return the vector index of a locked memory, or None if it has too few vectors. Raises StoreError."""
+        """Return the vector index of a locked memory, or None if it has too few vectors. Raises StoreUnavailable."""
         if loaded.index is None and loaded.embedder is not None:
-            if loaded.bank.vectors >= self._graph_from:
-                await self._open_index(loaded, await self._store.vectors(*loaded.id, loaded.embedder))
-            else:  # it may have had more vectors before
+            await self._open_index(loaded, loaded.embedder)
+            if loaded.index is None:  # it may have had more vectors before
                 await asyncio.to_thread(drop, self.folder_of(*loaded.id))
         return loaded.index
 
-    async def _open_index(self, loaded: LoadedMemory, vectors: VectorsRead) -> None:
-        if loaded.bank.vectors >= self._graph_from and loaded.embedder is not None:
-            folder = self.folder_of(*loaded.id)
-            opened = partial(_index, folder, loaded.embedder, loaded.dimension, vectors, self._graph_from)
-            loaded.index = await asyncio.to_thread(opened)
-            if loaded.index.reason is not None:
-                log.warning("rebuilding a memory index", problem=loaded.index.reason)
+    async def _open_index(self, loaded: LoadedMemory, embedder: str) -> None:
+        """Open the index of a memory's vectors, if there are enough."""
+        if loaded.bank.vectors < self._graph_from:
+            return
+        labels, vectors = loaded.bank.labelled_vectors()
+        opened = partial(VectorIndex.open, self.folder_of(*loaded.id), embedder, loaded.dimension, labels, vectors)
+        loaded.index = await asyncio.to_thread(opened, graph_from=self._graph_from)
+        if loaded.index.reason is not None:
+            log.warning("rebuilding a memory index", problem=loaded.index.reason)
 
     async def sweep(self) -> None:
         """Remove index files of erased memories, which a crash during an erasure may leave. Raises StoreError."""
@@ -298,18 +297,3 @@ class MemoryCache:
                 return
             after = turns[-1].turn
             draft = MemoryTransaction(loaded, self._clock())
-
-
-def _index(folder: Path, embedder: str, dimension: int, vectors: VectorsRead, graph_from: int) -> VectorIndex:
-    full = [
-        (sequence, vector)
-        for sequence, vector in zip(vectors.sequences, vectors.vectors, strict=True)
-        if len(vector) == 4 * dimension
-    ]
-    labels = np.array([sequence for sequence, _ in full], np.int64)
-    rows = np.frombuffer(b"".join(vector for _, vector in full), "<f4").reshape(-1, dimension)
-
-    def rows_of(selected: NDArray[np.int64]) -> NDArray[np.float32]:
-        return rows[np.searchsorted(labels, selected)]
-
-    return VectorIndex.open(folder, embedder, dimension, labels, rows_of, graph_from=graph_from)

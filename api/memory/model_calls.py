@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import count
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +27,7 @@ from runtime.state.ports import (
     ModelFailed,
     ModelReply,
     ModelRequest,
+    Purpose,
     Usage,
     digest_of,
 )
@@ -73,39 +73,30 @@ class MemoryCalls(Struct, frozen=True):
             started_at=self.clock(),
         )
         await self.store.begin_call(row)
-        call = _Call(request, row, meter)
         try:
             async with until(asyncio.get_running_loop().time() + CALL_S):
-                reply = await self._complete(call)
+                reply = await self._complete(request, row, meter)
         except TimeoutError:
             raise ModelFailed(f"the call of the model was {GIVEN_UP}") from None
-        await self._end(call, None, reply.usage)
+        await self._end(row, meter, None, reply.usage)
         return reply
 
-    async def _complete(self, call: "_Call") -> ModelReply:
+    async def _complete(self, request: ModelRequest, row: MemoryCallRow, meter: Meter) -> ModelReply:
         try:
-            return await self.model.complete(call.request)
+            return await self.model.complete(request)
         except ModelFailed as failed:
-            await self._end(call, str(failed), failed.usage)
+            await self._end(row, meter, str(failed), failed.usage)
             raise
         except BaseException as reason:  # timed out, or cancelled because the server stops
             cause = reason.__cause__
-            await self._end(call, GIVEN_UP, cause.usage if isinstance(cause, GivenUp) else None)
+            await self._end(row, meter, GIVEN_UP, cause.usage if isinstance(cause, GivenUp) else None)
             raise
 
-    async def _end(self, call: "_Call", error: str | None, usage: Usage | None) -> None:
-        if call.meter is not None:
-            call.meter.count(usage)
-        await self.store.end_call(_ended_row(call.row, self.clock(), error, usage))
-        self.metrics.count_call(call.request.purpose, done=error is None, usage=usage)
-
-
-class _Call(NamedTuple):
-    """A call in progress."""
-
-    request: ModelRequest
-    row: MemoryCallRow
-    meter: Meter | None
+    async def _end(self, row: MemoryCallRow, meter: Meter, error: str | None, usage: Usage | None) -> None:
+        meter.count(usage)
+        purpose = msgspec.convert(row.purpose, Purpose)
+        await self.store.end_call(_ended_row(row, self.clock(), error, usage))
+        self.metrics.count_call(purpose, done=error is None, usage=usage)
 
 
 def _ended_row(started: MemoryCallRow, now: datetime, error: str | None, usage: Usage | None) -> MemoryCallRow:

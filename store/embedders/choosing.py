@@ -23,42 +23,30 @@ def embedder_for(
     Raises EmbedderMisconfigured if loading would certainly fail, and ValueError for an unknown name.
     """
     parsed = parse_name(name)
-    match parsed.kind:
-        case "none":
-            return None
-        case "wordllama":
-            return lambda: _wordllama(batch)
-        case "sentence-transformers":
-            model = _model_or_folder(parsed.what)
-            return lambda: _sentence_transformers(model, device, batch)
-        case "openai":
-            return lambda: _openai(parsed.what, url, key, timeout_s, batch)
-        case "hashed":
-            return lambda: _hashed(int(parsed.what))
+    if parsed.kind == "none":
+        return None
+    model = _model_or_folder(parsed.what) if parsed.kind == "sentence-transformers" else parsed.what
 
+    def load() -> Embedder:
+        match parsed.kind:
+            case "sentence-transformers":
+                from store.embedders.sentence_transformers import SentenceTransformersEmbedder
 
-def _wordllama(batch: int) -> Embedder:
-    from store.embedders.wordllama import WordLlamaEmbedder
+                return SentenceTransformersEmbedder.open(model, device=device, batch=batch)
+            case "openai":
+                from store.embedders.openai import OpenAIEmbedder
 
-    return WordLlamaEmbedder.open(batch)
+                return OpenAIEmbedder.open(model, url=url, key=key, timeout_s=timeout_s, batch=batch)
+            case "hashed":
+                from store.embedders.hashed import HashedEmbedder
 
+                return HashedEmbedder(int(model))
+            case _:
+                from store.embedders.wordllama import WordLlamaEmbedder
 
-def _sentence_transformers(model: str, device: str | None, batch: int) -> Embedder:
-    from store.embedders.sentence_transformers import SentenceTransformersEmbedder
+                return WordLlamaEmbedder.open(batch)
 
-    return SentenceTransformersEmbedder.open(model, device=device, batch=batch)
-
-
-def _openai(model: str, url: str, key: str, timeout_s: float, batch: int) -> Embedder:
-    from store.embedders.openai import OpenAIEmbedder
-
-    return OpenAIEmbedder.open(model, url=url, key=key, timeout_s=timeout_s, batch=batch)
-
-
-def _hashed(dimension: int) -> Embedder:
-    from store.embedders.hashed import HashedEmbedder
-
-    return HashedEmbedder(dimension)
+    return load
 
 
 def _model_or_folder(what: str) -> str:

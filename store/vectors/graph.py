@@ -119,12 +119,12 @@ class Graph:
         sums[: len(self._sums)] = np.fromiter(self._sums.values(), np.uint32, len(self._sums))
         return LabelList(labels, sums, np.arange(len(labels)) < len(self._sums))
 
-    def add(self, labels: Labels, vectors: Floats, threads: int) -> None:
+    def add(self, labels: Labels, vectors: Floats) -> None:
         """Add vectors of length 1 under labels that were never in the graph."""
         needed = len(self._sums) + len(self._removed) + len(labels)
         if needed > self._index.get_max_elements():
             self._index.resize_index(round(needed * ROOM))
-        self._index.add_items(vectors, labels, num_threads=threads)
+        self._index.add_items(vectors, labels, num_threads=1)
         self._sums.update(zip(labels.tolist(), sums_of(vectors), strict=True))
 
     def remove(self, labels: Labels) -> None:

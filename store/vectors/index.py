@@ -12,9 +12,9 @@ compares one vector in 23 exactly, and if one of these is nearer than the result
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,6 @@ from store.vectors.matrix import (
     require_unit_rows,
     unit_rows,
 )
-from store.vectors.reconcile import compare
-
-VectorsOf: TypeAlias = Callable[[Labels], Floats]
-"""Returns the rows of length 1 for labels, in their order, from the database."""
 
 GRAPH_FROM = 20_000
 """Number of vectors from which the graph is built and used, also after a filter; below half of it, it is dropped."""
@@ -61,14 +57,13 @@ PAUSE_S = 0.001
 class VectorIndex:
     """A vector index; create it with `open`. Safe for any number of threads."""
 
-    def __init__(self, folder: Path, embedder: str, dimension: int, *, graph_from: int, threads: int) -> None:
+    def __init__(self, folder: Path, embedder: str, dimension: int, *, graph_from: int) -> None:
         self.reason: str | None = None
         """Why the saved graph was not used, or None."""
         self._folder = folder
         self._embedder = embedder
         self._dimension = dimension
         self._graph_from = graph_from
-        self._threads = threads
         self._lock = threading.Lock()  # guards the fields below and every call of the library; locked for milliseconds
         self._matrix = Matrix(dimension)
         self._sample = Matrix(dimension)
@@ -89,20 +84,20 @@ class VectorIndex:
         folder: Path,
         embedder: str,
         dimension: int,
-        live: Labels,
-        vectors_of: VectorsOf,
+        labels: Labels,
+        vectors: Floats,
         *,
         graph_from: int = GRAPH_FROM,
-        threads: int = 1,
     ) -> Self:
-        """Open the index of these labels, with the graph saved in `folder` if that is consistent with the rows.
+        """Open the index of these vectors, with the graph saved in `folder` if that is consistent with them.
 
-        The index can be searched at once; `catch_up` builds the missing part of the graph. `threads` is the number of
-        threads that the library may use for that. Raises VectorRefused if a row of the database is not a valid vector.
+        The index can be searched at once; `catch_up` builds the missing part of the graph. Raises VectorRefused if a
+        row of the database is not a valid vector.
         """
-        index = cls(folder, embedder, dimension, graph_from=graph_from, threads=threads)
-        live = np.sort(live)
-        vectors = require_unit_rows(vectors_of(live), dimension, len(live))
+        index = cls(folder, embedder, dimension, graph_from=graph_from)
+        order = np.argsort(labels)
+        live = labels[order]
+        vectors = require_unit_rows(vectors[order], dimension, len(live))
         sums = sums_of(vectors)
         index._insert(live, vectors, sums)
         try:
@@ -269,7 +264,7 @@ class VectorIndex:
 
     def _use(self, graph: Graph, live: Labels, sums: Sequence[int]) -> None:
         """Use a saved graph after applying the removals since. Raises SnapshotInvalid if it has other rows."""
-        differences = compare(graph.roster(), live, sums)
+        differences = snapshot.compare(graph.roster(), live, sums)
         differences.require_explained()
         self._search_with(graph)
         self._unsaved = len(differences.extra)
@@ -335,7 +330,7 @@ class VectorIndex:
         with self._lock:
             view = self._matrix.view()
         rows = view.rows_of(batch)
-        self._next_graph.add(view.labels[rows], view.vectors[rows], self._threads)
+        self._next_graph.add(view.labels[rows], view.vectors[rows])
         if not len(self._to_add):
             with self._lock:
                 self._search_with(self._next_graph)
@@ -348,7 +343,7 @@ class VectorIndex:
             with self._lock:
                 view = self._matrix.view()
                 rows = view.rows_of(self._pending[:BATCH_ROWS])
-                graph.add(view.labels[rows], view.vectors[rows], self._threads)
+                graph.add(view.labels[rows], view.vectors[rows])
                 self._pending = self._pending[BATCH_ROWS:]
                 self._unsaved += len(rows)
             if not len(self._pending):

@@ -8,10 +8,10 @@ files.
 import shutil
 import threading
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -20,6 +20,7 @@ import numpy as np
 from store.interface.errors import SnapshotInvalid, StoreUnavailable
 from store.interface.private_files import sync
 from store.vectors.graph import PARAMETERS, Graph, LabelList, Parameters
+from store.vectors.matrix import Labels
 
 _locks: WeakValueDictionary[Path, "_Lock"] = WeakValueDictionary()
 MANIFEST = "manifest.json"
@@ -205,3 +206,43 @@ def _write_roster(path: Path, roster: LabelList) -> None:
 def _read_roster(path: Path) -> LabelList:
     rows = np.frombuffer(path.read_bytes(), _ROW)
     return LabelList(rows["label"].astype(np.int64), rows["sum"].astype(np.uint32), rows["live"].astype(np.bool_))
+
+
+# -- comparison with the rows -----------------------------------------------------------------------------------------
+
+
+class Differences(NamedTuple):
+    """The labels by which a graph and the rows differ."""
+
+    missing: Labels
+    """Rows that the graph lacks and whose vectors are not equal to one that it has."""
+    extra: Labels
+    """Labels of the graph that have no row."""
+    changed: Labels
+    """Labels with different vectors in the graph and in the row."""
+    returned: Labels
+    """Rows whose labels are marked as removed in the graph."""
+
+    def require_explained(self) -> None:
+        """Raise SnapshotInvalid if later additions and removals cannot explain the differences."""
+        if len(self.returned):
+            raise SnapshotInvalid("it has removed units that are in the database: the database is older")
+        if len(self.changed):
+            raise SnapshotInvalid("its vectors differ from those of the database")
+
+
+def compare(roster: LabelList, labels: Labels, sums: Sequence[int]) -> Differences:
+    """Compare the labels of a graph with the rows: `labels`, ascending, and the checksums `sums` of their vectors."""
+    known = roster.labels[roster.live]
+    order = np.argsort(known)
+    known, known_sums = known[order], roster.sums[roster.live][order]
+    row_sums = np.array(sums, np.uint32)
+    is_shared = np.isin(labels, known)
+    shared = labels[is_shared]
+    is_missing = ~np.isin(labels, roster.labels) & ~np.isin(row_sums, known_sums)
+    return Differences(
+        missing=labels[is_missing],
+        extra=known[~np.isin(known, labels)],
+        changed=shared[row_sums[is_shared] != known_sums[np.searchsorted(known, shared)]] if len(shared) else shared,
+        returned=labels[np.isin(labels, roster.labels[~roster.live])],
+    )

@@ -100,13 +100,10 @@ def measure(name: str, vectors: Floats, questions: Floats, folder: Path) -> None
         "raw hnswlib: load", seconds(lambda: hnswlib.Index("cosine", dimension).load_index(str(path)))
     )
 
-    def of(wanted: Labels) -> Floats:
-        return vectors[wanted - 1]
-
     def open_index(graph_from: int) -> VectorIndex:
-        return VectorIndex.open(folder / "index", "bench", dimension, labels, of, graph_from=graph_from)
+        return VectorIndex.open(folder / "index", "bench", dimension, labels, vectors, graph_from=graph_from)
 
-    empty = VectorIndex.open(folder / "none", "bench", dimension, labels[:0], of)
+    empty = VectorIndex.open(folder / "none", "bench", dimension, labels[:0], vectors[:0])
     took = seconds(lambda: empty.add(labels, vectors))
     Timed(making).show("index: add, found from then on", took, f"{count / took:,.0f} a second")
     index = open_index(1)

@@ -84,10 +84,10 @@ class MemoryIndex:
         columns = self._columns
         return int(columns.sequences[columns.used - 1]) if columns.used else 0
 
-    def without_vector(self) -> NDArray[np.int64]:
-        """Return the sequences of the units without a vector, the oldest first."""
-        columns, used = self._columns, self._columns.used
-        return columns.sequences[:used][columns.alive[:used] & ~columns.has_vector[:used]].copy()
+    def labelled_vectors(self) -> tuple[NDArray[np.int64], Floats]:
+        """Return the sequences of the units with a vector, the oldest first, and their vectors."""
+        rows = np.flatnonzero(self._columns.has_vector)
+        return self._columns.sequences[rows], self._columns.vectors[rows]
 
     def add(self, entries: Iterable[IndexEntry]) -> None:
         """Add units, in the order of their sequences. Raises ValueError for a sequence that is not the highest."""

@@ -149,7 +149,7 @@ async def test_no_index_makes_a_deleted_data_folder_again(tmp_path: Path) -> Non
     vectors = np.random.default_rng(1).standard_normal((MANY, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     data = tmp_path / "data"
-    index = VectorIndex.open(data / "memory" / "ana", "hashed:8", 8, labels, lambda _: vectors, graph_from=10)
+    index = VectorIndex.open(data / "memory" / "ana", "hashed:8", 8, labels, vectors, graph_from=10)
     while index.catch_up():
         pass
     with pytest.raises(StoreUnavailable):

@@ -26,7 +26,9 @@ def open_index(folder: Path) -> OpenIndex:
     """Open the index of rows from disk; its graph is complete unless `caught_up` is false."""
 
     def open_graph(rows: VectorRows, *, caught_up: bool = True, embedder: str = EMBEDDER) -> VectorIndex:
-        index = VectorIndex.open(folder, embedder, rows.dimension, rows.live(), rows.of, graph_from=GRAPH_FROM)
+        index = VectorIndex.open(
+            folder, embedder, rows.dimension, rows.live(), rows.of(rows.live()), graph_from=GRAPH_FROM
+        )
         while caught_up and index.catch_up():
             pass
         return index

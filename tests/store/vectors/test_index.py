@@ -141,7 +141,7 @@ def test_late_labels_take_their_place(rows: VectorRows, open_index: OpenIndex) -
     assert other.labels().tolist() == labels.tolist()
 
     early = labels[labels % 5 != 0]
-    by_and_by = VectorIndex.open(index._folder, "words@1", 16, early, rows.of, graph_from=100)
+    by_and_by = VectorIndex.open(index._folder, "words@1", 16, early, rows.of(early), graph_from=100)
     by_and_by.add(late, rows.of(late))
     rows.assert_exact(by_and_by)
 

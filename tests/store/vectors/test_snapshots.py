@@ -29,7 +29,7 @@ def saved(rows: VectorRows, open_index: OpenIndex) -> VectorIndex:
 
 def wrong_with(rows: VectorRows, folder: Path) -> str | None:
     """Return why the saved graph cannot be used, or None."""
-    return VectorIndex.open(folder, "words@1", 16, rows.live(), rows.of, graph_from=10).reason
+    return VectorIndex.open(folder, "words@1", 16, rows.live(), rows.of(rows.live()), graph_from=10).reason
 
 
 def test_is_taken_over(rows: VectorRows, saved: VectorIndex, open_index: OpenIndex, folder: Path) -> None:

@@ -29,7 +29,7 @@ class Index(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.index = VectorIndex.open(self.folder, EMBEDDER, DIMENSION, self.live(), self.of, graph_from=6)
+        self.index = VectorIndex.open(self.folder, EMBEDDER, DIMENSION, self.live(), self.of(self.live()), graph_from=6)
         assert self.index.reason is None
 
     def live(self) -> Labels:
@@ -72,7 +72,7 @@ class Index(RuleBasedStateMachine):
     def save(self) -> None:
         self.index.save()
         assert not self.index.is_worth_saving
-        saved = VectorIndex.open(self.folder, EMBEDDER, DIMENSION, self.live(), self.of, graph_from=6)
+        saved = VectorIndex.open(self.folder, EMBEDDER, DIMENSION, self.live(), self.of(self.live()), graph_from=6)
         assert saved.reason is None
 
     @rule()

@@ -60,7 +60,7 @@ class Log:
         return np.array([self.rows[label] for label in labels.tolist()], np.float32).reshape(-1, DIMENSION)
 
     def open(self, folder: Path) -> VectorIndex:
-        return VectorIndex.open(folder, EMBEDDER, DIMENSION, self.live(), self.of, graph_from=GRAPH_FROM)
+        return VectorIndex.open(folder, EMBEDDER, DIMENSION, self.live(), self.of(self.live()), graph_from=GRAPH_FROM)
 
 
 def random_rows(chance: np.random.Generator, count: int) -> Floats:

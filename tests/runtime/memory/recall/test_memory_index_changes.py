@@ -74,7 +74,7 @@ def test_a_bank_with_a_past_answers_as_a_new_one(past: Past) -> None:
     fresh = MemoryIndex("wordllama")
     with_vectors(fresh, [entry for entry in past.entries if entry.sequence not in gone])
     assert len(lived) == len(fresh)
-    assert lived.without_vector().tolist() == fresh.without_vector().tolist()
+    assert lived.labelled_vectors()[0].tolist() == fresh.labelled_vectors()[0].tolist()
     for by_lived, by_fresh in zip(answers(lived), answers(fresh), strict=True):
         assert [hit.sequence for hit in by_lived] == [hit.sequence for hit in by_fresh]
         for one, other in zip(by_lived, by_fresh, strict=True):
