@@ -49,13 +49,6 @@ class _ExternalMemory(Struct, frozen=True):
     memory_cache: MemoryCache
 
 
-class _Embedder(Struct, frozen=True):
-    """The embedder whose vectors are comparable with those of queries: its id, and its name in the settings."""
-
-    id: str | None
-    name: str
-
-
 class Externals:
     """The external memories of a server. Use it in one event loop only."""
 
@@ -137,11 +130,12 @@ class Externals:
             raise _unreadable(name) from error
 
     async def _read(self, name: str, settings: ExternalSettings, folder: Path) -> _ExternalMemory:
-        embedder = _Embedder(await self._embedder(), self._embedder_name)
+        embedder = await self._embedder()
         if settings.path.is_dir() or settings.path.name == FILE_NAME:
             content = await self._read_database(settings, folder, embedder)
         else:
-            content = await asyncio.to_thread(_read_file, settings, embedder, self._clock)
+            of_texts = embedder if settings.embedder == self._embedder_name else None
+            content = await asyncio.to_thread(_read_file, settings.path, of_texts, self._clock)
         store = await asyncio.to_thread(open_store, folder / "record")
         try:
             target = ImportTarget(tenant=_TENANT, user_id=name, memory_id=self._ids(), now=self._clock())
@@ -152,26 +146,28 @@ class Externals:
         memory_cache = MemoryCache(store.memory, self._embedding, _no_plans, self._clock, self._ids, folder / "index")
         return _ExternalMemory(store, memory_cache)
 
-    async def _read_database(self, settings: ExternalSettings, folder: Path, embedder: _Embedder) -> Content:
+    async def _read_database(self, settings: ExternalSettings, folder: Path, embedder: str | None) -> Content:
         """Return the content of a user's memory in a data folder. Raises DocumentInvalid, StoreError."""
         path = settings.path if settings.path.is_dir() else settings.path.parent
         store = await asyncio.to_thread(open_store, path, read_only=True)
         try:
             copy, owner = folder / "memory.sqlite", (settings.tenant, settings.user or "")
-            if await export_memory(store.memory, *owner, copy, "sqlite", embedder=embedder.id) is None:
+            if await export_memory(store.memory, *owner, copy, "sqlite", embedder=embedder) is None:
                 raise DocumentInvalid("the user has no memory in that data folder")
         finally:
             await store.close()
-        return await asyncio.to_thread(_read_file, replace(settings, path=copy), embedder, self._clock)
+        return await asyncio.to_thread(_read_file, copy, None, self._clock)
 
     async def _embedder(self) -> str | None:
         embedder = await self._embedding.available()
         return embedder.id if embedder is not None else None
 
 
-def _read_file(settings: ExternalSettings, embedder: _Embedder, clock: Clock) -> Content:
-    """Return the content of a memory file. Raises DocumentInvalid, OSError."""
-    path = settings.path
+def _read_file(path: Path, embedder: str | None, clock: Clock) -> Content:
+    """Return the content of a memory file, or of a Parquet file of texts with vectors of `embedder`.
+
+    Raises DocumentInvalid, OSError.
+    """
     if path.stat().st_size > BYTES_MAX:
         raise DocumentInvalid(f"the file has more than {BYTES_MAX} bytes")
     file: AbstractContextManager[MemorySource]
@@ -179,7 +175,7 @@ def _read_file(settings: ExternalSettings, embedder: _Embedder, clock: Clock) ->
     if form is None:
         raise DocumentInvalid(f"the suffix of the file must be one of {', '.join(FORM_OF_SUFFIX)}")
     if form == "parquet" and not as_parquet.is_memory(path):
-        file = as_parquet.reading_texts(path, embedder.id if settings.embedder == embedder.name else None, clock())
+        file = as_parquet.reading_texts(path, embedder, clock())
     else:
         file = opened(path, form, clock())
     with file as source:

@@ -199,11 +199,6 @@ class Memories(Struct, frozen=True):
         except (EmbedderUnavailable, EmbedderMisconfigured):
             return query  # search by words alone
 
-    async def get(self, tenant: str, user_id: str, unit_id: str) -> MemoryUnit | None:
-        """Return a unit, or None if there is none with this id."""
-        async with self.memory_cache.locked(tenant, user_id) as loaded:
-            return loaded.shown(unit_id)
-
     async def context(self, tenant: str, user_id: str, group_id: str, length: int | None = None) -> list[MemoryUnit]:
         """Return the context of a group, or its latest `length` units; oldest first."""
         async with self.memory_cache.locked(tenant, user_id) as loaded:

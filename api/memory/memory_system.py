@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from api.memory.cache import MemoryCache, Plans
 from api.memory.embedding import EmbeddingService
-from api.memory.exclusive import Exclusive
 from api.memory.external import Externals
 from api.memory.jobs import Jobs
 from api.memory.listing import Listing
@@ -89,7 +88,7 @@ def create_memory(
         limits=GroupLimits(settings.memory_summary_units_max, settings.memory_summary_tokens_max),
     )
     jobs = Jobs(store.memory, maintenance, clock, ids)
-    work = MaintenanceWorker(store.memory, cache, maintenance, jobs, Exclusive(store.shared))
+    work = MaintenanceWorker(store.memory, cache, maintenance, jobs, store.shared)
     externals = Externals(settings.memories, embedding, settings.embedder, settings.data / "external", clock, ids)
     memories = Memories(store.memory, cache, embedding, clock, ids, externals, work.enqueue)
     metrics.watch("memory_work_waiting", "Memories waiting for maintenance", lambda: work.waiting)

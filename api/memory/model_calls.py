@@ -16,7 +16,7 @@ from msgspec import Struct
 from api.metrics import Metrics
 from api.model_calls import Spending, usage_columns
 from runtime.memory.summaries import Summarise, Summary, SummaryRequest
-from runtime.memory.summarizers import ExtractiveSummarizer, parse_summary, request_of
+from runtime.memory.summarizers import extractive_summary, parse_summary, request_of
 from runtime.state.limits import until
 from runtime.state.ports import (
     Clock,
@@ -124,10 +124,8 @@ def summarizers(calls: MemoryCalls, clock: Clock) -> Callable[[str, str], Summar
 
         async def summarise(passage: SummaryRequest) -> Summary:
             request = request_of(passage, clock(), next(numbers))
-            if calls.needs_no_call(request):
-                return await ExtractiveSummarizer()(passage)
-            reply = await calls.make(tenant, user_id, request)
-            return await ExtractiveSummarizer()(passage) if reply.extracted else parse_summary(reply)
+            reply = None if calls.needs_no_call(request) else await calls.make(tenant, user_id, request)
+            return await extractive_summary(passage) if reply is None or reply.extracted else parse_summary(reply)
 
         return summarise
 

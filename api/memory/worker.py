@@ -16,13 +16,14 @@ import structlog
 
 from api.background import background
 from api.memory.cache import MemoryCache
-from api.memory.exclusive import Exclusive
+from api.memory.exclusive import claim
 from api.memory.jobs import JOBS_MAX, Jobs
 from api.memory.loaded_memory import OwnerId
 from api.memory.maintenance import ConcurrentChange, Maintenance
 from runtime.state.ports import ModelFailed
 from store.embedders.embedder import EmbedderMisconfigured, EmbedderUnavailable
 from store.interface.errors import StoreError
+from store.interface.shared_database import SharedDatabase
 from store.memory.memory_repository import MemoryRepository
 
 WAITING_MAX = 100_000  # memories in the queue; the next start of the server finds the others
@@ -46,9 +47,9 @@ class MaintenanceWorker:
         memory_cache: MemoryCache,
         maintenance: Maintenance,
         jobs: Jobs,
-        exclusive: Exclusive,
+        shared: SharedDatabase | None,
     ) -> None:
-        self._exclusive = exclusive
+        self._shared = shared
         self._store = store
         self._memory_cache = memory_cache
         self._maintenance = maintenance
@@ -96,7 +97,7 @@ class MaintenanceWorker:
         stopped = "memory maintenance stopped until the next start of the server"
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(background(self._work(looks=looks), stopped))
-            if looks and self._exclusive.has_others:
+            if looks and self._shared is not None:
                 await stack.enter_async_context(background(self._look_repeatedly(), stopped))
             yield
 
@@ -149,7 +150,7 @@ class MaintenanceWorker:
     async def _attempt(self, owner: OwnerId) -> None:
         """Maintain a memory, or try again later if another server does."""
         try:
-            async with self._exclusive.claim(owner) as is_claimed:
+            async with claim(self._shared, owner) as is_claimed:
                 if is_claimed:
                     await self._maintain(owner)
                 else:

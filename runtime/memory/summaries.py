@@ -17,8 +17,8 @@ steps before it stay committed and the next run continues from the rows. There m
 owner: two concurrent runs would not know the items of each other.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -61,11 +61,8 @@ class Summary(Struct, frozen=True):
     is_extract: bool = False
 
 
-class Summarise(Protocol):
-    """Summarises a request."""
-
-    async def __call__(self, passage: SummaryRequest) -> Summary:
-        """Return the summary; an exception ends the run."""
+Summarise: TypeAlias = Callable[[SummaryRequest], Awaitable[Summary]]
+"""Summarises a request; an exception ends the run."""
 
 
 class SummaryOptions(Struct, frozen=True, kw_only=True):
@@ -77,10 +74,9 @@ class SummaryOptions(Struct, frozen=True, kw_only=True):
     history: str = ""  # what was known before everything
 
 
-async def summarise_group(units: Sequence[MemoryUnit], group_id: str, options: SummaryOptions) -> Steps:
+def summarise_group(units: Sequence[MemoryUnit], group_id: str, options: SummaryOptions) -> Steps:
     """Update the summaries of one group, step by step; no step if nothing is new."""
-    async for changes in _grow(Tree(units, group_id, 1), options):
-        yield changes
+    return _grow(Tree(units, group_id, 1), options)
 
 
 async def summarise_all(units: Sequence[MemoryUnit], memory_id: str, options: SummaryOptions) -> Steps:

@@ -4,8 +4,6 @@ request and its reply.
 
 from datetime import datetime
 
-from msgspec import Struct
-
 from runtime.context.extracts import EARLIER_WEIGHT, MARK, Sentence, extracted, sentences_of
 from runtime.context.fitting import cut_text
 from runtime.memory.summaries import Summary, SummaryRequest
@@ -20,14 +18,9 @@ from scripts.expressions.values import Value
 EXTRACT_CHARS_MAX = 1_500
 
 
-class ExtractiveSummarizer(Struct, frozen=True):
-    """Summarises by extracts of at most `chars_max` characters."""
-
-    chars_max: int = EXTRACT_CHARS_MAX
-
-    async def __call__(self, passage: SummaryRequest) -> Summary:
-        """Return the most representative sentences of the units and of the summary so far."""
-        return Summary(extract(passage.so_far, passage.units, self.chars_max), is_extract=True)
+async def extractive_summary(passage: SummaryRequest) -> Summary:
+    """Return the most representative sentences of the units and of the summary so far."""
+    return Summary(extract(passage.so_far, passage.units), is_extract=True)
 
 
 def extract(so_far: str, units: tuple[MemoryUnit, ...], chars_max: int = EXTRACT_CHARS_MAX) -> str:

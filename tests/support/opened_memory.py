@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from api.memory.memory_system import MemorySystem
 from api.memory.requests import NewUnit
+from runtime.memory.units import MemoryUnit
 from store.store import Store
 
 OWNER = ("default", "ana")
@@ -24,6 +25,11 @@ class OpenedMemory:
         """Add units one after the other; return their ids."""
         added = await self.memories.add(*OWNER, group, [NewUnit(content=text, **more) for text in texts])
         return [unit.unit_id for unit in added]
+
+    async def get(self, unit_id: str, owner: tuple[str, str] = OWNER) -> MemoryUnit | None:
+        """Return a unit, or None if there is none with this id."""
+        async with self.memory_system.cache.locked(*owner) as loaded:
+            return loaded.shown(unit_id)
 
     async def wait_idle(self) -> None:
         """Wait until there is nothing more to do."""

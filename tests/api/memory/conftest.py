@@ -15,7 +15,7 @@ from api.memory.memory_system import create_memory
 from api.metrics import Metrics
 from api.settings import Settings
 from runtime.memory.summaries import Summarise
-from runtime.memory.summarizers import ExtractiveSummarizer
+from runtime.memory.summarizers import extractive_summary
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
 from store.open_store import open_store
 from store.vectors.index import GRAPH_FROM
@@ -46,7 +46,7 @@ def open_memory(tmp_path: Path) -> OpenMemory:
             settings,
             embedding_of(settings),
             plans,
-            lambda tenant, user_id: summarise or ExtractiveSummarizer(),
+            lambda tenant, user_id: summarise or extractive_summary,
             lambda: datetime.now(UTC),
             lambda: str(uuid4()),
             Metrics(),

@@ -103,14 +103,14 @@ async def test_units_of_a_removed_summary_go_into_the_next(open_memory: OpenMemo
     async with open_memory(embedder="none", memory_summarise_from=3) as memory:
         ids = await memory.add("diary", "the blue boat", "the red door", "the old tower")
         await memory.wait_idle()
-        before = await memory.memories.get(*OWNER, "diary")
+        before = await memory.get("diary")
         assert await memory.memories.remove(*OWNER, ["diary", "diary"]) == 1
         assert [unit.parent_id for unit in await memory.store.memory.units(*OWNER)] == [None] * 3
         assert await memory_findings(memory.store) == []
         await memory.wait_idle()
-        after = await memory.memories.get(*OWNER, "diary")
+        after = await memory.get("diary")
         assert after.sequence > before.sequence
-        assert {(await memory.memories.get(*OWNER, each)).parent_id for each in ids} == {"diary"}
+        assert {(await memory.get(each)).parent_id for each in ids} == {"diary"}
 
 
 async def summaries(memory: Any) -> dict[str, str]:
@@ -128,7 +128,7 @@ async def test_removal_withdraws_every_summary_at_once(open_memory: OpenMemory) 
         assert any("secret" in content for content in (await summaries(memory)).values())
         await memory.memories.remove(*OWNER, [secret])
         assert await summaries(memory) == {"diary": "", memory_id: ""}
-        assert await memory.memories.get(*OWNER, "diary") is None
+        assert await memory.get("diary") is None
         assert await memory.memory_system.listing.unit(*OWNER, "diary") is None
         page = await memory.memory_system.listing.units(*OWNER, UnitFilter(rank=1), 10, None)
         assert page.rows == []
@@ -138,7 +138,7 @@ async def test_removal_withdraws_every_summary_at_once(open_memory: OpenMemory) 
         again = await summaries(memory)
         assert set(again) == {"diary", memory_id}
         assert all(content and "secret" not in content for content in again.values())
-        assert (await memory.memories.get(*OWNER, "diary")).content == again["diary"]
+        assert (await memory.get("diary")).content == again["diary"]
 
 
 async def test_removed_words_are_in_no_export(open_memory: OpenMemory, tmp_path: Path) -> None:
@@ -209,11 +209,11 @@ async def test_removed_superseder_leaves_the_latest_fact(open_memory: OpenMemory
         query = Query(text="where does Ana live", k=5)
         await memory.memories.remove(*OWNER, [second])
         assert said(await memory.memories.query(*OWNER, query)) == ["Ana lives in Faro"]
-        earliest, at = [await memory.memories.get(*OWNER, each) for each in (first, third)]
+        earliest, at = [await memory.get(each) for each in (first, third)]
         assert (earliest.superseded_by, earliest.valid_to) == (third, at.valid_from)
         await memory.memories.remove_group(*OWNER, "news")
         assert said(await memory.memories.query(*OWNER, query)) == ["Ana lives in Faro"]
-        assert (await memory.memories.get(*OWNER, first)).superseded_by == last
+        assert (await memory.get(first)).superseded_by == last
 
 
 NOTES = """\
@@ -315,7 +315,7 @@ async def test_unit_cannot_be_superseded_by_one_that_it_supersedes(open_memory: 
         for unit_id, other in (("Faro", "Faro"), ("Lisbon", "Porto"), ("Lisbon", "Faro")):
             with pytest.raises(InvalidMemoryRequest, match=f"'{other}' cannot be superseded by itself"):
                 await add(unit_id, other)
-        found = [await memory.memories.get(*OWNER, unit_id) for unit_id in ("Lisbon", "Porto", "Faro")]
+        found = [await memory.get(unit_id) for unit_id in ("Lisbon", "Porto", "Faro")]
         assert [unit and unit.superseded_by for unit in found] == ["Porto", "Faro", None]
 
 

@@ -54,7 +54,7 @@ async def test_what_is_removed_during_summarization_is_in_no_summary(open_memory
         with pytest.raises(ConcurrentChange):
             await sum_up(memory, model)
         await sum_up(memory, model)
-        units = await memory.memories.get(*OWNER, "diary")
+        units = await memory.get("diary")
         assert ("boat" in units.content, "secret" in units.content) == (True, False)
 
 
@@ -76,7 +76,7 @@ async def test_a_memory_that_is_loaded_again_during_summarization_is_summarised(
             await sum_up(memory, model)
         model.meanwhile = loaded_again
         await sum_up(memory, model)
-        summary = await memory.memories.get(*OWNER, "diary")
+        summary = await memory.get("diary")
         assert ("boat" in summary.content, "secret" in summary.content) == (True, False)
 
 
@@ -91,7 +91,7 @@ async def test_a_unit_removed_during_summarization_leaves_older_summaries(open_m
         with pytest.raises(ConcurrentChange):
             await sum_up(memory, model)
         await sum_up(memory, model)
-        units = await memory.memories.get(*OWNER, "diary")
+        units = await memory.get("diary")
         assert ("door" in units.content, "secret" in units.content) == (True, False)
 
 
@@ -108,5 +108,5 @@ async def test_visits_and_pins_survive_the_rewriting_of_a_summary(open_memory: O
 
         model.meanwhile = meanwhile
         await sum_up(memory, model)
-        units = await memory.memories.get(*OWNER, "diary")
+        units = await memory.get("diary")
         assert ("door" in units.content, units.visit_count, units.never_delete) == (True, 1, True)

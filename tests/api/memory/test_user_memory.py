@@ -43,7 +43,7 @@ async def test_nobody_finds_what_is_another_users(open_memory: OpenMemory) -> No
         (unit,) = await memory.add("diary", "The cat is called Momo")
         for other in (("default", "ben"), ("clinic", "ana")):
             assert texts(await memory.memories.query(*other, Query(text="cat Momo"))) == []
-            assert await memory.memories.get(*other, unit) is None
+            assert await memory.get(unit, other) is None
             assert await memory.memories.remove(*other, [unit]) == 0
             assert await memory.memories.pin(*other, unit, pinned=True) is None
 
@@ -70,11 +70,11 @@ async def test_a_visit_counts_for_the_unit_and_marks_everything_above_it(open_me
         found = await memory.memories.query(*OWNER, Query(text="cat called Momo", k=1))
         assert [each.unit_id for each in found.chains[0].units] == [ids[1]]
     async with open_memory() as memory:
-        unit = await memory.memories.get(*OWNER, ids[1])
+        unit = await memory.get(ids[1])
         assert (unit.visit_count, unit.last_visit) == (1, found.round)
-        root = await memory.memories.get(*OWNER, "diary")
+        root = await memory.get("diary")
         assert (root.visit_count, root.last_visit) == (0, found.round)
-        other = await memory.memories.get(*OWNER, ids[0])
+        other = await memory.get(ids[0])
         assert other.visit_count == 0
 
 
@@ -93,12 +93,12 @@ async def test_forgetting_takes_the_least_first_and_a_dry_run_takes_nothing(open
         ids = await memory.add("diary", *[f"thought {number}" for number in range(20)])
         would = await memory.memory_system.maintenance.preview_forget(OWNER, ForgetOptions(0.5))
         assert [unit.unit_id for unit in would] == ids[:5]  # of the ten that are not in the open context
-        assert await memory.memories.get(*OWNER, ids[0]) is not None
+        assert await memory.get(ids[0]) is not None
         assert await memory.memory_system.maintenance.forget(OWNER, ForgetOptions(0.5)) == 5
-        assert await memory.memories.get(*OWNER, ids[4]) is None
+        assert await memory.get(ids[4]) is None
     async with open_memory() as memory:
-        assert await memory.memories.get(*OWNER, ids[4]) is None
-        assert (await memory.memories.get(*OWNER, ids[5])).content == "thought 5"
+        assert await memory.get(ids[4]) is None
+        assert (await memory.get(ids[5])).content == "thought 5"
 
 
 async def test_the_same_unit_twice_is_one_and_another_with_its_id_is_refused(open_memory: OpenMemory) -> None:
@@ -117,7 +117,7 @@ async def test_what_is_superseded_is_found_no_more_but_as_of_its_time(open_memor
         (unit,) = await memory.memories.add(*OWNER, "facts", [NewUnit(content="I live in Lisbon", supersedes=old)])
         found = await memory.memories.query(*OWNER, Query(text="Where do I live?"))
         assert texts(found) == [["I live in Lisbon"]]
-        before = await memory.memories.get(*OWNER, old)
+        before = await memory.get(old)
         assert before.superseded_by == unit.unit_id
         then = await memory.memories.query(*OWNER, Query(text="Where do I live?", as_of=before.creation_time))
         assert ["I live in Oslo"] in texts(then)
@@ -151,9 +151,9 @@ async def test_groups_are_summed_up_by_themselves_where_that_is_set(open_memory:
         await memory.add("diary", *[f"We talked about thing {number}." for number in range(5)])
         await memory.add("short", "hello")
         await memory.wait_idle()
-        root = await memory.memories.get(*OWNER, "diary")
+        root = await memory.get("diary")
         assert (root.rank, root.is_extract) == (1, True)
-        assert await memory.memories.get(*OWNER, "short") is None
+        assert await memory.get("short") is None
 
 
 async def test_work_that_was_not_done_is_done_after_the_next_start(open_memory: OpenMemory) -> None:
@@ -192,8 +192,8 @@ async def test_what_says_the_same_is_linked_and_stays(open_memory: OpenMemory) -
     async with open_memory() as memory:
         ids = await memory.add("diary", "My sister lives in Porto now.", "It rains.", "my sister lives in porto now")
         await memory.wait_idle()
-        assert (await memory.memories.get(*OWNER, ids[2])).duplicate_of == ids[0]
-        assert (await memory.memories.get(*OWNER, ids[1])).duplicate_of is None
+        assert (await memory.get(ids[2])).duplicate_of == ids[0]
+        assert (await memory.get(ids[1])).duplicate_of is None
 
 
 async def test_a_group_that_is_removed_takes_what_sums_it_up_along(open_memory: OpenMemory) -> None:
@@ -204,12 +204,12 @@ async def test_a_group_that_is_removed_takes_what_sums_it_up_along(open_memory: 
             pass
         async with memory.memory_system.cache.locked(*OWNER) as loaded:
             memory_id = loaded.owner.memory_id
-        assert "tea" in (await memory.memories.get(*OWNER, memory_id)).content
+        assert "tea" in (await memory.get(memory_id)).content
         assert await memory.memories.remove_group(*OWNER, "diary")
-        assert await memory.memories.get(*OWNER, memory_id) is None
+        assert await memory.get(memory_id) is None
         await memory.wait_idle()
-        assert "tea" not in (await memory.memories.get(*OWNER, memory_id)).content
-        assert (await memory.memories.get(*OWNER, faded_signal[0])).parent_id == "letters"
+        assert "tea" not in (await memory.get(memory_id)).content
+        assert (await memory.get(faded_signal[0])).parent_id == "letters"
         assert not await memory.memories.remove_group(*OWNER, "diary")
 
 
@@ -220,7 +220,7 @@ async def test_visits_are_written_when_the_memory_is_worked_on_and_before_anythi
         (unit,) = await memory.add("diary", "The cat is called Momo")
         await memory.memories.query(*OWNER, Query(text="cat"))
         await memory.memories.query(*OWNER, Query(text="cat"))
-        assert (await memory.memories.get(*OWNER, unit)).visit_count == 2
+        assert (await memory.get(unit)).visit_count == 2
         assert [row.visit_count for row in await memory.store.memory.units(*OWNER)] == [2]
         await memory.memories.query(*OWNER, Query(text="cat"))
         await memory.wait_idle()
@@ -229,7 +229,7 @@ async def test_visits_are_written_when_the_memory_is_worked_on_and_before_anythi
         found = await memory.memories.query(*OWNER, Query(text="cat", filters=parse({"visitCount": 4})))
         assert texts(found) == [["The cat is called Momo"]]
     async with open_memory() as memory:
-        assert (await memory.memories.get(*OWNER, unit)).visit_count == 5
+        assert (await memory.get(unit)).visit_count == 5
 
 
 async def test_by_relevance_what_is_near_to_what_was_asked_of_late_stays(open_memory: OpenMemory) -> None:
@@ -307,7 +307,7 @@ async def test_what_cannot_be_a_unit_is_refused_with_all_that_came_with_it(
 async def test_of_what_has_only_an_end_that_is_its_time(open_memory: OpenMemory) -> None:
     async with open_memory(embedder="none") as memory:
         (unit,) = await memory.add("diary", "The cat was called Momo", end_time=NOON)
-        added = await memory.memories.get(*OWNER, unit)
+        added = await memory.get(unit)
         assert (added.creation_time, added.end_time) == (NOON, NOON)
 
 

@@ -15,7 +15,7 @@ from api import other_servers
 from api.app import create_app
 from api.embedded import running
 from api.memory.cache import MemoryCache
-from api.memory.exclusive import Exclusive
+from api.memory.exclusive import claim
 from api.memory.loaded_memory import LoadedMemory
 from api.other_servers import require_same_keys
 from api.privacy import retention_worker
@@ -494,13 +494,13 @@ async def test_a_server_that_ends_leaves_its_jobs_to_others(tmp_path: Path, post
 async def test_a_memory_is_maintained_by_one_server_at_a_time(tmp_path: Path, postgres_url: str) -> None:
     stores = [open_store(tmp_path / name, postgres_url) for name in ("one", "two")]
     try:
-        one, two = (Exclusive(store.shared) for store in stores)
-        async with one.claim(("clinic", "ana")) as is_claimed:
+        one, two = (store.shared for store in stores)
+        async with claim(one, ("clinic", "ana")) as is_claimed:
             assert is_claimed
             for owner, is_free in ((("clinic", "ana"), False), (("clinic", "ben"), True)):
-                async with two.claim(owner) as is_claimed:
+                async with claim(two, owner) as is_claimed:
                     assert is_claimed is is_free
-        async with two.claim(("clinic", "ana")) as is_claimed:
+        async with claim(two, ("clinic", "ana")) as is_claimed:
             assert is_claimed
     finally:
         for store in stores:

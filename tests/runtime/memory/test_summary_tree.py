@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from runtime.context.extracts import MARK
-from runtime.memory.summaries import GroupLimits, summarise_all, summarise_group
-from runtime.memory.summarizers import ExtractiveSummarizer, extract
+from runtime.memory.summaries import GroupLimits, Summary, SummaryRequest, summarise_all, summarise_group
+from runtime.memory.summarizers import extract, extractive_summary
 
 
 def sound(memory, root_id, rank=1, *, forgot=False):
@@ -333,9 +333,12 @@ def test_a_group_of_one_is_refused() -> None:
 
 
 async def test_without_a_model_a_summary_is_an_extract_and_says_so(memory) -> None:
+    async def short(passage: SummaryRequest) -> Summary:
+        return Summary(extract(passage.so_far, passage.units, 120), is_extract=True)
+
     memory.say("The flat in Lyon has a leaking roof. Nice weather.", "The landlord will not repair the roof.")
     memory.say("The leaking roof of the flat damaged the bed.", source="user")
-    await memory.follow(summarise_group(memory.units, "visit", memory.options(ExtractiveSummarizer(chars_max=120))))
+    await memory.follow(summarise_group(memory.units, "visit", memory.options(short)))
     root = memory["visit"]
     assert root.is_extract
     assert root.content.startswith(MARK)
@@ -345,9 +348,9 @@ async def test_without_a_model_a_summary_is_an_extract_and_says_so(memory) -> No
 
 async def test_an_extract_goes_on_from_the_one_before(memory) -> None:
     memory.say("My sister Ana lives in Oslo.", source="user")
-    await memory.follow(summarise_group(memory.units, "visit", memory.options(ExtractiveSummarizer())))
+    await memory.follow(summarise_group(memory.units, "visit", memory.options(extractive_summary)))
     memory.say("My sister Ana moved from Oslo to Rome.", source="user")
-    await memory.follow(summarise_group(memory.units, "visit", memory.options(ExtractiveSummarizer())))
+    await memory.follow(summarise_group(memory.units, "visit", memory.options(extractive_summary)))
     assert memory["visit"].content.splitlines() == [
         MARK,
         "user: My sister Ana lives in Oslo.",

@@ -25,7 +25,7 @@ from api.memory.memory_system import MemorySystem, create_memory
 from api.memory.requests import NewUnit
 from api.metrics import Metrics
 from api.settings import Settings
-from runtime.memory.summarizers import ExtractiveSummarizer
+from runtime.memory.summarizers import extractive_summary
 from scripts.model.memory_plan import DEFAULT_PLAN, MemoryPlan
 from store.open_store import open_store
 from store.store import Store
@@ -53,7 +53,7 @@ async def opened(folder: Path) -> AsyncIterator[tuple[Store, MemorySystem]]:
         settings,
         embedding_of(settings),
         _plans,
-        lambda tenant, user_id: ExtractiveSummarizer(),
+        lambda tenant, user_id: extractive_summary,
         lambda: datetime.now(UTC),
         lambda: str(uuid4()),
         Metrics(),
@@ -88,7 +88,7 @@ async def live(folder: Path, seed: int, ready: int) -> None:
     log = Log(folder / "log")
     there = log.there()
     async with opened(folder) as (_, memory_system), asyncio.TaskGroup() as tasks:
-        await memory_system.memories.get(*OWNER, "nobody")  # loads it
+        await memory_system.listing.unit(*OWNER, "nobody")  # loads it
         tasks.create_task(_hurry(memory_system))
         os.write(ready, b"!")
         while True:
