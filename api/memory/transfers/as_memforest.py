@@ -23,6 +23,7 @@ from api.memory.transfers.memory_document import (
     Header,
     MemorySource,
     UnitPart,
+    may_contain,
     parse_unit,
 )
 
@@ -162,7 +163,11 @@ def _metadata(value: object, place: str) -> Mapping[str, Any]:
 
 def _in_trees(units: Mapping[str, UnitPart], parents: Mapping[str, str]) -> list[UnitPart]:
     """Number the units by time, each summary after the units that it covers, and set the possible edges."""
-    fitting = {child: parent for child, parent in parents.items() if _fits(units, child, parent)}
+    fitting = {
+        child: parent
+        for child, parent in parents.items()
+        if child in units and parent in units and child != parent and may_contain(units[parent], units[child])
+    }
     children: dict[str, list[str]] = defaultdict(list)
     for child, parent in fitting.items():
         children[parent].append(child)
@@ -181,17 +186,6 @@ def _in_trees(units: Mapping[str, UnitPart], parents: Mapping[str, str]) -> list
             tells_from=min((each.tells_from or each.sequence for each in below), default=sequence) if unit.rank else 0,
         )
     return list(numbered.values())
-
-
-def _fits(units: Mapping[str, UnitPart], child: str, parent: str) -> bool:
-    """Return whether a summary can be the parent of a unit: one of its group, or of the memory for the group's root."""
-    if child not in units or parent not in units or child == parent:
-        return False
-    below, above = units[child], units[parent]
-    is_root = below.unit_id == below.group_id
-    if above.rank == 1:
-        return below.rank <= 1 and below.group_id == above.group_id and not is_root
-    return above.rank == 2 and (below.rank == 2 or (below.rank == 1 and is_root))
 
 
 def _level(unit_id: str, units: Mapping[str, UnitPart], children: Mapping[str, list[str]]) -> int:

@@ -18,7 +18,6 @@ from typing import Any
 import duckdb
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from api.memory.transfers.memory_document import (
     AddUnits,
@@ -61,13 +60,8 @@ COLUMNS = {
     "vector": "FLOAT[]",
 }
 _PLAIN = {name: kind for name, kind in COLUMNS.items() if name != "vector"}
-# Vectors are passed as one array: encoding them as JSON would take most of the time.
 _INSERT = f"""INSERT INTO units BY NAME
-    SELECT plain.* EXCLUDE (has_vector), CASE WHEN has_vector THEN coalesce(vector, []) END AS vector
-    FROM (SELECT unnest(from_json_strict($rows::JSON,
-        '{msgspec.json.encode([_PLAIN | {"has_vector": "BOOLEAN"}]).decode()}'), max_depth := 2)) AS plain
-    LEFT JOIN (SELECT sequence, list(number ORDER BY place) AS vector FROM floats GROUP BY sequence) USING (sequence)
-    ORDER BY sequence"""  # noqa: S608
+    SELECT unnest(from_json_strict($rows::JSON, '{msgspec.json.encode([COLUMNS]).decode()}'), max_depth := 2)"""
 _HEADER = "SELECT decode(value) FROM parquet_kv_metadata($path) WHERE decode(key) = 'header'"
 _WINDOW = """FROM read_parquet($path, file_row_number = true)
     WHERE file_row_number >= $first AND file_row_number < $end ORDER BY file_row_number"""
@@ -89,24 +83,12 @@ def connect(database: str = ":memory:") -> duckdb.DuckDBPyConnection:
 
 
 def _add(connection: duckdb.DuckDBPyConnection, units: list[UnitPart]) -> None:
-    rows = []
-    for unit in units:
-        row = msgspec.structs.asdict(unit)
-        rows.append(row | {"has_vector": row.pop("vector") is not None})
-    connection.register("floats", _floats(units))
+    rows = [msgspec.structs.asdict(unit) | {"vector": _floats(unit.vector)} for unit in units]
     connection.execute(_INSERT, {"rows": msgspec.json.encode(rows).decode()})
-    connection.unregister("floats")
 
 
-def _floats(units: list[UnitPart]) -> dict[str, NDArray[Any]]:
-    """Return the numbers of all vectors, each with the number of its unit and its position."""
-    vectors = [np.frombuffer(unit.vector or b"", "<f4") for unit in units]
-    sizes = [len(vector) for vector in vectors]
-    return {
-        "sequence": np.repeat(np.array([unit.sequence for unit in units], np.int64), sizes),
-        "place": np.concatenate([np.arange(size) for size in sizes] or [np.zeros(0, np.int64)]),
-        "number": np.concatenate([*vectors, np.zeros(0, "<f4")]),
-    }
+def _floats(vector: bytes | None) -> list[float] | None:
+    return None if vector is None else np.frombuffer(vector, "<f4").tolist()
 
 
 @contextmanager

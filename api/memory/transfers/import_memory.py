@@ -29,6 +29,7 @@ from api.memory.transfers.memory_document import (
     Header,
     MemorySource,
     UnitPart,
+    may_contain,
 )
 from api.schemas.memory_work import MemoryImportView
 from scripts.expressions.values import ValueRefused, bounded
@@ -302,10 +303,7 @@ def _require_tree(units: Iterable[UnitPart], places: dict[str, str]) -> None:
         parent = by_id.get(unit.parent_id)
         if parent is None:
             raise DocumentInvalid(f"{places[unit.unit_id]}: parent {unit.parent_id!r} is not in the file")
-        is_root = unit.unit_id == unit.group_id
-        within = parent.rank == 1 and parent.group_id == unit.group_id and not is_root
-        above = parent.rank == 2 and unit.rank > 0 and (unit.rank == 1) == is_root
-        if not (within or above) or (parent.rank, parent.level) <= (unit.rank, unit.level):
+        if not may_contain(parent, unit) or (parent.rank, parent.level) <= (unit.rank, unit.level):
             raise DocumentInvalid(
                 f"{places[unit.unit_id]}: parent {unit.parent_id!r} is not a higher summary of its group or memory"
             )

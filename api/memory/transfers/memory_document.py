@@ -98,6 +98,14 @@ class UnitPart(_Part, frozen=True, kw_only=True):
     vector: Annotated[bytes, Meta(max_length=DIMENSION_MAX * FLOAT_BYTES)] | None = None
 
 
+def may_contain(parent: UnitPart, unit: UnitPart) -> bool:
+    """Return whether a parent is a summary of the unit's group, or of the memory for the root of a group."""
+    is_root = unit.unit_id == unit.group_id
+    if parent.rank == 1:
+        return parent.group_id == unit.group_id and unit.rank < 2 and not is_root
+    return parent.rank == 2 and unit.rank > 0 and (unit.rank == 1) == is_root
+
+
 SHARED = tuple(name for name in UnitPart.__struct_fields__ if name != "vector")
 """The fields of a unit that its row in the database has too."""
 
