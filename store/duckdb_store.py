@@ -7,8 +7,7 @@ from typing import Self
 from store.analytics.analytics_repository import AnalyticsRepository
 from store.duckdb import repositories
 from store.duckdb.database import Database
-from store.duckdb.engine import DuckDBEngine
-from store.duckdb.readers import READ_TIMEOUT_S, Readers
+from store.duckdb.engine import READ_TIMEOUT_S, DuckDBEngine
 from store.duckdb.writer import Writer
 from store.interface.errors import StoreUnavailable
 from store.sql.repositories import Delivery, Timers
@@ -36,7 +35,7 @@ class DuckDBStore(Store):
         """Open the database of a data folder; create or migrate it if necessary. Blocks. Raises as Database.open."""
         database = Database.open(folder, read_only=read_only)
         writer = None if read_only else Writer(database)
-        return cls(DuckDBEngine(database, Readers(database, read_timeout_s), writer))
+        return cls(DuckDBEngine(database, writer, read_timeout_s))
 
     async def close(self) -> None:
         """Stop a compaction or backup, write the queued writes, close the file.
@@ -48,7 +47,7 @@ class DuckDBStore(Store):
             if self._writer is not None:
                 await self._writer.close()
         finally:
-            await asyncio.to_thread(self._engine.readers.close)
+            await asyncio.to_thread(self._engine.close_readers)
             self._engine.database.close()
 
     def ready(self) -> str | None:

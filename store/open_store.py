@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from store.duckdb.readers import READ_TIMEOUT_S
+from store.duckdb.engine import READ_TIMEOUT_S
 from store.duckdb.restore import restore_database as restore_database
 from store.duckdb_store import DuckDBStore
 from store.interface.errors import DatabaseUnreadable

@@ -9,9 +9,8 @@ import duckdb
 from store.duckdb.connection import with_cursor
 from store.duckdb.database import Database, make_empty, remove_database
 from store.duckdb.database_file import options, quoted
-from store.duckdb.readers import Readers
+from store.duckdb.engine import DuckDBEngine
 from store.duckdb.statements import Cursor
-from store.duckdb.writer import Writer
 from store.interface.errors import DiskTooSmall, StoreUnavailable, describe_error
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.private_files import FILE_NAME, make_folder, sync
@@ -133,9 +132,7 @@ def target_in(folder: Path) -> Path:
     return folder / FILE_NAME
 
 
-async def compact(
-    copy: DatabaseCopy, before: Size, database: Database, writer: Writer, readers: Readers
-) -> CompactionResult:
+async def compact(copy: DatabaseCopy, before: Size, engine: DuckDBEngine) -> CompactionResult:
     """Rewrite the file as `copy`, because DuckDB leaves the bytes of deleted rows in blocks that it reuses later.
 
     All rows are copied into a file in the same folder, which then replaces the old one. During the copy, turns wait in
@@ -143,15 +140,16 @@ async def compact(
 
     Raises DatabaseFileLost, StoreBusy, StoreUnavailable.
     """
-    async with writer.paused():
+    database = engine.database
+    async with engine.writer.paused():
         await asyncio.to_thread(copy.write, erased_bytes_remain=False)
         copy.close()  # no cursor may be open when the file is replaced
         try:
-            async with readers.paused():
+            async with engine.reads_paused():
                 await asyncio.to_thread(database.take_fresh, copy.begin)
         except OSError as error:
             raise StoreUnavailable(f"{database.path} could not be replaced: {error.strerror}") from error
         finally:  # after the replacement it does not exist
             await asyncio.to_thread(remove_database, database.fresh)
-    after = await readers.read(with_cursor(database.size))
+    after = await engine.read(with_cursor(database.size))
     return CompactionResult(before.file + before.log, after.file + after.log)

@@ -10,7 +10,6 @@ from store.duckdb import session_list, sessions, variables
 from store.duckdb.connection import DuckDBConnection, with_cursor
 from store.duckdb.database_copy import DatabaseCopy, back_up, compact, require_room, target_in
 from store.duckdb.engine import DuckDBEngine
-from store.duckdb.writer import Writer
 from store.interface.admission import Entry
 from store.interface.errors import BackupRunning, CompactionRunning, StoreError
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
@@ -98,7 +97,7 @@ class DuckDBMaintenance(Maintenance):
     async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
         """Rewrite the file in a task, so that it continues if the caller is cancelled."""
         self._require_idle()
-        compacting = asyncio.create_task(self._compact(self._engine.writer, on_step))
+        compacting = asyncio.create_task(self._compact(on_step))
         self._copying = compacting
         return await asyncio.shield(compacting)
 
@@ -133,13 +132,13 @@ class DuckDBMaintenance(Maintenance):
             raise BackupRunning("a backup of the database is being written")
         raise CompactionRunning("a compaction of the database is already running")
 
-    async def _compact(self, writer: Writer, on_step: OnStep) -> CompactionResult:
+    async def _compact(self, on_step: OnStep) -> CompactionResult:
         try:
             self._database.require_file()
             before = await self.size()
             require_room(before, before.disk_free)
             self.compaction = DatabaseCopy(self._database, self._database.fresh, before.used, on_step)
-            return await compact(self.compaction, before, self._database, writer, self._engine.readers)
+            return await compact(self.compaction, before, self._engine)
         finally:
             if self.compaction is not None:
                 self.compaction.close()

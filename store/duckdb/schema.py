@@ -6,7 +6,7 @@ import duckdb
 
 from store.duckdb.statements import roll_back
 from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
-from store.sql.migrations import Migration, pending_migrations
+from store.sql.migrations import APPLIED, Migration, pending_migrations
 from store.sql.migrations import known_migrations as migrations_of
 
 _LEDGER = """
@@ -53,11 +53,7 @@ def require_current(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _pending(connection: duckdb.DuckDBPyConnection, path: Path, known: list[Migration]) -> list[Migration]:
-    applied: dict[int, tuple[str, str]] = {
-        number: (name, checksum)
-        for number, name, checksum in connection.execute("SELECT number, name, checksum FROM migrations").fetchall()
-    }
-    return pending_migrations(applied, known, path)
+    return pending_migrations(connection.execute(APPLIED).fetchall(), known, path)
 
 
 def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration) -> None:

@@ -296,32 +296,28 @@ def _operand(kind: Kind, operator: Operator, value: object, place: str) -> Scala
 
 def _scalar(kind: Kind, value: object, place: str) -> Scalar:
     """Return a value of a field's kind. Raises FilterInvalid."""
-    match kind, value:
-        case ("flag" | "any", bool()):
-            return value
-        case (_, bool()):
-            pass
-        case ("time", datetime() | date() | str()):
-            moment = _moment(value)
-            if moment is not None:
-                return moment
-        case ("trust", str()):
-            if value in get_args(Trust):
-                return value
-        case ("text" | "any", str()):
-            return value
-        case ("whole" | "any", int()):
-            if abs(value) <= INTEGER_ABS_MAX:
-                return value
-        case ("whole", float()):
-            if value.is_integer() and abs(value) <= INTEGER_ABS_MAX:
-                return int(value)
-        case ("any", float()):
-            if math.isfinite(value):
-                return value
-        case _:
-            pass
-    raise FilterInvalid(f"{place} takes {_TAKES[kind]}, not {_shown(value)}")
+    found: Scalar = None
+    match value:
+        case bool():
+            found = value if kind in {"flag", "any"} else None
+        case datetime() | date() | str() if kind == "time":
+            found = _moment(value)
+        case str():
+            found = value if kind in {"text", "any"} or (kind == "trust" and value in get_args(Trust)) else None
+        case int() | float() if kind in {"whole", "any"}:
+            found = _number(value, is_whole=kind == "whole")
+    if found is None:
+        raise FilterInvalid(f"{place} takes {_TAKES[kind]}, not {_shown(value)}")
+    return found
+
+
+def _number(value: float, *, is_whole: bool) -> float | None:
+    """Return a number, or None if it is not exact as a float or has no value."""
+    if is_whole and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int):
+        return value if abs(value) <= INTEGER_ABS_MAX else None
+    return None if is_whole or not math.isfinite(value) else value
 
 
 def _moment(value: datetime | date | str) -> datetime | None:

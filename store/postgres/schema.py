@@ -6,7 +6,7 @@ import psycopg
 
 from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
 from store.postgres.connection import IDLE_TIMEOUT_S, LOCK_TIMEOUT_S, PsycopgConnection, Tables
-from store.sql.migrations import known_migrations, pending_migrations
+from store.sql.migrations import APPLIED, known_migrations, pending_migrations
 
 _LEDGER = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -59,9 +59,8 @@ def migrate(connection: PsycopgConnection, name: str, *, read_only: bool) -> Non
 
 
 def _migrate(connection: PsycopgConnection, name: str, *, read_only: bool) -> None:
-    found = connection.execute("SELECT number, name, checksum FROM migrations").fetchall()
-    applied = {number: (migration, checksum) for number, migration, checksum in found}
-    pending = pending_migrations(applied, known_migrations("store.postgres"), name)
+    found = connection.execute(APPLIED).fetchall()
+    pending = pending_migrations(found, known_migrations("store.postgres"), name)
     if pending and read_only:
         raise DatabaseTooOld(f"{name} needs {len(pending)} migration(s); start the server on it once to apply them")
     for migration in pending:

@@ -98,10 +98,7 @@ class PostgresServers:
 
     async def stop_leading(self, job: str) -> None:
         """Let another server do a job that this one did alone."""
-        given: Parameters = {"job": job, "owner": self._engine.owner}
-        await self._engine.write_at_once(
-            lambda connection: connection.change("DELETE FROM leaders WHERE job = $job AND owner = $owner::UUID", given)
-        )
+        await self._change("DELETE FROM leaders WHERE job = $job AND owner = $owner::UUID", job=job)
 
     async def is_due(self, job: str, every_s: float) -> bool:
         """Return whether no server has ended a job within so many seconds."""
@@ -110,22 +107,21 @@ class PostgresServers:
 
     async def note_end(self, job: str) -> None:
         """Note that a job has ended now."""
-        await self._engine.write_at_once(
-            lambda connection: connection.change(
-                """INSERT INTO job_runs (job, ended_at) VALUES ($job, clock_timestamp())
-                ON CONFLICT (job) DO UPDATE SET ended_at = excluded.ended_at""",
-                {"job": job},
-            )
+        await self._change(
+            """INSERT INTO job_runs (job, ended_at) VALUES ($job, clock_timestamp())
+            ON CONFLICT (job) DO UPDATE SET ended_at = excluded.ended_at""",
+            job=job,
         )
 
     async def leave(self) -> None:
         """Note that this server does not live any more, and let others do what it did alone."""
+        for table in ("leaders", "servers"):
+            await self._change(f"DELETE FROM {table} WHERE owner = $owner::UUID")  # noqa: S608
 
-        def leave(connection: PostgresConnection) -> None:
-            for table in ("leaders", "servers"):
-                connection.change(f"DELETE FROM {table} WHERE owner = $owner::UUID", {"owner": self._engine.owner})  # noqa: S608
-
-        await self._engine.write_at_once(leave)
+    async def _change(self, statement: str, **given: str) -> None:
+        """Execute a statement with `$owner`, this server."""
+        parameters: Parameters = {"owner": self._engine.owner, **given}
+        await self._engine.write_at_once(lambda connection: connection.change(statement, parameters))
 
     async def drop_copies(self) -> None:
         """Delete what this server has copied from the database for analytics, since it may contain erased data."""

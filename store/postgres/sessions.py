@@ -13,7 +13,7 @@ from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page, bounded
 from store.interface.rows import PositionRow, SessionHead, SessionSummary
 from store.postgres.connection import PostgresConnection
-from store.sql.connection import fetch_one, of_session
+from store.sql.connection import fetch_moment, fetch_one, of_session
 from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_page, list_start, set_filters
 
 
@@ -33,10 +33,6 @@ class _Described(SessionSummary, frozen=True, kw_only=True):
     last: str | None
     asked: str | None
     opened: str | None
-
-
-class _Now(msgspec.Struct, frozen=True):
-    as_of: datetime | None
 
 
 _MOVE = """LEFT JOIN LATERAL (
@@ -82,7 +78,7 @@ def list_sessions(
     limit = bounded(limit)
     start = list_start(order, cursor)
     with connection.snapshot():
-        as_of = start.as_of or connection.fetch(_Now, _NOW, {"tenant": tenant})[0].as_of
+        as_of = start.as_of or fetch_moment(connection, _NOW, {"tenant": tenant})
         if as_of is None:
             return Page([], None)
         found = _find(connection, tenant, which or SessionFilter(), order, start, as_of, limit + 1)
@@ -90,7 +86,7 @@ def list_sessions(
     return list_page(rows, order, has_more=len(found) > limit)
 
 
-_NOW = "SELECT max(active_at) AS as_of FROM session_heads WHERE tenant = $tenant"
+_NOW = "SELECT max(active_at) AS moment FROM session_heads WHERE tenant = $tenant"
 
 _HEADS = """SELECT session_id, turn, status, execution_status, outcome, active_at FROM session_heads
     WHERE tenant = $tenant"""

@@ -101,6 +101,15 @@ def fetch_one(connection: Connection, row: type[R], select: str, parameters: Par
     return rows[0] if rows else None
 
 
+class _Moment(msgspec.Struct, frozen=True):
+    moment: datetime | None
+
+
+def fetch_moment(connection: Connection, select: str, parameters: Parameters) -> datetime | None:
+    """Return the time `moment` that a SELECT returns."""
+    return connection.fetch(_Moment, select, parameters)[0].moment
+
+
 def count(connection: Connection, which: str, parameters: Parameters) -> int:
     """Return the number of rows; `which` is a table, and a condition."""
     return int(connection.rows(f"SELECT count(*) FROM {which}", parameters)[0][0])  # noqa: S608

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from store.interface.admission import StoredTurn, imported_turns, require_importable, require_uuid
-from store.interface.errors import KeyTaken, RowRefused, SessionTaken
-from store.interface.rows import ForkRow, MigrationRow, SessionDocument, SessionRow, UserVariableRow
-from store.sql.connection import Connection, Parameters, as_uuid
+from store.interface.errors import RowRefused, SessionTaken
+from store.interface.rows import ForkRow, MigrationRow, SessionDocument
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, exists, of_session
 from store.sql.deletion import delete_session
 from store.sql.script_texts import script_text
 from store.sql.sessions import require_free, session_start
+from store.sql.variables import stored_values
 
 _SOURCE = "tenant = $tenant AND session_id = $source::UUID"
 _ID = {"session_id": "$id::UUID"}
@@ -38,6 +39,7 @@ def fork(connection: Connection, fork: ForkRow) -> None:
             idempotency_key=fork.idempotency_key,
         )
         connection.insert("session_starts", [copy])
+    which = f"{_SOURCE} AND turn <= $turn"
     copied = _copy(
         connection,
         "turns",
@@ -47,20 +49,12 @@ def fork(connection: Connection, fork: ForkRow) -> None:
             "idempotency_key": "CASE WHEN turn = 0 THEN $request::VARCHAR END",
             "fingerprint": "CASE WHEN turn = 0 THEN $fingerprint::VARCHAR END",
         },
-        f"{_SOURCE} AND turn <= $turn",
+        which,
         {**source, "request": fork.idempotency_key, "fingerprint": fork.fingerprint, "turn": fork.turn},
     )
     if copied != fork.turn + 1:
         raise RowRefused(f"session {fork.from_session_id} has no turn {fork.turn}")
-    which = f"{_SOURCE} AND turn <= $turn"
-    _copy(
-        connection,
-        "session_migrations",
-        MigrationRow.__struct_fields__,
-        _ID,
-        which,
-        {**source, "turn": fork.turn},
-    )
+    _copy(connection, "session_migrations", MigrationRow.__struct_fields__, _ID, which, {**source, "turn": fork.turn})
     connection.derive(fork.tenant, [fork.session_id])
 
 
@@ -90,7 +84,10 @@ def import_session(connection: Connection, whole: SessionDocument, *, replaces: 
     require_importable(whole)
     if replaces:
         delete_session(connection, session.tenant, session.session_id)
-    _require_free(connection, session)
+    if exists(connection, "session_starts", OF_SESSION, of_session(session.tenant, session.session_id)):
+        raise SessionTaken(session.session_id)
+    require_free(connection, session.tenant, "key", session.key)
+    require_free(connection, session.tenant, "idempotency_key", session.idempotency_key)
     texts = [text for text in whole.texts if script_text(connection, text.tenant, text.digest) is None]
     for table, rows in (
         ("session_starts", [session]),
@@ -105,39 +102,10 @@ def import_session(connection: Connection, whole: SessionDocument, *, replaces: 
     _add_variables(connection, whole)
 
 
-def _require_free(connection: Connection, session: SessionRow) -> None:
-    found = connection.rows(
-        """SELECT session_id::VARCHAR, key FROM session_starts WHERE tenant = $tenant
-        AND (session_id = $session_id::UUID OR key = $key OR idempotency_key = $request)""",
-        {
-            "tenant": session.tenant,
-            "session_id": session.session_id,
-            "key": session.key,
-            "request": session.idempotency_key,
-        },
-    )
-    for session_id, key in found:
-        if session_id == session.session_id:
-            raise SessionTaken(session_id)
-        if session.key is not None and key == session.key:
-            raise KeyTaken("key", session.key, session_id)
-        raise KeyTaken("idempotency_key", session.idempotency_key or "", session_id)
-
-
 def _add_variables(connection: Connection, whole: SessionDocument) -> None:
-    """Add the variables that their users do not have."""
+    """Add the variables that the user does not have."""
     if not whole.variables:
         return
     connection.prepare_change(whole.session.tenant, [whole.session.session_id])
-    by_user: dict[tuple[str, str], list[UserVariableRow]] = {}
-    for row in whole.variables:
-        by_user.setdefault((row.tenant, row.user_id), []).append(row)
-    for (tenant, user_id), rows in by_user.items():
-        found = connection.rows(
-            "SELECT name FROM user_variable_values WHERE tenant = $tenant AND user_id = $user_id",
-            {"tenant": tenant, "user_id": user_id},
-        )
-        existing = {name for (name,) in found}
-        new = [row for row in rows if row.name not in existing]
-        if new:
-            connection.insert("user_variable_values", new)
+    existing = {row.name for row in stored_values(connection, whole.session.tenant, whole.session.user_id)}
+    connection.insert("user_variable_values", [row for row in whole.variables if row.name not in existing])

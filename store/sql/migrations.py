@@ -1,9 +1,9 @@
 """Schema migrations of a database: files `NNNN_name.sql` in a package, each applied once, in order."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from store.interface.errors import DatabaseTooNew, MigrationChanged
 
@@ -31,13 +31,15 @@ def known_migrations(package: str) -> list[Migration]:
     )
 
 
-def pending_migrations(
-    applied: Mapping[int, tuple[str, str]], known: list[Migration], database: object
-) -> list[Migration]:
-    """Return the migrations that a database needs; `applied` are the names and checksums of those that it has.
+APPLIED = "SELECT number, name, checksum FROM migrations"
+
+
+def pending_migrations(found: Iterable[tuple[Any, ...]], known: list[Migration], database: object) -> list[Migration]:
+    """Return the migrations that a database needs; `found` are the rows of APPLIED.
 
     Raises DatabaseTooNew, MigrationChanged.
     """
+    applied: dict[int, tuple[str, str]] = {number: (name, checksum) for number, name, checksum in found}
     newest = max((migration.number for migration in known), default=0)
     if applied and max(applied) > newest:
         name, _ = applied[max(applied)]

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-import msgspec
-
 from store.interface.pages import Page
 from store.interface.timer_rows import DueTimers, TimerRow, TimerStatus
-from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_page, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_moment, fetch_page, of_session
 from store.sql.deletion import delete_rows_of
 
 FIRSTS = """
@@ -16,11 +14,7 @@ SELECT DISTINCT ON (tenant, session_id) * FROM timers WHERE status = 'pending'
 ORDER BY tenant, session_id, due, timer_id
 """
 """SELECT of the first pending timer of each session."""
-_LATER = f"SELECT min(next_attempt_at) AS next_due FROM ({FIRSTS}) AS firsts WHERE next_attempt_at > $now::TIMESTAMPTZ"  # noqa: S608
-
-
-class _Later(msgspec.Struct, frozen=True):
-    next_due: datetime | None
+_LATER = f"SELECT min(next_attempt_at) AS moment FROM ({FIRSTS}) AS firsts WHERE next_attempt_at > $now::TIMESTAMPTZ"  # noqa: S608
 
 
 def ahead(connection: Connection, now: datetime, limit: int) -> DueTimers:
@@ -34,7 +28,7 @@ def ahead(connection: Connection, now: datetime, limit: int) -> DueTimers:
 
 def next_due(connection: Connection, now: datetime) -> datetime | None:
     """Return when the next timer is due that is not due now."""
-    return connection.fetch(_Later, _LATER, {"now": now.isoformat()})[0].next_due
+    return fetch_moment(connection, _LATER, {"now": now.isoformat()})
 
 
 def page(

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from uuid import UUID
 
-import msgspec
-
 from store.interface.pages import Page
 from store.interface.webhook_rows import (
     SERIES_MAX,
@@ -17,17 +15,23 @@ from store.interface.webhook_rows import (
     DeliverySummary,
     WebhookRow,
 )
-from store.sql.connection import Connection, Parameters, Scalar, as_uuid, exists, fetch_one, fetch_page, rows_select
+from store.sql.connection import (
+    Connection,
+    Parameters,
+    Scalar,
+    as_uuid,
+    exists,
+    fetch_moment,
+    fetch_one,
+    fetch_page,
+    rows_select,
+)
 
 WEBHOOKS_MAX = 100_000
 """Maximum number of webhooks of all tenants together; nothing is sent to those beyond it."""
 
 _SUMMARY = ", ".join(DeliverySummary.__struct_fields__)
 _OF_WEBHOOK = "tenant = $tenant AND webhook_id = $webhook_id::UUID"
-
-
-class _Later(msgspec.Struct, frozen=True):
-    next_at: datetime | None
 
 
 def webhooks_of_all(connection: Connection) -> list[WebhookRow]:
@@ -83,8 +87,7 @@ def deliveries_ahead(connection: Connection, places: Mapping[str, int], limit: i
 
 def next_due(connection: Connection, parameters: Parameters) -> datetime | None:
     """Return when the next delivery to the webhooks `$webhook_ids` is due after `$now`."""
-    (later,) = connection.fetch(_Later, _LATER, parameters)
-    return later.next_at
+    return fetch_moment(connection, _LATER, parameters)
 
 
 def note_attempts(connection: Connection, attempts: list[AttemptRow]) -> None:
@@ -174,7 +177,7 @@ ORDER BY ranked.due, webhook_deliveries.session_id, turn, number LIMIT $limit
 """SELECT of the due deliveries to the webhooks `$webhook_ids`: of as many sessions to each as `$places`, the first
 `$each` of each session."""
 _LATER = f"""
-SELECT min(next_attempt_at) AS next_at FROM webhook_deliveries
+SELECT min(next_attempt_at) AS moment FROM webhook_deliveries
 WHERE {_PENDING} AND next_attempt_at > $now::TIMESTAMPTZ"""  # noqa: S608
 _NOTE = """UPDATE webhook_deliveries SET status = made.status, attempts = made.attempts,
     next_attempt_at = made.next_attempt_at, attempted_at = made.attempted_at, last_status = made.last_status,

@@ -11,7 +11,7 @@ import duckdb
 import psycopg
 
 from store.analytics.postgres_mirror import ALL, FOLDER, PostgresMirror
-from store.duckdb.readers import READ_TIMEOUT_S
+from store.duckdb.engine import READ_TIMEOUT_S
 from store.interface.private_files import FILE_NAME
 from store.postgres.engine import PostgresEngine
 from store.postgres_store import PostgresStore

@@ -15,7 +15,6 @@ from store.duckdb.committer import TurnCommitter
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.engine import DuckDBEngine
-from store.duckdb.readers import Readers
 from store.duckdb.writer import Writer
 from store.duckdb_store import DuckDBStore
 from store.interface.admission import Head, ProposedTurn
@@ -161,7 +160,7 @@ async def test_a_cancelled_caller_does_not_stop_its_group(store: Store) -> None:
 async def test_a_full_queue_says_so_and_loses_nothing(tmp_path: Path) -> None:
     database = Database.open(tmp_path)
     writer = Writer(database)
-    store = DuckDBStore(DuckDBEngine(database, Readers(database), writer))
+    store = DuckDBStore(DuckDBEngine(database, writer))
     begun, disk_answers = threading.Event(), threading.Event()
 
     def hang(_: DuckDBConnection) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.duckdb import readers
+from store.duckdb.engine import READERS
 from store.interface.errors import CursorInvalid, IdTaken, ReadTimedOut
 from store.interface.list_rows import ScriptChanges, ScriptFilter, SearchFilter, SessionFilter
 from store.interface.rows import NO_TURN, SpentRow, UserMessageRow
@@ -411,7 +411,7 @@ async def test_no_tenant_writes_to_anothers_session(store: Store, conversation: 
 async def test_a_slow_read_is_stopped_and_its_reader_comes_back(tmp_path: Path) -> None:
     store = open_store(tmp_path, read_timeout_s=0.5)
     endless = "SELECT count(*) FROM range(1000000000000) AS a"
-    for _ in range(readers.READERS + 1):
+    for _ in range(READERS + 1):
         with pytest.raises(ReadTimedOut):
             await engine_of(store).read(lambda connection: connection.rows(endless))
     assert await store.scripts.page("clinic") is not None

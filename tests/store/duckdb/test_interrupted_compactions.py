@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from store.duckdb.readers import READERS
+from store.duckdb.engine import READERS
 from store.interface.errors import ReadTimedOut, StoreBusy, StoreUnavailable
 from store.interface.private_files import sync
 from store.open_store import open_store

@@ -12,7 +12,6 @@ import pytest
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.engine import DuckDBEngine
-from store.duckdb.readers import Readers
 from store.duckdb.writer import Writer
 from store.duckdb_store import DuckDBStore
 from store.interface.errors import RestartNeeded, StoreUnavailable
@@ -24,7 +23,7 @@ from store.store import Store
 async def writing(folder: Path) -> AsyncIterator[tuple[Store, Writer]]:
     database = Database.open(folder)
     writer = Writer(database)
-    store = DuckDBStore(DuckDBEngine(database, Readers(database), writer))
+    store = DuckDBStore(DuckDBEngine(database, writer))
     try:
         yield store, writer
     finally:
