@@ -23,7 +23,7 @@ def remaining_event(kind: str, data: str) -> str:
 def remaining_fields(data: str, fields: Sequence[str]) -> str:
     """Return SQL for a JSON object with these fields of another one; fields that are missing or null are left out.
 
-    The object is parsed once: a state has 30 retained fields, and each access to one would parse all of it.
+    The object is parsed once: each access to a field of it would parse all of it.
     """
     tree = field_tree(fields)
     shape = msgspec.json.encode(_shape(tree)).decode()

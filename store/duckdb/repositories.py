@@ -2,8 +2,10 @@
 
 import asyncio
 import shutil
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from store.duckdb import search as search_sql
 from store.duckdb import session_list, sessions, variables
@@ -19,6 +21,8 @@ from store.memory.memory_repository import MemoryRepository
 from store.sql.repositories import Maintenance, Sessions, Turns
 from store.sql.repository import reads
 from store.sql.turns import load_session
+
+T = TypeVar("T")
 
 
 class DuckDBTurns(Turns):
@@ -90,23 +94,22 @@ class DuckDBMaintenance(Maintenance):
     def __init__(self, engine: DuckDBEngine) -> None:
         super().__init__(engine)
         self._database = engine.database
-        self._copying: asyncio.Task[CompactionResult] | asyncio.Task[int] | None = None
+        self._copying: asyncio.Task[Any] | None = None
         self.compaction: DatabaseCopy | None = None
         self.backup: DatabaseCopy | None = None
 
     async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
         """Rewrite the file in a task, so that it continues if the caller is cancelled."""
-        self._require_idle()
-        compacting = asyncio.create_task(self._compact(on_step))
-        self._copying = compacting
-        return await asyncio.shield(compacting)
+        return await self._run(lambda: self._compact(on_step))
 
     async def back_up(self, folder: Path, on_step: OnStep = lambda _: None) -> int:
         """Write a copy in a task, so that it continues if the caller is cancelled."""
+        return await self._run(lambda: self._back_up(folder, on_step))
+
+    async def _run(self, copy: Callable[[], Coroutine[Any, Any, T]]) -> T:
         self._require_idle()
-        backing_up = asyncio.create_task(self._back_up(folder, on_step))
-        self._copying = backing_up
-        return await asyncio.shield(backing_up)
+        copying = self._copying = asyncio.create_task(copy())
+        return await asyncio.shield(copying)
 
     async def stop_copy(self) -> None:
         """Stop the running compaction or backup, if there is one, and wait until it has stopped."""

@@ -5,11 +5,9 @@ server that takes over an expired claim is another owner, so that a commit of th
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from store.interface.admission import SessionId
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
-from store.sql.connection import Parameters
 
 CLAIM_S = 30
 """Seconds after which a claim expires, unless it is prolonged."""
@@ -17,26 +15,14 @@ PROLONG_S = 8.0
 """How often claims are prolonged while a call is in progress."""
 
 
-class Claim(NamedTuple):
-    """A turn that is about to call a model or a tool."""
-
-    tenant: str
-    session_id: str
-    turn: int
-
-    @property
-    def session(self) -> SessionId:
-        """The tenant and the id of the session."""
-        return self.tenant, self.session_id
-
-
-def claim(connection: PostgresConnection, owner: str, claims: Sequence[Claim]) -> set[SessionId]:
-    """Claim turns for a server; return the sessions whose turns it now has. Within a transaction.
+def claim(connection: PostgresConnection, owner: str, turns: Sequence[tuple[str, str, int]]) -> set[SessionId]:
+    """Claim turns for a server, by tenant, session and number; return the sessions whose turns it now has. Within a
+    transaction.
 
     Another server keeps its claim on the same turn until it expires; a claim on an earlier turn is over.
     """
-    latest = {each.session: each for each in sorted(claims)}
-    owned = connection.rows(_CLAIM, _parameters(owner, list(latest.values())))
+    latest = {(tenant, session_id): turn for tenant, session_id, turn in sorted(turns)}
+    owned = connection.rows(_CLAIM, {"owner": owner, "turns": list(latest.values()), **names_of(list(latest))})
     return {(tenant, session_id) for tenant, session_id in owned}
 
 
@@ -87,7 +73,3 @@ ON CONFLICT (tenant, session_id) DO UPDATE SET turn = excluded.turn, owner = exc
 WHERE held.owner = excluded.owner OR held.turn < excluded.turn OR held.expires_at < clock_timestamp()
 RETURNING tenant, session_id::TEXT
 """
-
-
-def _parameters(owner: str, claims: Sequence[Claim]) -> Parameters:
-    return {"owner": owner, "turns": [each.turn for each in claims], **names_of([each.session for each in claims])}

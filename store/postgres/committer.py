@@ -273,7 +273,7 @@ class _Attempt:
         vain.
         """
         wanted = [
-            claims.Claim(call.tenant, call.session_id, call.turn)
+            (call.tenant, call.session_id, call.turn)
             for call in self._claiming
             if _session_of(call) not in locked | self._redacted
             and heads.get(_session_of(call), NO_HEAD).turn < call.turn
