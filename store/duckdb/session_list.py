@@ -1,7 +1,6 @@
 """List sessions by last activity or by creation, filtered, each with its title and a preview of its messages.
 
-The heads of sessions, which are in memory, have what most filters need. A list by activity describes the time of its
-first page: of a session that had a turn since, the turn before that time is looked up.
+The heads of sessions, which are in memory, have what most filters need.
 """
 
 from collections.abc import Iterable
@@ -23,7 +22,7 @@ from store.sql.turns import outside
 
 
 class _Found(NamedTuple):
-    """A session of the page, as of the time that the list describes."""
+    """A session of the page."""
 
     session_id: str
     turn: int
@@ -46,29 +45,17 @@ def list_sessions(
 ) -> Page[SessionListed]:
     """Return a page of sessions, the most recently active or the newest first. Raises CursorInvalid.
 
-    All pages by activity describe the time when the first page was read. So a session that continues meanwhile is on
-    exactly one page. A session that is deleted meanwhile is left out.
+    A session that continues between two pages by activity is before them. A session that is deleted meanwhile is left
+    out.
     """
-    which = which or SessionFilter()
     limit = bounded(limit)
     start = list_start(order, cursor)
     reader = connection.cursor
     connection.heads.refresh(reader)
     with snapshot(reader):
-        now = _now(reader, tenant)
-        if now is None:
-            return Page([], None)
-        as_of = start.as_of or now
-        found = _find(reader, tenant, which, order, start, as_of if as_of < now else None, limit + 1)
-        rows = _describe(reader, tenant, found[:limit], as_of)
+        found = _find(reader, tenant, which or SessionFilter(), order, start, limit + 1)
+        rows = _describe(reader, tenant, found[:limit])
     return list_page(rows, order, has_more=bool(rows) and len(found) > limit)
-
-
-def _now(reader: Cursor, tenant: str) -> datetime | None:
-    """Return the time of the last turn or the last start of a session; None if there is no session."""
-    select = f"SELECT epoch_us(max(active_at)) FROM {TABLE} WHERE tenant = ?"  # noqa: S608
-    ((micros,),) = execute(reader, select, [tenant]).fetchall()
-    return None if micros is None else from_micros(micros)
 
 
 def _find(
@@ -76,11 +63,10 @@ def _find(
     tenant: str,
     which: SessionFilter,
     order: Order,
-    start: ListStart,
-    as_of: datetime | None,
+    start: ListStart | None,
     limit: int,
 ) -> list[_Found]:
-    """Return the first `limit` sessions after the start that match, as of a time; None: as they are now."""
+    """Return the first `limit` sessions after the start that match."""
     conditions, parameters = set_filters(which, _CONDITIONS)
     conditions.append("latest.tenant = $tenant")
     parameters |= {"tenant": tenant, "limit": limit}
@@ -89,16 +75,13 @@ def _find(
         conditions.append(f"s.metadata ->> $metadata_{number} = $value_{number}")
         parameters |= {f"metadata_{number}": f"/{pointer}", f"value_{number}": value}
     by = "active_at" if order == "activity" else "created_at"
-    if start.after_time is not None:
+    if start is not None:
         conditions.append(f"(latest.{by}, latest.session_id) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
-        parameters |= {"after_time": start.after_time.isoformat(), "after_id": str(start.after_id)}
-    if as_of is not None:
-        parameters["as_of"] = as_of.isoformat()
-    joins = _joins(which)
+        parameters |= {"after_time": start.time.isoformat(), "after_id": str(start.session_id)}
     # the outer SELECT converts the rows of the page only
     select = f"""
     SELECT session_id::VARCHAR, turn, finished_at::VARCHAR, epoch_us(active_at), is_moved FROM (
-        SELECT latest.* FROM {f"({_AS_OF})" if as_of is not None else TABLE} AS latest{joins}
+        SELECT latest.* FROM {TABLE} AS latest{_joins(which)}
         WHERE {" AND ".join(conditions)} ORDER BY latest.{by} DESC, latest.session_id DESC LIMIT $limit
     ) AS page ORDER BY {by} DESC, session_id DESC"""  # noqa: S608
     rows = execute(reader, select, parameters).fetchall()
@@ -108,19 +91,6 @@ def _find(
     ]
 
 
-_AS_OF = f"""
-    SELECT * FROM {TABLE} WHERE tenant = $tenant AND active_at <= $as_of::TIMESTAMPTZ
-    UNION ALL BY NAME
-    SELECT h.* REPLACE (t.turn AS turn, t.finished_at AS finished_at, t.status AS status,
-        t.execution_status AS execution_status, greatest(t.active_at, h.created_at) AS active_at)
-    FROM {TABLE} AS h JOIN (
-        SELECT session_id, max(turn) AS turn, arg_max(finished_at, turn) AS finished_at, max(finished_at) AS active_at,
-            arg_max(status, turn) AS status, arg_max(execution_status, turn) AS execution_status
-        FROM turns WHERE tenant = $tenant AND finished_at <= $as_of::TIMESTAMPTZ AND session_id IN (
-            SELECT session_id FROM {TABLE} WHERE tenant = $tenant AND active_at > $as_of::TIMESTAMPTZ
-        ) GROUP BY session_id
-    ) AS t USING (session_id)
-    WHERE h.tenant = $tenant AND h.created_at <= $as_of::TIMESTAMPTZ"""  # noqa: S608
 _CONDITIONS = CONDITIONS | {
     "created_after": "latest.created_at >= $created_after::TIMESTAMPTZ",
     "created_before": "latest.created_at < $created_before::TIMESTAMPTZ",
@@ -151,10 +121,9 @@ _THESE = "tenant = ? AND session_id IN (SELECT unnest(?::UUID[]))"
 # The times bound what is read: the scan skips the row groups of other times.
 _PLACES = """(session_id, turn, finished_at) IN (
     SELECT unnest(?::UUID[]), unnest(?::INTEGER[]), unnest(?::TIMESTAMPTZ[]))"""
-_SPOKEN = "messages <> '[]' AND finished_at <= ?::TIMESTAMPTZ"
 
 
-def _describe(cursor: Cursor, tenant: str, found: list[_Found], as_of: datetime) -> list[SessionListed]:
+def _describe(cursor: Cursor, tenant: str, found: list[_Found]) -> list[SessionListed]:
     """Return the sessions of a page in the same order, without those that were just deleted. Within a transaction."""
     if not found:
         return []
@@ -166,8 +135,8 @@ def _describe(cursor: Cursor, tenant: str, found: list[_Found], as_of: datetime)
     numbers, times = [each.turn for each in found], [each.finished_at for each in found]
     turns = _by_session(fetch_columns(cursor, f"{_TURNS} WHERE tenant = ? AND {_PLACES}", [*which, numbers, times]))
     failed = _failed(cursor, which)
-    select = f"{_TEXTS} WHERE {_THESE} AND {_SPOKEN} {_outside_gaps(turns.values())} GROUP BY session_id"
-    texts = _by_session(fetch_columns(cursor, select, [*which, as_of.isoformat()]))
+    select = f"{_TEXTS} WHERE {_THESE} AND messages <> '[]' {_outside_gaps(turns.values())} GROUP BY session_id"
+    texts = _by_session(fetch_columns(cursor, select, which))
     names = _names(cursor, tenant, {each["script_uuid"] for each in (*starts.values(), *moves.values())})
     listed = []
     for each in found:
@@ -178,7 +147,7 @@ def _describe(cursor: Cursor, tenant: str, found: list[_Found], as_of: datetime)
             turn["execution_status"] = "error"
         columns = {"tenant": tenant} | starts[each.session_id] | moves.get(each.session_id, {}) | turn
         name = names.get((columns["script_uuid"], columns["script_version"]))
-        listed.append(_listed(columns, name, each.updated_at, as_of, _texts_of(texts.get(each.session_id, {}))))
+        listed.append(_listed(columns, name, each.updated_at, _texts_of(texts.get(each.session_id, {}))))
     return listed
 
 
@@ -223,9 +192,7 @@ def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, in
     return {(script_uuid, version): name for script_uuid, version, name in rows}
 
 
-def _listed(
-    columns: dict[str, Any], name: str | None, updated_at: datetime, as_of: datetime, texts: ListTexts
-) -> SessionListed:
+def _listed(columns: dict[str, Any], name: str | None, updated_at: datetime, texts: ListTexts) -> SessionListed:
     """Return a session of the list from the columns of its start, its last migration and its latest turn."""
     columns = convert(columns)
     finished_at = from_micros(columns.pop("finished_at"))
@@ -238,5 +205,4 @@ def _listed(
         completed_at=finished_at if columns["status"] == "completed" else None,
         preview=texts.preview(),
         last_message=texts.last_message(),
-        as_of=as_of,
     )

@@ -48,8 +48,6 @@ class SessionListed(SessionSummary, frozen=True, kw_only=True):
     """The user's first message, otherwise the first message to the user; truncated to WORDS_CHARS_MAX."""
     last_message: str | None
     """The last message; truncated to WORDS_CHARS_MAX."""
-    as_of: datetime
-    """The time that the list describes; turns that finished later are ignored."""
 
 
 class SearchFilter(Struct, frozen=True, kw_only=True):

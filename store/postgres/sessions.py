@@ -1,8 +1,7 @@
 """Read the head of a session, and list sessions by last activity or by creation, filtered, each with its title and a
 preview of its messages.
 
-The heads of sessions have what most filters need. A list by activity describes the time of its first page: of a session
-that had a turn since, the turn before that time is looked up.
+The heads of sessions have what most filters need.
 """
 
 from datetime import datetime
@@ -13,12 +12,12 @@ from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page, bounded
 from store.interface.rows import PositionRow, SessionHead, SessionSummary
 from store.postgres.connection import PostgresConnection
-from store.sql.connection import fetch_moment, fetch_one, of_session
+from store.sql.connection import fetch_one, of_session
 from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_page, list_start, set_filters
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A session of the page: its turn and last activity as of the time that the list describes."""
+    """A session of the page: its turn and last activity."""
 
     session_id: str
     turn: int
@@ -72,37 +71,14 @@ def list_sessions(
 ) -> Page[SessionListed]:
     """Return a page of sessions, the most recently active or the newest first. Raises CursorInvalid.
 
-    All pages by activity describe the time when the first page was read. So a session that continues meanwhile is on
-    exactly one page.
+    A session that continues between two pages by activity is before them.
     """
     limit = bounded(limit)
     start = list_start(order, cursor)
     with connection.snapshot():
-        as_of = start.as_of or fetch_moment(connection, _NOW, {"tenant": tenant})
-        if as_of is None:
-            return Page([], None)
-        found = _find(connection, tenant, which or SessionFilter(), order, start, as_of, limit + 1)
-        rows = _describe(connection, tenant, found[:limit], as_of)
+        found = _find(connection, tenant, which or SessionFilter(), order, start, limit + 1)
+        rows = _describe(connection, tenant, found[:limit])
     return list_page(rows, order, has_more=len(found) > limit)
-
-
-_NOW = "SELECT max(active_at) AS moment FROM session_heads WHERE tenant = $tenant"
-
-_HEADS = """SELECT session_id, turn, status, execution_status, outcome, active_at FROM session_heads
-    WHERE tenant = $tenant"""
-_UNCHANGED = f"{_HEADS} AND active_at <= $as_of::TIMESTAMPTZ"
-"""The heads of sessions without a turn since the time that a list describes."""
-_CHANGED = """
-    SELECT h.session_id, t.turn, t.status, t.execution_status, h.outcome,
-        greatest(t.finished_at, c.created_at) AS active_at
-    FROM session_heads AS h JOIN session_starts AS c ON c.tenant = h.tenant AND c.session_id = h.session_id
-    CROSS JOIN LATERAL (
-        SELECT turn, status, execution_status, finished_at FROM turns
-        WHERE tenant = h.tenant AND session_id = h.session_id AND finished_at <= $as_of::TIMESTAMPTZ
-        ORDER BY turn DESC LIMIT 1
-    ) AS t
-    WHERE h.tenant = $tenant AND h.active_at > $as_of::TIMESTAMPTZ AND c.created_at <= $as_of::TIMESTAMPTZ"""
-"""The earlier heads of sessions with a turn since then."""
 
 
 def _find(
@@ -110,43 +86,32 @@ def _find(
     tenant: str,
     which: SessionFilter,
     order: Order,
-    start: ListStart,
-    as_of: datetime,
+    start: ListStart | None,
     limit: int,
 ) -> list[_Found]:
     """Return the first `limit` sessions after the start that match."""
     conditions, parameters = set_filters(which, CONDITIONS)
+    conditions.append("latest.tenant = $tenant")
     parameters |= {"tenant": tenant, "limit": limit}
     for number, (name, value) in enumerate(which.metadata):
         conditions.append(f"s.metadata ->> $metadata_{number} = $value_{number}")
         parameters |= {f"metadata_{number}": name, f"value_{number}": value}
     by = "latest.active_at" if order == "activity" else "s.created_at"
-    if start.after_time is not None:
+    if start is not None:
         session = "latest.session_id" if order == "activity" else "s.session_id"
         conditions.append(f"({by}, {session}) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
-        parameters |= {"after_time": start.after_time, "after_id": str(start.after_id)}
-    is_later = start.as_of is not None
-    if is_later:
-        parameters["as_of"] = as_of
+        parameters |= {"after_time": start.time, "after_id": str(start.session_id)}
     moved = _MOVE if which.script is not None or which.script_version is not None else ""
-
-    def of(heads: str) -> str:
-        return f"""
-            SELECT s.session_id, latest.turn, latest.active_at AS updated_at FROM ({heads}) AS latest
-            JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
-            {"WHERE " if conditions else ""}{" AND ".join(conditions)}
-            ORDER BY {by} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
-
-    select = of(_HEADS)
-    if is_later:  # each part has its own limit, so that the first one is read by its index
-        select = f"""SELECT * FROM (({of(_UNCHANGED)}) UNION ALL ({of(_CHANGED)})) AS both_parts
-            ORDER BY updated_at DESC, session_id DESC LIMIT $limit"""  # noqa: S608
+    select = f"""
+        SELECT s.session_id, latest.turn, latest.active_at AS updated_at FROM session_heads AS latest
+        JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
+        WHERE {" AND ".join(conditions)} ORDER BY {by} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
     return connection.fetch(_Found, select, parameters, prepare=False)  # filters select few or nearly all sessions
 
 
 _POSITION = ", ".join(f"t.{name}" for name in PositionRow.__struct_fields__ if name != "execution_status")
 _SAID = """(SELECT x.messages::text FROM turns AS x WHERE x.tenant = s.tenant AND x.session_id = s.session_id
-    AND s.redacted_at IS NULL AND x.messages::text <> '[]' AND x.finished_at <= $as_of::TIMESTAMPTZ AND NOT EXISTS (
+    AND s.redacted_at IS NULL AND x.messages::text <> '[]' AND NOT EXISTS (
         SELECT 1 FROM json_array_elements(h.gaps) AS gap
         WHERE x.message_count BETWEEN (gap ->> 0)::INTEGER AND (gap ->> 1)::INTEGER
     )"""
@@ -178,7 +143,7 @@ ORDER BY listed.place
 """  # noqa: S608
 
 
-def _describe(connection: PostgresConnection, tenant: str, found: list[_Found], as_of: datetime) -> list[SessionListed]:
+def _describe(connection: PostgresConnection, tenant: str, found: list[_Found]) -> list[SessionListed]:
     """Return the sessions of a page in the same order."""
     if not found:
         return []
@@ -187,19 +152,16 @@ def _describe(connection: PostgresConnection, tenant: str, found: list[_Found], 
         _DESCRIBED,
         {
             "tenant": tenant,
-            "as_of": as_of,
             "sessions": [each.session_id for each in found],
             "turns": [each.turn for each in found],
             "times": [each.updated_at for each in found],
             "count": len(found),
         },
     )
-    return [_listed(row, as_of) for row in rows]
+    return [_listed(row) for row in rows]
 
 
-def _listed(row: _Described, as_of: datetime) -> SessionListed:
+def _listed(row: _Described) -> SessionListed:
     texts = ListTexts(row.last, row.asked, row.opened)
     columns = {name: getattr(row, name) for name in SessionSummary.__struct_fields__}
-    return SessionListed(
-        **columns, title=row.title, preview=texts.preview(), last_message=texts.last_message(), as_of=as_of
-    )
+    return SessionListed(**columns, title=row.title, preview=texts.preview(), last_message=texts.last_message())

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from store.interface.errors import CursorInvalid
 from store.interface.list_rows import (
     PREVIEW_MESSAGES,
     WORDS_CHARS_MAX,
@@ -48,32 +49,31 @@ def set_filters(which: SessionFilter | SearchFilter, conditions: Mapping[str, st
     return [conditions[name] for name in found], found
 
 
-class ListStart(msgspec.Struct, frozen=True):
-    """Where a page starts: after a session, or at the first one."""
+class ListStart(msgspec.Struct, frozen=True, array_like=True):
+    """The session after which a page starts."""
 
-    after_time: datetime | None = None
-    after_id: UUID | None = None
-    as_of: datetime | None = None
-    """The time that the list describes; None: now."""
+    order: Order
+    time: datetime
+    session_id: UUID
 
 
-def list_start(order: Order, page_cursor: str | None) -> ListStart:
-    """Return where a page starts. Raises CursorInvalid."""
+def list_start(order: Order, page_cursor: str | None) -> ListStart | None:
+    """Return where a page starts; None: at the first session. Raises CursorInvalid."""
     if page_cursor is None:
-        return ListStart()
-    if order == "created":
-        return ListStart(*position_of(page_cursor, tuple[datetime, UUID]))
-    return ListStart(*position_of(page_cursor, tuple[datetime, UUID, datetime]))
+        return None
+    start = position_of(page_cursor, ListStart)
+    if start.order != order:
+        raise CursorInvalid(f"{page_cursor!r} is a cursor of a list in another order")
+    return start
 
 
 def list_page(rows: list[SessionListed], order: Order, *, has_more: bool) -> Page[SessionListed]:
-    """Return a page; all pages by activity describe the time of the first one, so that each session is on one page."""
+    """Return a page; the next one starts after its last session."""
     if not has_more:
         return Page(rows, None)
     last = rows[-1]
-    if order == "created":
-        return Page(rows, cursor_of((last.created_at, last.session_id)))
-    return Page(rows, cursor_of((last.updated_at, last.session_id, last.as_of)))
+    moment = last.created_at if order == "created" else last.updated_at
+    return Page(rows, cursor_of((order, moment, last.session_id)))
 
 
 class ListTexts(msgspec.Struct, frozen=True):
