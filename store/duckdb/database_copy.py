@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from store.duckdb.connection import with_cursor
+from store.duckdb.connection import DuckDBConnection, with_cursor
 from store.duckdb.database import Database, make_empty, remove_database
 from store.duckdb.database_file import options, quoted
 from store.duckdb.engine import DuckDBEngine
@@ -97,15 +97,10 @@ class DatabaseCopy:
         ).fetchall()
         for (table,) in found:  # a new file has some rows of its own
             self._cursor.execute(f"DELETE FROM fresh.main.{table}")  # noqa: S608
-        self._cursor.execute("BEGIN")  # it reads the rows of one moment, whatever is committed meanwhile
-        try:
+        with DuckDBConnection(self._cursor).in_transaction():  # it reads the rows of one moment, whatever is committed
             for (table,) in found:
                 self._begin_or_stop(f"copying {table}")
                 _copy_table(self._cursor, table)
-        except BaseException:
-            self._cursor.execute("ROLLBACK")
-            raise
-        self._cursor.execute("COMMIT")
 
 
 def _copy_table(cursor: Cursor, table: str) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import duckdb
 
-from store.duckdb.statements import roll_back
+from store.duckdb.connection import DuckDBConnection
 from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
 from store.sql.migrations import APPLIED, Migration, pending_migrations
 from store.sql.migrations import known_migrations as migrations_of
@@ -57,14 +57,9 @@ def _pending(connection: duckdb.DuckDBPyConnection, path: Path, known: list[Migr
 
 
 def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration) -> None:
-    connection.execute("BEGIN")
-    try:
+    with DuckDBConnection(connection).in_transaction():
         connection.execute(migration.sql)
         connection.execute(
             "INSERT INTO migrations (number, name, checksum) VALUES (?, ?, ?)",
             [migration.number, migration.name, migration.checksum],
         )
-        connection.execute("COMMIT")
-    except duckdb.Error:
-        roll_back(connection)
-        raise

@@ -16,7 +16,8 @@ import msgspec
 from store.duckdb.statements import Cursor, as_list, execute, typed_rows
 from store.interface.admission import ProposedTurn, SessionId
 from store.interface.errors import StoreBusy
-from store.interface.rows import JsonText, encode
+from store.interface.rows import encode
+from store.sql.turns import state_fields
 
 TABLE = "memory.session_heads"
 WAITING_MAX = 20_000
@@ -195,18 +196,6 @@ def _latest(proposal: ProposedTurn) -> LatestTurn:
         turn.finished_at if start is None else max(turn.finished_at, start.created_at),
         turn.status,
         turn.execution_status,
-        None if turn.status == "active" else _outcome(turn.state),
+        None if turn.status == "active" else state_fields(turn.state).outcome,
         proposal.migration is not None,
     )
-
-
-class _State(msgspec.Struct, frozen=True):
-    outcome: str | None = None
-
-
-def _outcome(state: JsonText) -> str | None:
-    """Return the outcome in a state; None if it has none, or cannot be read."""
-    try:
-        return msgspec.json.decode(state, type=_State).outcome
-    except msgspec.DecodeError:
-        return None

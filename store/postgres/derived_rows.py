@@ -11,10 +11,11 @@ import msgspec
 
 from store.interface.rows import JsonText, TurnRow
 from store.sql.connection import OF_SESSION
+from store.sql.turns import state_fields
 
 
-class _Latest(msgspec.Struct, frozen=True, kw_only=True):
-    """The latest turn of a session."""
+class HeadRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The head of a session."""
 
     tenant: str
     session_id: str
@@ -25,40 +26,21 @@ class _Latest(msgspec.Struct, frozen=True, kw_only=True):
     execution_status: str
     active_at: datetime
     """When the turn finished or the session was created, the later of both."""
+    outcome: str | None = None
+    gaps: JsonText = msgspec.Raw(b"[]")
 
 
-class HeadRow(_Latest, frozen=True, kw_only=True):
-    """The head of a session."""
-
-    outcome: str | None
-    gaps: JsonText
-
-
-class LatestTurn(_Latest, frozen=True, kw_only=True):
-    """The latest turn of a session, with the state from which the head takes the rest."""
+class LatestTurn(HeadRow, frozen=True, kw_only=True):
+    """The latest turn of a session, with the state from which the head takes its outcome and gaps."""
 
     state: JsonText
 
     def head(self) -> HeadRow:
         """Return the head after this turn."""
-        known = _fields_of(self.state)
-        of_turn = {name: getattr(self, name) for name in _Latest.__struct_fields__}
-        return HeadRow(**of_turn, outcome=known.outcome, gaps=msgspec.Raw(msgspec.json.encode(known.gaps)))
-
-
-class _StateFields(msgspec.Struct, frozen=True):
-    """The only fields of a state that the store reads."""
-
-    outcome: str | None = None
-    gaps: list[tuple[int, int]] = []
-
-
-def _fields_of(state: JsonText) -> _StateFields:
-    """Return the fields of a state, as far as it has them; whether it is valid JSON is for the database to say."""
-    try:
-        return msgspec.json.decode(state, type=_StateFields)
-    except msgspec.DecodeError:
-        return _StateFields()
+        known = state_fields(self.state)
+        columns = {name: getattr(self, name) for name in HeadRow.__struct_fields__}
+        gaps = msgspec.Raw(msgspec.json.encode(known.gaps))
+        return HeadRow(**columns | {"outcome": known.outcome, "gaps": gaps})
 
 
 LATEST_TURNS = """

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 import psycopg
@@ -198,10 +198,23 @@ class PostgresEngine:
 
     def _write(self, work: Callable[[PostgresConnection], T]) -> T:
         until, clashes, is_repeated = time.monotonic() + RETRY_S, 0, False
+        is_ending = False  # whether the COMMIT may have been sent; before that, a lost connection leaves nothing
+
+        def attempt(connection: PostgresConnection) -> T:
+            nonlocal is_ending
+            is_ending = False
+            with connection.connection.transaction():
+                connection.connection.execute(
+                    f"""SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
+                    SET LOCAL statement_timeout = '{WRITE_TIMEOUT_S}s'""".encode()
+                )
+                result = work(connection)
+                is_ending = True
+                return result
+
         while True:
-            attempt = _Transaction(work)
             try:
-                result = self._with_connection(attempt.run)
+                result = self._with_connection(attempt)
             except psycopg.errors.UniqueViolation as error:  # usually another server has just added the same row
                 clashes += 1
                 if clashes == CLASHES_MAX:
@@ -216,7 +229,7 @@ class PostgresEngine:
             except StoreError:
                 raise
             except psycopg.Error as error:
-                if is_repeated or attempt.is_ending or not _is_lost(error):
+                if is_repeated or is_ending or not _is_lost(error):
                     raise self.failed(error) from error
                 is_repeated = True
                 self.pool.check()
@@ -233,25 +246,6 @@ class PostgresEngine:
 def _unavailable(what: str, error: psycopg.Error) -> StoreUnavailable:
     kind = DatabaseUnreachable if isinstance(error, _PASSING) else StoreUnavailable
     return kind(f"the {what} failed: {describe_error(error).strip()}")
-
-
-class _Transaction(Generic[T]):
-    """A function to run in a serializable transaction."""
-
-    def __init__(self, work: Callable[[PostgresConnection], T]) -> None:
-        self._work = work
-        self.is_ending = False
-        """Whether the COMMIT may have been sent; before that, a lost connection leaves nothing."""
-
-    def run(self, connection: PostgresConnection) -> T:
-        with connection.connection.transaction():
-            connection.connection.execute(
-                f"""SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
-                SET LOCAL statement_timeout = '{WRITE_TIMEOUT_S}s'""".encode()
-            )
-            result = self._work(connection)
-            self.is_ending = True
-            return result
 
 
 def _is_lost(error: psycopg.Error) -> bool:

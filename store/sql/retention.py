@@ -23,7 +23,7 @@ class _Rule(Struct, frozen=True):
     action: RetentionAction
     before: datetime
     script: str
-    """A pattern of LIKE."""
+    """A regular expression."""
     tenant: str | None
     status: str | None
 
@@ -76,7 +76,7 @@ def _due(
     exist, are included.
     """
     rules = [
-        _Rule(number, each.action, now - timedelta(days=each.after_days), _like(each.script), each.tenant, each.status)
+        _Rule(number, each.action, now - timedelta(days=each.after_days), _expression(each), each.tenant, each.status)
         for number, each in enumerate(policies)
     ]
     given, parameters = rows_select(_Rule, rules)
@@ -110,7 +110,7 @@ def _due(
     ), fitting AS (
         SELECT s.*, rules.number, rules.action, rules.before, row_number() OVER (
             PARTITION BY s.tenant, s.session_id, rules.action ORDER BY rules.number) AS place
-        FROM standing AS s JOIN rules ON s.script_id LIKE rules.script ESCAPE '!'
+        FROM standing AS s JOIN rules ON s.script_id ~ rules.script
             AND (rules.tenant IS NULL OR rules.tenant = s.tenant)
             AND (rules.status IS NULL OR rules.status = s.status)
     ), due AS (
@@ -122,9 +122,16 @@ def _due(
     )
 
 
-def _like(pattern: str | None) -> str:
-    """Return the pattern of LIKE for one with `*`."""
-    return re.sub(r"([!%_])", r"!\1", "*" if pattern is None else pattern).replace("*", "%")
+def _expression(policy: Policy) -> str:
+    """Return the regular expression for the script of a policy, with `*`, `?` and sets such as `[a-z]` or `[!a]`."""
+    parts = re.findall(r"\[[^]]+]|.", policy.script or "*", re.DOTALL)
+    return f"^{''.join(_part(part) for part in parts)}$"
+
+
+def _part(part: str) -> str:
+    if len(part) > 1:
+        return part.replace("[!", "[^", 1)
+    return {"*": ".*", "?": "."}.get(part, re.escape(part))
 
 
 COUNTS = """

@@ -13,6 +13,7 @@ from store.interface.rows import (
     RECENT_TURNS,
     FailureRow,
     Gaps,
+    JsonText,
     LoadedSession,
     MessageRow,
     PositionRow,
@@ -228,3 +229,18 @@ def load_session(connection: Connection, head: SessionHead | None) -> LoadedSess
         calls=unsettled_calls(connection, *session) if "calls" in rare else [],
         failures=failures(connection, *session) if "failures" in rare else [],
     )
+
+
+class StateFields(msgspec.Struct, frozen=True):
+    """The only fields of a state that the store reads."""
+
+    outcome: str | None = None
+    gaps: list[tuple[int, int]] = []
+
+
+def state_fields(state: JsonText) -> StateFields:
+    """Return the fields of a state, as far as it has them; whether it is valid JSON is for the database to say."""
+    try:
+        return msgspec.json.decode(state, type=StateFields)
+    except msgspec.DecodeError:
+        return StateFields()
