@@ -12,17 +12,7 @@ from datetime import datetime
 import msgspec
 import psycopg
 
-from store.interface.admission import (
-    NO_HEAD,
-    Entry,
-    Head,
-    ProposedTurn,
-    SessionId,
-    Settlement,
-    TurnGroup,
-    UniqueKey,
-    keys_of,
-)
+from store.interface.admission import NO_HEAD, Entry, Head, ProposedTurn, SessionId, TurnGroup, UniqueKey, keys_of
 from store.interface.errors import (
     RowRefused,
     StoreBusy,
@@ -39,7 +29,7 @@ from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.derived_rows import HeadRow, LatestTurn, texts_of
 from store.postgres.engine import BAD_ROW, CLASHES_MAX, PAUSE_S, PREVENTED, RETRY_S, PostgresEngine
-from store.sql.calls import settle, settled_calls
+from store.sql.calls import settle, settle_unused
 from store.sql.deletion import delete_rows_of
 
 _RACES = (*PREVENTED, psycopg.errors.UniqueViolation)
@@ -261,8 +251,7 @@ class _Attempt:
         replaced = {call_id for (call_id,) in rows}
         for call in late:
             if call.call_id in replaced:
-                settlement = Settlement(call.tenant, call.session_id, call.turn, used=())
-                self._connection.insert("settled_calls", list(settled_calls([call], [settlement])))
+                settle_unused(self._connection, call)
                 self._connection.note_change(call.tenant, [call.session_id])
 
     def _claim(self, heads: dict[SessionId, Head], locked: set[SessionId]) -> dict[int, StoreError]:

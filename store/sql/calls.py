@@ -50,6 +50,12 @@ def settle(connection: Connection, settlements: list[Settlement]) -> None:
     connection.change(f"DELETE FROM call_journal WHERE {sessions}", values)  # noqa: S608
 
 
+def settle_unused(connection: Connection, call: CallRow) -> None:
+    """Add the settled row of a call that no turn used. Within a transaction."""
+    settlement = Settlement(call.tenant, call.session_id, call.turn, used=())
+    connection.insert("settled_calls", list(settled_calls([call], [settlement])))
+
+
 def settled_calls(journal: Iterable[CallRow], settlements: Iterable[Settlement]) -> Iterator[SettledCallRow]:
     """Return each journaled call of these sessions once, as it is stored now that the session's turn is committed."""
     by_session = {(each.tenant, each.session_id): each for each in settlements}

@@ -21,11 +21,11 @@ from store.interface.rows import (
     JsonObject,
     JsonText,
     MessageRow,
+    SessionRow,
     SettledCallRow,
-    encode,
     is_uuid,
 )
-from store.sql.connection import NO_SESSION, Connection, Parameters, Values, rows_select
+from store.sql.connection import NO_SESSION, Connection, Parameters, Values
 from store.sql.deletion import OF_SESSIONS, delete_memory_of
 
 TURNS_A_READ = 500
@@ -59,18 +59,6 @@ STATE_FIELDS = (
     "spent.cost",
 )
 """The retained fields of a state: position and counters. A session with such a state can be read, but not continued."""
-
-
-class _Metadata(msgspec.Struct, frozen=True):
-    session_id: str
-    metadata: JsonObject
-
-
-class _Origin(msgspec.Struct, frozen=True):
-    """What remains of the metadata of a session."""
-
-    session_id: str
-    metadata: str
 
 
 def redact_sessions(connection: Connection, tenant: str, session_ids: list[str], at: datetime) -> list[str]:
@@ -165,18 +153,10 @@ def _redact_calls(connection: Connection, parameters: Parameters) -> None:
 
 
 def _redact_starts(connection: Connection, parameters: Parameters, at: datetime) -> None:
-    select = f"SELECT session_id, metadata FROM session_starts WHERE {OF_SESSIONS}"  # noqa: S608
-    found = connection.fetch(_Metadata, select, parameters)
-    origins = [_Origin(row.session_id, encode(_origin(row.metadata)).decode()) for row in found]
-    if not origins:
-        return
-    given, values = rows_select(_Origin, origins, session_id="UUID", metadata="JSON")
-    connection.change(
-        f"""UPDATE session_starts SET key = NULL, metadata = origin.metadata, redacted_at = $at::TIMESTAMPTZ
-        FROM ({given}) AS origin
-        WHERE session_starts.tenant = $tenant AND session_starts.session_id = origin.session_id""",  # noqa: S608
-        {"tenant": parameters["tenant"], "at": at.isoformat(), **values},
-    )
+    starts = connection.fetch(SessionRow, f"SELECT * FROM session_starts WHERE {OF_SESSIONS}", parameters)  # noqa: S608
+    connection.change(f"DELETE FROM session_starts WHERE {OF_SESSIONS}", parameters)  # noqa: S608
+    redacted = [replace(row, key=None, metadata=_origin(row.metadata), redacted_at=at) for row in starts]
+    connection.insert("session_starts", redacted)
 
 
 def _origin(metadata: JsonObject) -> JsonObject:
