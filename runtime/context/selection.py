@@ -51,7 +51,7 @@ def strategy_of(
     """
     always = _ALWAYS.get(settings.strategy)
     if always is not None:
-        return always(checked(settings), handlers)
+        return always(settings, handlers)
     factories = own_strategies() if factories is None else factories
     made = factories[checked(settings, factories).strategy](settings)
     if not isinstance(made, Strategy):
