@@ -3,8 +3,9 @@
 from runtime.answers.reply_values import AnswerRefused, checked, read_labelled
 from runtime.state.ports import ModelFailed
 from runtime.turn.calls import BudgetExceeded
-from runtime.turn.context import TurnContext, Wording
+from runtime.turn.context import TurnContext
 from runtime.turn.model_requests import complete
+from scripts.expressions.expressions import Rendered
 from scripts.expressions.values import is_given
 from scripts.model.actions import Action, AiAsk, Ask, Choose, Form
 from scripts.model.variables import Output
@@ -27,7 +28,7 @@ async def capture(run: TurnContext, action: Action, said: str) -> None:
     others = tuple(output for output in outputs if output.get not in values)
     if others:
         try:
-            values |= (await complete(run, "extract", action, Wording(), outputs=others, reply=said)).values
+            values |= (await complete(run, "extract", action, Rendered(""), outputs=others, reply=said)).values
         except (ModelFailed, BudgetExceeded) as failed:
             run.warn("auto_failed", str(failed))
     for output in outputs:

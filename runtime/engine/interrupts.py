@@ -5,9 +5,10 @@ Keywords and detectors need no model. For all interrupts that wait for an intent
 
 from collections.abc import Collection
 
-from runtime.turn.context import TurnContext, Wording
+from runtime.turn.context import TurnContext
 from runtime.turn.model_requests import complete
 from scripts.detectors.words import bare, is_short, mentioned
+from scripts.expressions.expressions import Rendered
 from scripts.model.actions import Action
 from scripts.model.script import Interrupt
 
@@ -49,5 +50,5 @@ def _is_triggered(interrupt: Interrupt, said: str, detected: Collection[str]) ->
 
 async def _by_intent(run: TurnContext, action: Action, said: str, candidates: list[Interrupt]) -> list[Interrupt]:
     intents = {each.id: each.on.intent for each in candidates}
-    answered = await complete(run, "route", action, Wording(), reply=said, intents=intents)
+    answered = await complete(run, "route", action, Rendered(""), reply=said, intents=intents)
     return [each for each in candidates if each.id == answered.intent]

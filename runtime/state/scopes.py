@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TypeAlias
 
-from msgspec import Struct
-
+from runtime.state.events import VariableChanged
 from runtime.state.program import Program
 from runtime.state.state import Cell, Source, State
 from scripts.expressions.expressions import is_reserved
-from scripts.expressions.values import Value, ValueRefused, ValueType, bounded, coerce, shorten
+from scripts.expressions.values import Value, ValueRefused, bounded, coerce, shorten
 from scripts.model.base import ID_CHARS_MAX
 from scripts.model.script import Scope
 from scripts.model.variables import Declaration, Output, taken_type
@@ -23,16 +22,6 @@ CELLS_MAX = 1_000  # in one scope
 
 class WriteRefused(ValueError):
     """A write that a variable's type, the limits or the position do not allow; nothing is changed."""
-
-
-class Write(Struct, frozen=True):
-    """A completed write."""
-
-    scope: Scope
-    name: str
-    old: Value
-    new: Value
-    type: ValueType
 
 
 def require_name(name: str) -> None:
@@ -135,15 +124,18 @@ class Scopes:
         now: datetime,
         by: tuple[str, str, str] | None = None,
         output: Output | None = None,
-    ) -> Write:
-        """Write one cell. Its type is the declared one, else that of the `output` that gave the value, else inferred.
+        action_id: str = "",
+    ) -> VariableChanged:
+        """Write one cell, and return the event of it, in which `action_id` wrote the variable.
 
-        Raises WriteRefused, without any change, if the value is invalid.
+        Its type is the declared one, else that of the `output` that gave the value, else inferred. Raises WriteRefused,
+        without any change, if the value is invalid.
         """
         require_name(name)
         if (scope == "topic" and not self._state.topic) or (scope == "phase" and not self._state.phase):
             raise WriteRefused(f"there is no {scope} to store `{name}` in")
-        declared = self.declaration(scope, name)
+        phase, home = self._state.phase, self._state.home()
+        declared = self._program.declared(scope, phase, home).get(name)
         new = _fitting(name, value, declared)
         cells = self.cells(scope)
         before = cells.get(name)
@@ -152,7 +144,8 @@ class Scopes:
         default = declared.value if declared is not None and scope == "global" else None
         kind = (declared.kind if declared is not None and new is not None else None) or taken_type(new, output)
         cells[name] = Cell(new, kind, now, source, by)
-        return Write(scope, name, default if before is None else before.value, new, kind)
+        old = default if before is None else before.value
+        return VariableChanged(scope, name, old, new, kind, source, action_id, phase, home[1])
 
     def flat(self) -> dict[str, Value]:
         """Return every name with its value, of equal names that of the innermost scope that is visible."""

@@ -13,7 +13,7 @@ from runtime.answers.languages import phrase
 from runtime.context.fitting import cut_text
 from runtime.context.ports import View
 from runtime.context.selection import Contexts, newest, shown
-from runtime.state.events import HISTORY_MAX, Body, Emitted, Event, Message, Recollected, Role, VariableChanged, Warned
+from runtime.state.events import HISTORY_MAX, Body, Emitted, Event, Message, Recollected, Role, Warned
 from runtime.state.limits import UNLIMITED, Limits
 from runtime.state.ports import Ids, Journal, Memory, Meter, Model, OnDelta
 from runtime.state.program import Program
@@ -25,7 +25,7 @@ from runtime.tools.examples import EXAMPLES
 from runtime.turn.calls import BudgetTracker, Calls, NoJournal, ToolCalls, merged
 from runtime.turn.message_stream import MessageStream
 from runtime.turn.turn_recall import QUERY_CHARS_MAX, RecallQuestion, TurnRecalls
-from scripts.expressions.expressions import Rendered, Spans
+from scripts.expressions.expressions import Rendered
 from scripts.expressions.members import SPEAKER_PARTS, Speaker
 from scripts.expressions.sandbox import MISSING, ExpressionFailed, said
 from scripts.expressions.values import Recollections, Value
@@ -36,13 +36,6 @@ from scripts.model.script import FormDefinition, Scope
 from scripts.model.script import Role as SpeakerRole
 from scripts.model.variables import Assignment, Output, OutputItem
 from scripts.translations.localisation import Phrase
-
-
-class Wording(Struct, frozen=True):
-    """A rendered text of the script; `spans` are the ranges of it that came from values."""
-
-    text: str = ""
-    spans: Spans = ()
 
 
 class LimitExceeded(Exception):
@@ -285,25 +278,12 @@ class TurnContext:
         output: Output | None = None,
     ) -> None:
         """Write a variable of a certain scope; `by` is the action recorded as its writer. Raises WriteRefused."""
-        home = self.home()
         if by is None and self.action_id:
-            by = (*home, self.action_id)
-        write = self.scopes.write(scope, name, value, source, self.now(), by, output)
+            by = (*self.home(), self.action_id)
+        changed = self.scopes.write(scope, name, value, source, self.now(), by, output, self.action_id)
         self.computed_outputs.clear()
         self.computed_forms.clear()
-        self.record(
-            VariableChanged(
-                scope=write.scope,
-                name=write.name,
-                old=write.old,
-                new=write.new,
-                type=write.type,
-                source=source,
-                action_id=self.action_id,
-                phase_id=self.state.phase,
-                topic_id=home[1],
-            )
-        )
+        self.record(changed)
 
     def assign_computed(self, items: tuple[OutputItem, ...]) -> None:
         """Assign the ``{set, value, when}`` items of an output list, in order."""
@@ -324,12 +304,11 @@ class TurnContext:
         """Return a rendered text; `names` are additional names. Raises ActionFailed."""
         return self.wording(template, names).text
 
-    def wording(self, template: Template | None, names: Mapping[str, Value] | None = None) -> Wording:
+    def wording(self, template: Template | None, names: Mapping[str, Value] | None = None) -> Rendered:
         """Return a rendered text with the ranges that came from values. Raises ActionFailed."""
         if template is None or "{" not in template.source:
-            return Wording(template.source if template is not None else "")
-        rendered = self._evaluated(template, names)
-        return Wording(rendered.text, rendered.spans)
+            return Rendered(template.source if template is not None else "")
+        return self._evaluated(template, names)
 
     def value(self, expression: Expression, names: Mapping[str, Value] | None = None) -> Value:
         """Return the value of an expression; `names` are additional names. Raises ActionFailed."""

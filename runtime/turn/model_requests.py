@@ -23,10 +23,11 @@ from runtime.state.program import PlaceLost
 from runtime.state.recall_types import MemoryLine, lines_of
 from runtime.state.scopes import WriteRefused
 from runtime.turn.calls import BudgetExceeded, CallInterrupted
-from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext, Wording
+from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
 from runtime.turn.message_stream import ReplyStream
 from runtime.turn.tool_use import CALLS_OF_REPLY_MAX, call_for_model, tools_offered
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted
+from scripts.expressions.expressions import Rendered
 from scripts.model.actions import Action, AiAsk, AiSay, Chat, ModelStep
 from scripts.model.variables import Output, Records
 
@@ -54,10 +55,10 @@ async def complete(
     run: TurnContext,
     purpose: Purpose,
     action: Action,
-    task: Wording,
+    task: Rendered,
     *,
     outputs: tuple[Output, ...] = (),
-    until: Wording = Wording(),  # noqa: B008  (frozen)
+    until: Rendered = Rendered(""),  # noqa: B008  (frozen)
     reply: str | None = None,
     records: tuple[Records, ...] = (),
     intents: Mapping[str, str] | None = None,

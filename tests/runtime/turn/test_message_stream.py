@@ -19,9 +19,10 @@ from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import State
 from runtime.turn.calls import BudgetExceeded, CallInterrupted
-from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext, TurnEnvironment, Wording
+from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext, TurnEnvironment
 from runtime.turn.message_stream import MessageStream
 from runtime.turn.model_requests import complete
+from scripts.expressions.expressions import Rendered
 from tests.support.runtime_session import ReadProgram
 
 AGE = """
@@ -256,7 +257,7 @@ async def hear_judged(session: Talk, error: Exception) -> list[MessageDelta | Me
         raise error
 
     action = session.program.action(*session.state.home(), "age")
-    assert (await complete(run, "ask", action, Wording("Ask."), speak=fail)).text == "Hello."
+    assert (await complete(run, "ask", action, Rendered("Ask."), speak=fail)).text == "Hello."
     return heard
 
 
