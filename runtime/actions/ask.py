@@ -252,7 +252,7 @@ def drawn(run: TurnContext, action: Ask | AiAsk) -> Waits:
     if isinstance(action, Ask):
         outputs = expected_outputs(run, action)
         if len(outputs) == 1 and outputs[0].choices:
-            return offering((choice.key, choice.text) for choice in choices_of(outputs[0]))
+            return offering(choices_of(outputs[0]))
     return Waits(Wait("text"))
 
 

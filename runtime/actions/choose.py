@@ -126,7 +126,7 @@ def drawn(run: TurnContext, action: Choose) -> Wait:
 
 
 def _waiting(offers: list[Offer]) -> Waits:
-    return offering((offer.choice.key, offer.choice.text) for offer in offers)
+    return offering(offer.choice for offer in offers)
 
 
 def user_say(run: TurnContext, action: UserSay) -> Outcome:

@@ -36,7 +36,7 @@ def answer_confirmation(run: TurnContext, action: Ask | AiAsk | Choose, reply: s
 
 def _confirm(run: TurnContext) -> Outcome:
     run.say(run.progress.prompt)
-    return offering((choice.key, choice.text) for choice in _choices(run))
+    return offering(_choices(run))
 
 
 def _choices(run: TurnContext) -> tuple[Choice, ...]:

@@ -70,9 +70,9 @@ Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Leave | Finish | 
 DONE = Done()
 
 
-def offering(choices: Iterable[tuple[str, str]]) -> Waits:
-    """Return a wait for one of several answers, each a pair (key, text)."""
-    return Waits(Wait("choice", tuple(Choice(key, text) for key, text in choices)))
+def offering(choices: Iterable[Choice]) -> Waits:
+    """Return a wait for one of several answers."""
+    return Waits(Wait("choice", tuple(choices)))
 
 
 # -- exit policies ----------------------------------------------------------------------------------------------------

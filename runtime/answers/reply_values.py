@@ -4,10 +4,10 @@ tests a value against its output. Used with and without a language model.
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -161,26 +161,25 @@ def _parsed(
     match declared:
         case None | "text":
             return text or None
-        case "number":
-            return parse_number(text, locale)
-        case "boolean":
-            return parse_boolean(text, locale)
         case "date":
             return parse_date(text, today, locale)
-        case "time":
-            return parse_time(text, locale)
         case "datetime":
             return parse_datetime(text, today, locale)
-        case "timezone":
-            return parse_timezone(text, locale)
         case "choice":
             return match_choice(text, choices, locale)
-        case "list":
-            return parse_list(text, locale)
         case "record":
             return _record(text)
         case _:
-            assert_never(declared)
+            return _PARSERS[declared](text, locale)
+
+
+_PARSERS: Mapping[DeclaredType, Callable[[str, Locale], object]] = {
+    "number": parse_number,
+    "boolean": parse_boolean,
+    "time": parse_time,
+    "timezone": parse_timezone,
+    "list": parse_list,
+}
 
 
 def _record(text: str) -> object:
@@ -302,31 +301,18 @@ def _mismatch(output: Output, value: Value) -> str:
 def _limits(output: Output, value: Value) -> str:
     if output.min is None and output.max is None:
         return ""
-    if output.type == "date":
-        size: date | int | float = _day(str(value))
-        low, high = (None if limit is None else _day(str(limit)) for limit in output.limits)
-    elif output.type in TIMES:
-        return _beyond(value, output)
-    else:
-        size = len(value) if isinstance(value, str | list | dict) else (value or 0)
-        low, high = (_number(limit) for limit in output.limits)  # type: ignore[assignment]
-    if low is not None and size < low:  # type: ignore[operator]
+    if output.type is not None and output.type in TIMES:
+        for limit, sign, word in zip(output.limits, ("lt", "gt"), ("before", "after"), strict=True):
+            if limit is not None and compare(sign, value, coerce(str(limit), output.type)):
+                return f"{value} is {word} {limit}"
+        return ""
+    size = len(value) if isinstance(value, str | list | dict) else (value or 0)
+    low, high = (_number(limit) for limit in output.limits)
+    if low is not None and size < low:
         return f"{size} is below {low}"
-    if high is not None and size > high:  # type: ignore[operator]
+    if high is not None and size > high:
         return f"{size} is above {high}"
     return ""
-
-
-def _beyond(value: Value, output: Output) -> str:
-    """Compare a time, or a date and time, with the limits of its output."""
-    for limit, sign, word in zip(output.limits, ("lt", "gt"), ("before", "after"), strict=True):
-        if limit is not None and output.type is not None and compare(sign, value, coerce(str(limit), output.type)):
-            return f"{value} is {word} {limit}"
-    return ""
-
-
-def _day(text: str) -> date:
-    return datetime.fromisoformat(text).date()
 
 
 def _number(limit: int | float | str | None) -> int | float | None:
