@@ -1,6 +1,6 @@
 """Interventions: changes that an application makes to a session's state, besides sending messages."""
 
-import msgspec
+from msgspec.structs import replace
 
 from runtime.migration.variables import account_of
 from runtime.state import inputs
@@ -49,7 +49,7 @@ def carry_out(run: TurnContext, intervention: Intervention) -> None:
         case inputs.TakeOver():
             run.record(Intervened("take_over", operator=intervention.operator))
             asked = run.state.hand_over or HandOver(run.now())
-            run.state.hand_over = msgspec.structs.replace(asked, operator=intervention.operator)
+            run.state.hand_over = replace(asked, operator=intervention.operator)
         case inputs.Speak():
             number = run.state.message_seq + 1
             run.record(Intervened("speak", first=number, last=number, operator=intervention.operator))
@@ -98,14 +98,13 @@ def _rewound(now: State, before: State) -> State:
     gaps = before.gaps if since[0] > since[1] else (*before.gaps, since)
     current = copy_of(now)
     retained = {name: getattr(current, name) for name in _RETAINED}
-    return msgspec.structs.replace(copy_of(before), **retained, gaps=gaps)
+    return replace(copy_of(before), **retained, gaps=gaps)
 
 
 def _clear(run: TurnContext) -> None:
     last = run.state.message_seq
     run.record(Intervened("clear", first=1 if last else None, last=last or None))
     run.state.gaps, run.state.context = ((1, last),) if last else (), None
-    replace = msgspec.structs.replace
     if run.state.progress is not None:
         run.state.progress = replace(run.state.progress, replies=[])
     for frame in run.state.frames:

@@ -11,8 +11,8 @@ call is unknown: the endpoint may have carried it out. It is repeated, or fails 
 import math
 from collections.abc import Collection
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from runtime.state.events import Message
 from runtime.state.limits import Bounds, until
@@ -198,7 +198,7 @@ class Calls(Struct):
     def _reuse(self, call: ModelCall, request: ModelRequest) -> ModelReply:
         """Return the reply of a call made for the same request before the turn restarted. Raises ModelFailed."""
         self.before.remove(call)
-        self.made.append(msgspec.structs.replace(call, request=request))
+        self.made.append(replace(call, request=request))
         usage = _usage(call.ended)
         if not call.is_reused:
             self.budget.recount(usage)
@@ -250,7 +250,6 @@ class Calls(Struct):
 
 
 def _without(call: ModelCall, said: Message, instead: Message) -> ModelCall:
-    replace = msgspec.structs.replace
     history = tuple(instead if each is said else each for each in call.request.history)
     request = replace(call.request, history=history)
     if request.task == said.content:  # a model that says its task verbatim
@@ -270,12 +269,11 @@ def _has_words_besides(call: ModelCall, said: Collection[str]) -> bool:
 def _unsaid(call: ModelCall) -> ModelCall:
     request = call.request
     if call.reply is not None and request.task == call.reply.text:
-        request = msgspec.structs.replace(request, task="", task_spans=())
-    return msgspec.structs.replace(_wordless(call), request=request)
+        request = replace(request, task="", task_spans=())
+    return replace(_wordless(call), request=request)
 
 
 def _wordless(call: ModelCall) -> ModelCall:
-    replace = msgspec.structs.replace
     reply = replace(call.reply, text="", raw="") if call.reply is not None else None
     ended = replace(call.ended, reply=reply) if call.ended is not None else None
     return _promptless(replace(call, reply=reply, ended=ended, is_withheld=True))
@@ -283,7 +281,6 @@ def _wordless(call: ModelCall) -> ModelCall:
 
 def _promptless(call: ModelCall) -> ModelCall:
     """Return the call without its prompt, which may contain a text that was not said."""
-    replace = msgspec.structs.replace
     if call.ended is None or call.ended.usage is None:
         return call
     return replace(call, ended=replace(call.ended, usage=replace(call.ended.usage, prompt=None)))

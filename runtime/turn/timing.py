@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-import msgspec
+from msgspec.structs import replace
 
 from runtime.state.state import Timing
 from runtime.timers.timers import dates_wanted, pending_timers
@@ -21,7 +21,7 @@ def begin(run: TurnContext, action: Action) -> None:
     wanted = dates_wanted(run.program, run.state, action)
     dates = {key: _date(run, date.expression) for key, date in wanted if key not in timing.dates}
     if dates or run.state.timing is None:
-        run.state.timing = msgspec.structs.replace(timing, dates={**timing.dates, **dates})
+        run.state.timing = replace(timing, dates={**timing.dates, **dates})
 
 
 def note_message(run: TurnContext) -> None:
@@ -37,7 +37,7 @@ def note_message(run: TurnContext) -> None:
 
 def count_from_now(run: TurnContext, expired: Collection[int] = ()) -> None:
     """Count reminders and expiry from now on, but not those of suspended questions at the depths of `expired`."""
-    state, replace = run.state, msgspec.structs.replace
+    state = run.state
     if state.timing is not None:
         state.timing = replace(state.timing, heard=run.now())
     for depth, frame in enumerate(state.frames):
