@@ -117,16 +117,12 @@ def _listed(run: TurnContext, item: ListedChoices, only_open: bool) -> Iterator[
 
 def _offer(run: TurnContext, offers: list[Offer], text: str) -> Outcome:
     run.say(text)
-    return _waiting(offers)
+    return offering(offer.choice for offer in offers)
 
 
 def drawn(run: TurnContext, action: Choose) -> Wait:
     """Return the wait with the choices that may be offered now."""
-    return _waiting(_open_offers(run, action)).wait
-
-
-def _waiting(offers: list[Offer]) -> Waits:
-    return offering(offer.choice for offer in offers)
+    return offering(offer.choice for offer in _open_offers(run, action)).wait
 
 
 def user_say(run: TurnContext, action: UserSay) -> Outcome:
