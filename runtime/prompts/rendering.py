@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -46,11 +45,6 @@ class Prompts:
     def schemes(self) -> Collection[str]:
         """Return the names that scripts may use as their `template_scheme`."""
         return self._templates.schemes.keys()
-
-    @classmethod
-    def load(cls, folder: Path | None = None) -> "Prompts":
-        """Load the templates of a folder, with the runtime's own as defaults. Raises PromptInvalid."""
-        return cls(Templates.load(folder))
 
     def render(self, request: ModelRequest, *, context_tokens_max: int) -> Prompt:
         """Return the prompt for a request, with as much of the conversation as fits into the tokens.

@@ -10,6 +10,7 @@ import pytest
 
 from runtime.prompts.prompt import Prompt
 from runtime.prompts.rendering import Prompts
+from runtime.prompts.templates import Templates
 from runtime.state.events import Message
 from runtime.state.ports import DetectorQuestion, ModelRequest
 from scripts.model.script import Role
@@ -78,7 +79,7 @@ def message() -> Callable[..., Message]:
 @pytest.fixture(scope="session")
 def render() -> Callable[..., Prompt]:
     """Render a request with the runtime's own prompts."""
-    prompts = Prompts.load()
+    prompts = Prompts(Templates.load(None))
     return lambda request, tokens=100_000: prompts.render(request, context_tokens_max=tokens)
 
 

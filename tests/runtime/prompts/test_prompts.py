@@ -317,7 +317,7 @@ def scheme(folder: Path, name: str, text: str, *, language: str = "en", purpose:
 
 
 def said(folder: Path, request: Any) -> str:
-    return system(Prompts.load(folder).render(request, context_tokens_max=10_000))
+    return system(Prompts(Templates.load(folder)).render(request, context_tokens_max=10_000))
 
 
 def test_a_scheme_comes_before_the_default_and_only_where_it_has_something(tmp_path: Path, request_of) -> None:
@@ -351,7 +351,7 @@ def test_a_missing_default_is_named(tmp_path: Path, request_of) -> None:
 def test_a_scheme_that_cannot_be_used_is_refused_at_the_start(tmp_path: Path, text, message) -> None:
     scheme(tmp_path, "warm", text)
     with pytest.raises(PromptInvalid, match=message):
-        Prompts.load(tmp_path)
+        Prompts(Templates.load(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -366,7 +366,7 @@ def test_a_template_that_fails_fails_the_call_for_good(tmp_path: Path, request_o
 
 def test_templates_are_read_once(tmp_path: Path, request_of) -> None:
     path = scheme(tmp_path, "warm", "one {{ task }}")
-    prompts = Prompts.load(tmp_path)
+    prompts = Prompts(Templates.load(tmp_path))
     path.write_text("two")
     reported = prompts.render(request_of("say", scheme="warm"), context_tokens_max=9_000)
     assert system(reported).startswith("one")

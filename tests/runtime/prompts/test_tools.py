@@ -8,6 +8,7 @@ from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.reply_reader import read_reply
 from runtime.prompts.rendering import Prompts
 from runtime.prompts.reply_fields import reply_of
+from runtime.prompts.templates import Templates
 from runtime.state.ports import ModelRequest, ToolCall, ToolOffer, ToolOutcome
 from runtime.state.tool_ports import ToolFailure
 
@@ -78,11 +79,13 @@ def test_template_without_a_place_for_tools_gets_them_at_its_end(tmp_path: Path,
     folder = tmp_path / "custom" / "own" / "en"
     folder.mkdir(parents=True)
     (folder / "chat.jinja").write_text("{{ task }} {{ data }}")
-    prompts = Prompts.load(tmp_path)
+    prompts = Prompts(Templates.load(tmp_path))
     ending = prompts.render(offering(scheme="own"), context_tokens_max=9_000).messages[0].content
     assert ending.rpartition("# Tools")[2].count("lookup_order") == 1
     (folder / "chat.jinja").write_text("{{ tools }} {{ task }} {{ data }}")
-    starting = Prompts.load(tmp_path).render(offering(scheme="own"), context_tokens_max=9_000).messages[0].content
+    starting = (
+        Prompts(Templates.load(tmp_path)).render(offering(scheme="own"), context_tokens_max=9_000).messages[0].content
+    )
     assert starting.startswith("# Tools")
     assert starting.count("# Tools") == 1
 

@@ -17,6 +17,7 @@ from runtime.models.hosted.endpoint import REPLY_CHARS_MAX
 from runtime.models.hosted.router import HostedModels
 from runtime.models.hosted.settings import ModelSettings, Secret
 from runtime.prompts.rendering import Prompts
+from runtime.prompts.templates import Templates
 from runtime.state.limits import Limits, until
 from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, Usage
 from scripts.model.variables import Output
@@ -95,7 +96,11 @@ async def models(endpoint: Endpoint) -> AsyncIterator[Callable[..., HostedModels
             name: ModelSettings(**{"url": endpoint.url, "key": Secret("sk-1"), "timeout_s": 5.0} | given)
             for name, given in {"tiny": settings, **(others or {})}.items()
         }
-        made.append(HostedModels("tiny", Prompts.load(), named, named["tiny"], **({"clock": clock} if clock else {})))
+        made.append(
+            HostedModels(
+                "tiny", Prompts(Templates.load(None)), named, named["tiny"], **({"clock": clock} if clock else {})
+            )
+        )
         return made[-1]
 
     yield make

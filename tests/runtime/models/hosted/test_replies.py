@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from runtime.models.hosted.failures import AttemptFailure
 from runtime.models.hosted.reply_reader import TextStream, object_in, prose_in, read_reply, unmarked, visible
 from runtime.prompts.rendering import Prompts
+from runtime.prompts.templates import Templates
 from runtime.state.ports import DetectorQuestion, ModelRequest, Verdict
 from scripts.model.variables import Output
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
-PROMPTS = Prompts.load()
+PROMPTS = Prompts(Templates.load(None))
 
 SCHEMA = {"properties": {"exit": {}, "values": {}, "text": {}}, "required": ["exit", "values", "text"]}
 WHOLE = {"exit": True, "values": {"a": 1}, "text": 'Say "hi" {now}'}
