@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -84,14 +85,8 @@ class HostedModel:
             body = body_of(self._called, prompt, capabilities, self.settings, stream=hear is not None)
             words = TextStream(request, prompt, hear, meter.begun) if hear is not None else None
             meter.parameters = _parameters(body, capabilities, prompt)
-
-            def grew(text: str, words: TextStream | None = words) -> None:
-                meter.grew(text)
-                if words is not None:
-                    words.grow(text)
-
             try:
-                said = await self.endpoint.call(body, Listener(meter.sent, grew), chars_max)
+                said = await self.endpoint.call(body, Listener(meter.sent, partial(_grew, meter, words)), chars_max)
             except AttemptFailure as failure:
                 fewer = without(capabilities, failure, self.settings)
                 if fewer is None:
@@ -109,6 +104,13 @@ class HostedModel:
     def _called(self) -> str:
         """Return the model's name at its endpoint."""
         return self.settings.model or self.name
+
+
+def _grew(meter: UsageMeter, words: TextStream | None, text: str) -> None:
+    """Handle a streamed reply that has grown to this text."""
+    meter.grew(text)
+    if words is not None:
+        words.grow(text)
 
 
 def _parameters(body: Mapping[str, object], capabilities: Capabilities, prompt: Prompt) -> dict[str, Value]:
