@@ -7,7 +7,7 @@ from runtime.state.state import Choice
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import is_given
 from scripts.model.actions import AiAsk, Ask, Choose
-from scripts.model.variables import Output, OutputItem
+from scripts.model.variables import Output
 from scripts.translations.localisation import Phrase
 
 YES: Phrase = "yes"
@@ -56,10 +56,9 @@ def _done(run: TurnContext, action: Ask | AiAsk | Choose) -> Outcome:
 
 def _names(action: Ask | AiAsk | Choose) -> tuple[str, ...]:
     """Return the variables that the user gives; records are never known, because a further one may follow."""
-    items: tuple[OutputItem, ...] = () if isinstance(action, Choose) else action.outputs
     if isinstance(action, Choose):
         return (action.variable,)
-    return tuple(item.variable for item in items if isinstance(item, Output)) or ("",)
+    return tuple(item.variable for item in action.outputs if isinstance(item, Output)) or ("",)
 
 
 def _is_known(run: TurnContext, action: Ask | AiAsk | Choose, name: str) -> bool:

@@ -18,9 +18,10 @@ async def interrupt_of(run: TurnContext, action: Action, said: str, detected: Co
 
     `action` is the one that waits, `detected` are the detectors that fired on the message.
     """
-    if not _is_interruptible(run, action):
-        said = ""
-    if run.state.interrupted or not (said.strip() or detected):
+    state = run.state
+    if not (action.interruptible and run.program.topics[state.phase, state.topic].interruptible):
+        said = ""  # only detectors interrupt here
+    if state.interrupted or not (said.strip() or detected):
         return None
     applying = [each for each in run.program.script.interrupts if each.when is None or run.holds(each.when)]
     by_words = [each for each in applying if _is_triggered(each, said, detected)]
@@ -31,12 +32,6 @@ async def interrupt_of(run: TurnContext, action: Action, said: str, detected: Co
     if by_intent:
         by_words += await _by_intent(run, action, said, by_intent)
     return max(by_words, key=lambda each: each.priority, default=None)
-
-
-def _is_interruptible(run: TurnContext, action: Action) -> bool:
-    """Return whether words and intents may interrupt an action here; only detectors always do."""
-    state = run.state
-    return action.interruptible and run.program.topics[state.phase, state.topic].interruptible
 
 
 def _is_triggered(interrupt: Interrupt, said: str, detected: Collection[str]) -> bool:

@@ -84,11 +84,11 @@ async def _call(run: TurnContext, use: ToolUse, request: ToolRequest) -> ToolRes
 def tools_offered(run: TurnContext, action: Action) -> tuple[ToolOffer, ...]:
     """Return the tools that the model may call."""
     tools = (run.program.tools.get(each.tool) for each in tools_of(action))
-    return tuple(_offer(tool) for tool in tools if tool is not None and not tool.makes_changes)
-
-
-def _offer(tool: ToolDefinition) -> ToolOffer:
-    return ToolOffer(id=tool.id, define=tool.define, params=tool.params, required=tool.required)
+    return tuple(
+        ToolOffer(id=tool.id, define=tool.define, params=tool.params, required=tool.required)
+        for tool in tools
+        if tool is not None and not tool.makes_changes
+    )
 
 
 async def call_for_model(run: TurnContext, action: Action, request: ModelRequest, call: ToolCall) -> ToolOutcome:
