@@ -55,12 +55,11 @@ def reference(name: str) -> str:
     return name if name.isidentifier() and not is_syntax(name) else f"vars[{json.dumps(name, ensure_ascii=False)}]"
 
 
-def to_template(text: str, refer: Callable[[str], str] | None = None) -> str:
+def to_template(text: str, refer: Callable[[str], str] = reference) -> str:
     """Convert a text with older placeholders to a Jinja2 template; all other text stays unchanged.
 
     `refer` returns the expression of a variable; by default `reference`.
     """
-    refer = refer or reference
     parts, end = [], 0
     for match in _PLACEHOLDER.finditer(text):
         parts.append(_verbatim(text[end : match.start()]))
@@ -69,9 +68,8 @@ def to_template(text: str, refer: Callable[[str], str] | None = None) -> str:
     return "".join([*parts, _verbatim(text[end:])])
 
 
-def to_text_expression(text: str, refer: Callable[[str], str] | None = None) -> str:
+def to_text_expression(text: str, refer: Callable[[str], str] = reference) -> str:
     """Convert a text with older placeholders to an expression; a placeholder alone has the type of its value."""
-    refer = refer or reference
     pieces, end = [], 0
     for match in _PLACEHOLDER.finditer(text):
         pieces += [json.dumps(before, ensure_ascii=False)] if (before := text[end : match.start()]) else []
@@ -81,7 +79,7 @@ def to_text_expression(text: str, refer: Callable[[str], str] | None = None) -> 
     return " ~ ".join(pieces) or '""'
 
 
-def to_value_expression(value: Value, refer: Callable[[str], str] | None = None) -> str:
+def to_value_expression(value: Value, refer: Callable[[str], str] = reference) -> str:
     """Convert a value, also a list or mapping, with older placeholders in its texts to an expression."""
     match value:
         case str():

@@ -93,9 +93,10 @@ class Problems:
             path=path,
             fix=fix or kind.fix,
         )
-        self._store(problem)
+        self.record(problem)
 
-    def _store(self, problem: Problem) -> None:
+    def record(self, problem: Problem) -> None:
+        """Add a problem, unless there is an equal one or the limit is reached."""
         key = (problem.code, problem.line, problem.column, problem.file, problem.message)
         is_error = problem.severity == "error"
         if key not in self._problems and self._counts[is_error] < PROBLEMS_MAX:
@@ -112,7 +113,7 @@ class Problems:
     def extend(self, other: "Problems") -> None:
         """Add the problems of another file."""
         for problem in other.sorted():
-            self._store(problem)
+            self.record(problem)
 
     def sorted(self) -> tuple[Problem, ...]:
         """Return all problems in the order of the file."""

@@ -6,6 +6,7 @@ Parts that cannot be converted become comments at their location, and are listed
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
+from operator import attrgetter
 from pathlib import PurePath
 
 import msgspec
@@ -75,17 +76,15 @@ def convert(script: Script, reading: Reading) -> Conversion:
     lines = [*head, *([""] if above else []), *above, native_yaml(script, notes).rstrip("\n"), *map(printable, tail)]
     text = "\n".join(lines) + "\n"
     _compare(script, source, text)
-    return Conversion(text, tuple(sorted((loss.problem for loss in losses), key=_by_place)), script.use)
+    return Conversion(
+        text, tuple(sorted((loss.problem for loss in losses), key=attrgetter("line", "column"))), script.use
+    )
 
 
 def _without_header(lines: list[str]) -> list[str]:
     """Return comment lines except those that an earlier conversion added at the top."""
     remaining = [line for line in lines if not _HEADER.fullmatch(line)]
     return remaining[1:] if len(remaining) < len(lines) and remaining[:1] == [""] else remaining
-
-
-def _by_place(problem: Problem) -> tuple[int, int]:
-    return problem.line, problem.column
 
 
 def _compare(script: Script, source: Source, text: str) -> None:

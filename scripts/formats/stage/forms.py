@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 from msgspec import Struct
@@ -12,7 +13,7 @@ from scripts.formats.stage.outputs import choices_of, limit
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
 from scripts.formats.text_lists import choices_in
 from scripts.formats.words import FIELD_TYPES
-from scripts.model.base import Expression, Template
+from scripts.model.base import Template
 from scripts.model.script import FieldType, FormDefinition, FormField
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 from scripts.yaml.script_writer import without_places
@@ -21,12 +22,6 @@ _LANGUAGES = ("python", "py", "javascript", "js", "lambda")
 _CODE = (*_LANGUAGES, "code", "script")
 _BODIES = ("fields", "items", "field", "questions", "declare", "inputs", "controls", "elements", "widgets", "content")
 _CHOICES = ("options", "option", "enum", "items", "list", "values")
-_DECLARED: dict[FieldType, DeclaredType] = {
-    "number": "number",
-    "boolean": "boolean",
-    "date": "date",
-    "choice": "choice",
-}
 
 
 def sheet(notation: StageReader, tree: Mapping) -> FormDefinition:
@@ -102,6 +97,7 @@ def _field(notation: StageReader, tree: Mapping) -> FormField:
     _refuse_code(notation, item.take_pairs(_CODE))
     least, most = notation.value(item.take("min")), notation.value(item.take("max"))
     table = table_of(notation, item) if kind == "table" else Table()
+    formula = item.take("computed", "expression", "formula", "compute", "calc")
     columns = _each_once(notation, [_field(notation, each) for each in table.columns])
     found = FormField(
         name=notation.variable(name) if name is not None else "field",
@@ -115,7 +111,7 @@ def _field(notation: StageReader, tree: Mapping) -> FormField:
         min=limit(least) if table.least is None else table.least,
         max=limit(most) if table.most is None else table.most,
         invalid=item.template("invalid", "error"),
-        computed=_computed(notation, item.take("computed", "expression", "formula", "compute", "calc")),
+        computed=None if formula is None else notation.value_expression(formula),
         columns=columns,
         at=tree.at,
         marks=item.marks,
@@ -144,22 +140,17 @@ def _kind(notation: StageReader, item: Item, choices: tuple[str, ...]) -> FieldT
 
 def _default(notation: StageReader, field: FormField, tree: Tree | None) -> Value:
     value = notation.value(tree)
-    kind = _DECLARED.get(field.type)
     if field.type in {"text", "file"} and not isinstance(value, list | dict | None):
         return text_of(value)
-    if tree is None or value is None or kind is None:
+    if tree is None or value is None or field.type not in {"number", "boolean", "date", "choice"}:
         return value
     try:
-        coerce(value, kind, field.choices)
+        coerce(value, cast(DeclaredType, field.type), field.choices)
     except ValueRefused as refused:
         if value != "":
             notation.slip("DEFAULT_MISMATCH", f"{refused}; the field is empty at first", tree.at)
         return None
     return value
-
-
-def _computed(notation: StageReader, tree: Tree | None) -> Expression | None:
-    return None if tree is None else notation.value_expression(tree)
 
 
 # -- widgets and tables ----------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Parts of native files are not changed.
 
 from collections.abc import Callable, Collection, Iterator
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from scripts.yaml.script_writer import without_places
 from scripts.yaml.unknown_keys import is_note
 
 Actions = tuple[Action, ...]
+_Owner = TypeVar("_Owner", Phase, Topic)
 
 
 def linked(script: Script, files: Collection[str], problems: Problems, *, lenient: bool) -> Script:
@@ -176,7 +177,8 @@ class _Linker:
                 needs = declared is not None and not item.define and bool(declared.define)
                 return replace(item, define=declared.define.strip()) if needs and declared else item
             case Records():
-                return replace(item, fields=tuple(_outputs(map(self.defined, item.fields))))
+                fields = (each for each in map(self.defined, item.fields) if isinstance(each, Output))
+                return replace(item, fields=tuple(fields))
             case _:
                 return item
 
@@ -298,10 +300,6 @@ def _list_of(loop: Loop) -> str:
     return source.removeprefix('vars["').removesuffix('"]') if source.startswith('vars["') else source
 
 
-def _outputs(items: Iterator[OutputItem]) -> Iterator[Output]:
-    return (item for item in items if isinstance(item, Output))
-
-
 def _by_name(name: str, nodes: Collection[Any], shown: Callable[[Any], str]) -> Any:
     """Return the node with this id; otherwise with this title, or with an id that differs only in spaces and case."""
     exact = next((node for node in nodes if node.id == name), None)
@@ -329,15 +327,21 @@ def with_lifetimes(script: Script, problems: Problems) -> Script:
             problems.add("CROSS_TOPIC_READ", message, each.mark("var"), path=path)
     if not moved:
         return script
-    phases = tuple(_without(phase, moved) for phase in script.phases)
-    return replace(script, declare=(*script.declare, *moved.values()), phases=phases)
+
+    def without(owner: _Owner) -> _Owner:
+        return replace(owner, declare=tuple(each for each in owner.declare if each.var not in moved))
+
+    phases = (replace(without(phase), topics=tuple(map(without, phase.topics))) for phase in script.phases)
+    return replace(script, declare=(*script.declare, *moved.values()), phases=tuple(phases))
 
 
 def _outlived(script: Script) -> Iterator[tuple[Declaration, str]]:
     """Return the declarations of stages and goals whose variable is read elsewhere without a declaration."""
-    reads = {(phase.id, topic.id): set(_reads(topic)) for phase in script.phases for topic in phase.topics}
-    declared = {(phase.id, topic.id): _names(phase, topic) for phase in script.phases for topic in phase.topics}
-    free = {place: names - declared[place] for place, names in reads.items()}
+    free = {
+        (phase.id, topic.id): _reads(topic) - {each.var for each in (*phase.declare, *topic.declare)}
+        for phase in script.phases
+        for topic in phase.topics
+    }
     for phase in script.phases:
         elsewhere = set[str]().union(*(names for place, names in free.items() if place[0] != phase.id))
         for each in phase.declare:
@@ -348,21 +352,5 @@ def _outlived(script: Script) -> Iterator[tuple[Declaration, str]]:
             yield from ((each, f"{phase.id}/{topic.id}") for each in topic.declare if each.var in others)
 
 
-def _reads(topic: Topic) -> Iterator[str]:
-    if topic.when is not None:
-        yield from read_names(topic.when)
-    yield from read_names(topic.actions)
-
-
-def _names(phase: Phase, topic: Topic) -> set[str]:
-    return {each.var for each in (*phase.declare, *topic.declare)}
-
-
-def _without(phase: Phase, moved: dict[str, Declaration]) -> Phase:
-    """Return the phase without the moved declarations."""
-    topics = (replace(topic, declare=_remaining(topic.declare, moved)) for topic in phase.topics)
-    return replace(phase, declare=_remaining(phase.declare, moved), topics=tuple(topics))
-
-
-def _remaining(declared: tuple[Declaration, ...], moved: dict[str, Declaration]) -> tuple[Declaration, ...]:
-    return tuple(each for each in declared if each.var not in moved)
+def _reads(topic: Topic) -> set[str]:
+    return {*read_names(topic.actions), *(read_names(topic.when) if topic.when is not None else ())}

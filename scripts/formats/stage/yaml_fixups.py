@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problem, Problems
@@ -57,7 +58,9 @@ def read_repaired(text: str, problems: Problems, *, lenient: bool) -> Tree | Non
     is_older = is_ours and isinstance(tree, Mapping) and tree.get("script") is None
     lines = text.splitlines()
     for problem in first.sorted():
-        _keep(problems, problem, forgiven=is_older and _says_the_same(problem, lines))
+        if is_older and _says_the_same(problem, lines):
+            problem = replace(problem, message=f"{problem.message}; the first is used", severity="warning")
+        problems.record(problem)
     return tree
 
 
@@ -86,30 +89,15 @@ def _says_the_same(problem: Problem, lines: list[str]) -> bool:
     return first == second and not first.endswith((":", "|", ">"))
 
 
-def _keep(problems: Problems, problem: Problem, *, forgiven: bool) -> None:
-    is_double = problem.code == "DUPLICATE_KEY" and forgiven
-    problems.add(
-        problem.code,
-        f"{problem.message}; the first is used" if is_double else problem.message,
-        Location(problem.line, problem.column, problem.file),
-        fix=problem.fix,
-        severity="warning" if is_double else problem.severity,
-    )
-
-
 def _fixed(text: str) -> tuple[str, list[Fixup]]:
     """Return the fixed text, with tabs of the first width with which it is YAML, and its mistakes."""
     written = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    for tab in (4, 2, 8) if "\t" in text else ():
-        fixed, slips = _fixed_lines(written, tab)
+    for tab in (4, 2, 8, 2) if "\t" in text else (2,):
+        slips: list[Fixup] = []
+        fixed = "\n".join(_lines(written, slips, tab))
         if read_tree(fixed, Problems()) is not None:
-            return fixed, slips
-    return _fixed_lines(written, tab=2)
-
-
-def _fixed_lines(written: list[str], tab: int) -> tuple[str, list[Fixup]]:
-    slips: list[Fixup] = []
-    return "\n".join(_lines(written, slips, tab)), slips
+            break
+    return fixed, slips
 
 
 def _lines(lines: list[str], slips: list[Fixup], tab: int) -> Iterator[str]:
