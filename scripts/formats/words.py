@@ -22,6 +22,7 @@ class DetectorKeys(Struct, frozen=True):
     severities: frozenset[str]
     scores: frozenset[str]
     criteria: frozenset[str]
+    settings: frozenset[str]
 
 
 _TABLES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
@@ -48,7 +49,7 @@ def _texts(*tables: str) -> Iterator[Mapping[str, str]]:
     return map(_by_word, tables)
 
 
-VERBS, TRENDS, DETECTED = _texts("actions", "trends", "detected")
+VERBS, TRENDS, DETECTED, CRITERIA = _texts("actions", "trends", "detected", "criteria")
 LOCALES, ROLE_TYPES = _texts("locales", "role_types")
 CONFIG_KEYS, VALUE_KEYS = _lists("config_keys"), _lists("value_keys")
 OPERATORS, CONSTANTS, TESTS, ALONE = _texts("operators", "constants", "tests", "alone")

@@ -111,9 +111,8 @@ class _Diagnosis:
             return SyntaxHint(*self._opened, "this quote is never closed", "Close the quote at the end of the text.")
         if "escape" in self._problem:
             fix = "Put single quotes around a text that contains a backslash, or double the backslash."
-            return SyntaxHint(
-                self._line, self._column, "a backslash starts an escape sequence between double quotes", fix
-            )
+            message = "a backslash starts an escape sequence between double quotes"
+            return SyntaxHint(self._line, self._column, message, fix)
         token = self._last_quoted()
         if token is None:
             return None
@@ -155,9 +154,8 @@ class _Diagnosis:
         for number, written in self._near():
             found = _TAB.match(written)
             if found is not None:
-                return SyntaxHint(
-                    number, found.start("char") + 1, "unexpected tab", "Use spaces; YAML does not allow tabs here."
-                )
+                fix = "Use spaces; YAML does not allow tabs here."
+                return SyntaxHint(number, found.start("char") + 1, "unexpected tab", fix)
             found = _HIDDEN_WHERE_YAML_LOOKS.match(written)
             if found is not None:
                 message = f"{_name_character(found['char'])} looks like a space, but YAML reads it as a letter"
@@ -269,9 +267,8 @@ class _Diagnosis:
                 if _indent(self._at(first)) >= wanted - 2 + 1:
                     return None
                 fix = f"Indent each line of the text to column {wanted} or further right."
-                return SyntaxHint(
-                    first, _indent(self._at(first)) + 1, f"the text below line {number} is not indented enough", fix
-                )
+                message = f"the text below line {number} is not indented enough"
+                return SyntaxHint(first, _indent(self._at(first)) + 1, message, fix)
             if number < self._line and _KEY.match(written):
                 return None
         return None
@@ -382,9 +379,8 @@ class _Diagnosis:
         if not written.strip():
             return None
         fix = "Indent it further if it continues the text above; otherwise add a key and a colon."
-        return SyntaxHint(
-            self._line, _indent(written) + 1, "this line is neither `key: value` nor an item with a dash", fix
-        )
+        message = "this line is neither `key: value` nor an item with a dash"
+        return SyntaxHint(self._line, _indent(written) + 1, message, fix)
 
 
 def _indent(written: str) -> int:

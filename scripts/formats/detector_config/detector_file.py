@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
 from typing import Any
 
+from msgspec import structs
 from msgspec.structs import replace
 
 from scripts.formats.detector_config.expected_results import example
@@ -33,12 +34,7 @@ _PARTS = {"trigger_config", "detection_config", "output_config", "safety_baselin
 _NO_SEVERITIES = {"trigger_config", "output_config", "examples"}
 _IDS = ("consciousness_id", "id")
 _NAMES = ("consciousness_name", "name", "title")
-_WORDS = {
-    *_PARTS, *_IDS, *_NAMES, "loading_config", "trigger_timing", "cooldown_rounds", "context_window",
-    "lookback_messages", "min_messages_required", "trigger_actions", "action_type", "keyword_check", "crisis_keywords",
-    "crisis_action", "failure_handling", "fallback_strategy", "confidence_threshold", "state_key", "event_type",
-    "notification_type", *(word for name in KEYS.__struct_fields__ for word in getattr(KEYS, name)),
-}  # fmt: skip
+_WORDS = frozenset[str]().union(*structs.astuple(KEYS))
 _METADATA = {"name", "version", "author", "description"}
 _BOTH = re.compile(r"both|every|each|any_message|all|每|双方|所有")
 _LOOK_BACK = re.compile(r"look_?back")

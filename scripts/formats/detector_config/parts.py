@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import number_in
-from scripts.formats.words import DEGREES, TRENDS
+from scripts.formats.words import CRITERIA, DEGREES, TRENDS
 from scripts.formats.words import DETECTOR_KEYS as KEYS
 from scripts.model.detectors import SIGNIFICANT, Measure, Pattern, Rule, Sign, Trend
 from scripts.yaml.decoder import Reader
@@ -325,30 +325,30 @@ def _course(name: str, parts: MappingType[str, float | int | str], tree: Mapping
 
 def _criterion(kind: str, value: Tree, measure: Measure | None) -> tuple[str, float | int | str] | None:
     """Convert a criterion to a part of a course; `kind` is its key without the measure's name."""
-    if kind == "trend" and _word(value) in TRENDS:
-        return "trend", TRENDS[_word(value)]
-    number = number_of(value)
-    if number is None:
+    part, number = CRITERIA.get(kind), number_of(value)
+    if part == "trend":
+        return (part, TRENDS[_word(value)]) if _word(value) in TRENDS else None
+    if part is None or number is None:
         return None
-    if kind in {"message_span", "span", "window", "message_window", "within_messages", "min_messages"}:
-        return ("span", min(max(int(number), 2), 50))
-    if kind in {"change", "total_change", "min_change", "delta"}:
-        return ("drop", -number) if number < 0 else ("change", number)
-    if kind in {"drop", "rise"}:
-        return kind, abs(number)
-    if kind in {"fluctuation_count", "swing_count", "oscillation_count", "change_count", "swings"}:
-        return "swings", min(max(int(number), 1), 50)
-    if kind in {"min_amplitude", "amplitude"}:
-        return "amplitude", abs(number)
+    match part:
+        case "span":
+            return part, min(max(int(number), 2), 50)
+        case "swings":
+            return part, min(max(int(number), 1), 50)
+        case "change":
+            return ("drop", -number) if number < 0 else (part, number)
+        case "drop" | "rise" | "amplitude":
+            return part, abs(number)
     if measure is None:
         return None
-    if kind in {"average", "avg", "mean"}:
-        low = measure.strength(number) < 0.5
-        return ("average_max" if low or number < measure.neutral else "average_min"), number
-    if kind == "range":
-        return ("range_max" if number <= measure.significant else "range_min"), number
-    ends = {"min": "last_min", "above": "last_min", "max": "last_max", "below": "last_max"}
-    return (ends[kind], number) if kind in ends else None
+    match part:
+        case "average":
+            is_low = measure.strength(number) < 0.5 or number < measure.neutral
+            return ("average_max" if is_low else "average_min"), number
+        case "range":
+            return ("range_max" if number <= measure.significant else "range_min"), number
+        case _:
+            return part, number
 
 
 def _criteria(tree: Tree) -> list[str]:

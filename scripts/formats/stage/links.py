@@ -16,7 +16,7 @@ from scripts.formats.stage.names import Names, names_of, node_id, of_owner
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Call, Foreach, Form, Goto, Loop, Scene, with_arms
 from scripts.model.base import Expression, Location
 from scripts.model.diagnostics import Problems
-from scripts.model.script import Interrupt, Phase, Script, Skill, Topic, all_actions, resolve_target
+from scripts.model.script import After, Interrupt, Phase, Script, Skill, Topic, all_actions, resolve_target
 from scripts.model.variable_names import read_names
 from scripts.model.variables import Declaration, Output, OutputItem, Records
 from scripts.yaml.decoder import Reader
@@ -110,7 +110,7 @@ class _Linker:
         then = interrupt.then
         if then.policy == "goto":
             target = self.target(then.target, then.at)
-            then = replace(then, **({"target": target} if target else {"policy": "resume", "target": ""}))
+            then = replace(then, target=target) if target else After(at=then.at)
         actions = self.owned(interrupt.actions, declared, known)
         return replace(interrupt, actions=actions, then=then)
 
