@@ -18,7 +18,7 @@ from scripts.formats.detector_config.parts import (
     severity_scale,
     words_in,
 )
-from scripts.formats.detector_config.responses import response_of
+from scripts.formats.detector_config.responses import with_responses
 from scripts.formats.words import DETECTOR_KEYS as KEYS
 from scripts.model.actions import Chat
 from scripts.model.base import Location, Node, Template
@@ -161,30 +161,28 @@ class _DetectorReader:
                     pass_over(self._reader, inner.text, part)
             elif key.text not in {*_PARTS, *_IDS, *_NAMES, "examples"}:
                 self._collector.take(key.text, value)
-        parts = self._collector.parts
+        collected = self._collector
         detector = Detector(
             id=id_of(name.text),
             title=title,
-            threshold=parts.threshold,
-            rules=tuple(parts.rules),
-            measures=tuple(parts.measures),
-            signs=tuple(parts.signs),
-            patterns=tuple(parts.patterns),
+            threshold=collected.threshold,
+            rules=tuple(collected.rules),
+            measures=tuple(collected.measures),
+            signs=tuple(collected.signs),
+            patterns=tuple(collected.patterns),
             define=self._define(metadata),
             at=self._body.at,
             marks={"detector": name.at},
             **self._settings,
         )
-        acts = response_of(
-            self._outputs(body.get("output_config")), crisis_action, detector, self._reader, parts.labels, self._scale
-        )
-        detector = replace(detector, actions=acts.actions, replace=acts.replace)
+        outputs = self._outputs(body.get("output_config"))
+        detector = with_responses(detector, outputs, crisis_action, self._reader, collected.labels, self._scale)
         return replace(detector, examples=tuple(self._examples(detector)))
 
     def _define(self, metadata: MappingType[str, Tree]) -> str:
         about = metadata.get("description")
         head = [about.text] if isinstance(about, Scalar) and about.value is not None else []
-        return "\n".join([*head, *self._collector.parts.lines])
+        return "\n".join([*head, *self._collector.lines])
 
     def _top(self, metadata: MappingType[str, Tree]) -> None:
         for key, _ in self._tree.pairs if self._tree.get("consciousness") is not None else ():
@@ -279,7 +277,7 @@ class _DetectorReader:
                 action = self._crisis(_held(value)) or action
             elif words and not is_off:
                 rule = Rule(words=tuple(words), label=CRISIS, always=True, at=value.at)
-                self._collector.parts.rules.insert(0, rule)
+                self._collector.rules.insert(0, rule)
             elif key != "enabled" and not is_switched_off(key, value):
                 pass_over(self._reader, key, value)
         return action
@@ -298,7 +296,7 @@ class _DetectorReader:
     def _examples(self, detector: Detector) -> Iterator[Example]:
         tree = self._tree.get("examples") or self._body.get("examples")
         for item in items_of(tree):
-            found = example(item, detector, self._collector.parts.labels, self._reader)
+            found = example(item, detector, self._collector.labels, self._reader)
             if found is not None:
                 yield found
 

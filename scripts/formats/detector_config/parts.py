@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingType
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
@@ -30,18 +29,6 @@ _RANGE = re.compile(r"\[?\s*(?P<least>-?\d+(?:\.\d+)?)\s*(?:[-~–,，至到]|to
 _ACTIONS = re.compile(r"(^|_)actions?$")
 _EXCEPTIONS = re.compile(r"exclu|ignor|except|whitelist|allow|protective|false_positive|排除|忽略|保护")
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
-
-
-class Parts(Struct):
-    """The parts of a configuration; `lines` describe what a model looks for, line by line."""
-
-    rules: list[Rule]
-    measures: list[Measure]
-    signs: list[Sign]
-    patterns: list[Pattern]
-    lines: list[str]
-    labels: list[str]  # names of everything to detect
-    threshold: float = 0.7
 
 
 def texts_in(tree: Tree | None) -> list[Scalar]:
@@ -144,7 +131,13 @@ class Collector:
     """Walks through a configuration and collects its parts."""
 
     def __init__(self, reader: Reader, scale: int) -> None:
-        self.parts = Parts([], [], [], [], [], [])
+        self.rules: list[Rule] = []
+        self.measures: list[Measure] = []
+        self.signs: list[Sign] = []
+        self.patterns: list[Pattern] = []
+        self.lines: list[str] = []  # what a model looks for
+        self.labels: list[str] = []  # names of everything to detect
+        self.threshold = 0.7
         self._scale = scale  # of severities
         self._reader = reader
 
@@ -159,7 +152,7 @@ class Collector:
         elif isinstance(tree, Mapping) and "threshold" in key:
             self._thresholds(tree)
         elif ("confidence" in key or ("threshold" in key and not path)) and (least := degree_of(tree)) is not None:
-            self.parts.threshold = least
+            self.threshold = least
         elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
             self._rule(key, tree, path.rpartition(".")[2] or key, f"{path}.{key}", None)
         elif key in KEYS.sure_words | KEYS.likely_words and _holds_words(tree):
@@ -189,8 +182,8 @@ class Collector:
             self._say(f"{key}: {'; '.join(item.text for item in listed)}")
 
     def _say(self, line: str) -> None:
-        if sum(map(len, self.parts.lines)) + len(line) <= DEFINE_CHARS_MAX:
-            self.parts.lines.append(" ".join(line.split()))
+        if sum(map(len, self.lines)) + len(line) <= DEFINE_CHARS_MAX:
+            self.lines.append(" ".join(line.split()))
 
     # -- entries --------------------------------------------------------------------------------------------------
 
@@ -206,7 +199,7 @@ class Collector:
         used |= (KEYS.descriptions | KEYS.notes | KEYS.names | KEYS.scores | KEYS.severities) & held.keys()
         used |= self._shaped(label, tree, held, about, note, aside)
         if listed or about:
-            self.parts.labels.append(label)
+            self.labels.append(label)
             called = f"{label} ({', '.join(dict.fromkeys(aside))})" if aside and aside != [label] else label
             self._say(f"{called}: {about or note}" if about or note else called)
         inner = f"{path}.{label}" if path else label
@@ -226,15 +219,15 @@ class Collector:
         is_level = label.casefold() in DEGREES  # a range without a measured quantity
         if len(bounds) == 2 and bounds[0] is not None and bounds[1] is not None and not is_level:
             significant = number_of(held.get("threshold"))
-            self.parts.measures.append(_measure(label, about, bounds[0], bounds[1], significant, tree))
+            self.measures.append(_measure(label, about, bounds[0], bounds[1], significant, tree))
             return {"range", "min", "max", "threshold"}
-        values = {each.name: number_of(held[each.name]) for each in self.parts.measures if each.name in held}
+        values = {each.name: number_of(held[each.name]) for each in self.measures if each.name in held}
         values_set = {name: value for name, value in values.items() if value is not None}
         if values_set:
             listed = set() if KEYS.severities & held.keys() else (KEYS.sure_words | KEYS.likely_words) & held.keys()
             own = [each.text for key in held if key in listed for each in texts_in(held[key])]
             words = tuple(dict.fromkeys([*aside, label.replace("_", " "), *own]))
-            self.parts.signs.append(Sign(words=words, values=values_set, label=label, at=tree.at))
+            self.signs.append(Sign(words=words, values=values_set, label=label, at=tree.at))
             return set(values_set) | listed
         for criteria in KEYS.criteria & held.keys():
             found = held[criteria]
@@ -243,7 +236,7 @@ class Collector:
             define = " ".join(part for part in (about, described and f"({described})") if part)
             severity = self._severity(held)
             pattern = Pattern(id=id_of(label), define=define, note=note, severity=severity, courses=courses, at=tree.at)
-            self.parts.patterns.append(pattern)
+            self.patterns.append(pattern)
             return {criteria}
         return set()
 
@@ -275,7 +268,7 @@ class Collector:
             always=True if _GRAVE.search(path) else None,
             at=tree.at,
         )
-        self.parts.rules.append(rule)
+        self.rules.append(rule)
 
     # -- thresholds -----------------------------------------------------------------------------------------------
 
@@ -285,16 +278,16 @@ class Collector:
             if number is None:
                 pass_over(self._reader, key.text, value)
             elif "confidence" in key.text:
-                self.parts.threshold = number
-            elif "significan" in key.text and self.parts.measures:
-                self.parts.measures = [
+                self.threshold = number
+            elif "significan" in key.text and self.measures:
+                self.measures = [
                     replace(each, significant=number) if each.significant == SIGNIFICANT else each
-                    for each in self.parts.measures
+                    for each in self.measures
                 ]
-            elif _GRAVE.search(key.text) and (grave := [each for each in self.parts.measures if each.min < 0]):
+            elif _GRAVE.search(key.text) and (grave := [each for each in self.measures if each.min < 0]):
                 course = Trend(of=grave[0].name, last_max=-number, at=value.at)
                 name = key.text.removesuffix("_threshold")
-                self.parts.patterns.append(Pattern(id=id_of(name), courses=(course,), at=value.at))
+                self.patterns.append(Pattern(id=id_of(name), courses=(course,), at=value.at))
             else:
                 pass_over(self._reader, key.text, value)
 
@@ -302,7 +295,7 @@ class Collector:
 
     def _courses(self, tree: Mapping) -> Iterator[Trend]:
         """Convert criteria to courses of measures; none if one of them cannot be converted."""
-        measures = {each.name: each for each in self.parts.measures}
+        measures = {each.name: each for each in self.measures}
         shared: dict[str, float | int | str] = {}
         own: dict[str, dict[str, float | int | str]] = {}
         for key, value in tree.pairs:

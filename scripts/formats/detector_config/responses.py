@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from collections.abc import Mapping as MappingType
 from functools import partial
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import DETECTED
@@ -44,17 +44,10 @@ _CONDITION_FIX = "Write e.g. `condition: severity >= 0.7`."
 _TEXTS = ("message", "content", "text", "response", "template")
 
 
-class DetectorResponse(Struct):
-    """The actions of a detector, and the text that replaces the message."""
-
-    actions: tuple[Action, ...]
-    replace: Template | None = None
-
-
-def response_of(
-    trees: list[Tree], crisis: Scalar | None, detector: Detector, reader: Reader, labels: Collection[str], scale: int
-) -> DetectorResponse:
-    """Return the actions of a detector; the action for crisis words is first. `labels` name what it looks for.
+def with_responses(
+    detector: Detector, trees: list[Tree], crisis: Scalar | None, reader: Reader, labels: Collection[str], scale: int
+) -> Detector:
+    """Return a detector with its actions; the action for crisis words is first. `labels` name what it looks for.
 
     `scale` is the highest severity of the file.
 
@@ -66,7 +59,7 @@ def response_of(
         builder.crisis(crisis)
     for tree in trees:
         builder.take(tree)
-    return DetectorResponse(tuple(builder.actions), builder.replace)
+    return replace(detector, actions=tuple(builder.actions), replace=builder.replace)
 
 
 class _Builder:

@@ -6,7 +6,7 @@ from collections.abc import Sequence as Sequence_
 from typing import Any
 
 from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED, is_empty
-from scripts.formats.stage.names import KnownNames, bare, is_name, variable_name
+from scripts.formats.stage.names import KnownNames, bare, is_name, node_id, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
 from scripts.formats.text_lists import choices_in, is_coded
 from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
@@ -44,7 +44,7 @@ def call(
     parameters |= dict(_parameters(notation, item))
     returned |= _returned(notation, item)
     parameters |= _beside(notation, item, other)
-    return Call(skill=notation.id(name), input=parameters, output=returned, loop=loop, marks=item.marks, **common)
+    return Call(skill=node_id(name), input=parameters, output=returned, loop=loop, marks=item.marks, **common)
 
 
 def _named_skill(tree: Mapping) -> Mapping:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, text_of
+from scripts.formats.stage.names import node_id
 from scripts.formats.stage.outputs import choices_of, limit
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
 from scripts.formats.text_lists import choices_in
@@ -36,7 +37,7 @@ def sheet(notation: StageReader, tree: Mapping) -> FormDefinition:
         lines = [*([text.source] if text is not None else []), *(note.source for note in inside.notes)]
         text = Template("\n".join(lines), (text or inside.notes[0]).at)
     found = FormDefinition(
-        id=notation.id(written) or "form",
+        id=node_id(written) or "form",
         title=title,
         text=text,
         fields=_each_once(notation, [_field(notation, each) for each in inside.fields]),

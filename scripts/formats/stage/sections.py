@@ -11,7 +11,7 @@ from scripts.expressions.values import Value, shorten
 from scripts.formats.conditions import is_computed
 from scripts.formats.stage.forms import is_widget, sheet
 from scripts.formats.stage.keywords import BLOCKS, KINDS, UNSUPPORTED
-from scripts.formats.stage.names import Names, names_of, of_owner, variable_name
+from scripts.formats.stage.names import Names, names_of, node_id, of_owner, variable_name
 from scripts.formats.stage.outputs import declarations
 from scripts.formats.stage.stage_actions import actions_of, block
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings
@@ -165,7 +165,7 @@ def skill(notation: StageReader, tree: Mapping) -> Skill:
         for each in declarations(notation, item.take("declare", "params", "input"))
     ]
     returns = tuple(notation.variables(item.take("returns", "return", "output")))
-    name = notation.id(written) or "skill"
+    name = node_id(written) or "skill"
     found = Skill(
         id=name,
         title=item.word("title") or (written if written and written != name else ""),
@@ -200,7 +200,7 @@ def role(notation: StageReader, tree: Mapping) -> Role:
         message = f"expected AI or HUMAN, found {shorten(kind)}; AI is used"
         notation.slip("ENUM_VALUE_INVALID", message, item.marks["type"])
     found = Role(
-        id=notation.id(written or item.word("name")) or "role",
+        id=node_id(written or item.word("name")) or "role",
         type="HUMAN" if ROLE_TYPES.get(kind.lower()) == "HUMAN" else "AI",
         name=item.word("name"),
         tone=item.word("tone"),
@@ -265,7 +265,7 @@ def rule(notation: StageReader, tree: Mapping) -> Interrupt:
     if policy is None and then is not None:
         actions = (*actions, *block(notation, then))
     found = Interrupt(
-        id=notation.id(written or goal),
+        id=node_id(written or goal),
         on=Trigger(
             keywords=cause.keywords,
             match="anywhere" if cause.keywords else "short",

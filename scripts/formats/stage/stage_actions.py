@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from scripts.expressions.suggestions import suggest
 from scripts.formats.stage import keywords, verb_actions
 from scripts.formats.stage.calls import call, choose, foreach_of, list_of_input, loop_of
+from scripts.formats.stage.names import node_id
 from scripts.formats.stage.stage_reader import NEVER, Item, StageReader, mappings
 from scripts.formats.words import VERBS
 from scripts.model import actions
@@ -181,7 +182,7 @@ def _with_other_arm(notation: StageReader, last: actions.If, tree: Mapping) -> a
 
 def _common(notation: StageReader, item: Item, when: tuple[str, ...] = keywords.WHEN) -> dict[str, Any]:
     """Read the keys that every action may have."""
-    named = notation.id(item.word("id", "action_id"))
+    named = node_id(item.word("id", "action_id"))
     return {
         "when": notation.condition(item.take(*when)),
         "tone": item.word("tone"),

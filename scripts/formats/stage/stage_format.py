@@ -7,7 +7,7 @@ import msgspec
 
 from scripts.expressions.values import shorten
 from scripts.formats.stage.keywords import BLOCKS, DO, FOREACH, KINDS
-from scripts.formats.stage.names import Names, names_of
+from scripts.formats.stage.names import Names, names_of, node_id
 from scripts.formats.stage.outputs import declarations
 from scripts.formats.stage.sections import with_sections
 from scripts.formats.stage.stage_actions import actions_of, block
@@ -82,7 +82,7 @@ class _Translator:
         side = self.sections(session, document)
         declared = declarations(self.notation, session.take("declare", "variables"))
         return Script(
-            id=self.notation.id(name),
+            id=node_id(name),
             title=title,
             version=session.word("version") or document.word("version"),
             description=session.word("define", "desc", "description", "goal") or document.word("desc", "description"),
@@ -183,11 +183,11 @@ class _Translator:
 
     def only_phase(self, name: str, steps: Tree | None, at: Location) -> tuple[Phase, ...]:
         topics = self.topics(list(mappings(steps)))
-        return (Phase(id=self.notation.id(name), topics=topics, at=at),) if topics else ()
+        return (Phase(id=node_id(name), topics=topics, at=at),) if topics else ()
 
     def unique_id(self, written: str, kind: str, used_ids: set[str], at: Location) -> tuple[str, str]:
         """Return a unique id for the name of a stage or goal, and its title if it differs."""
-        wanted = self.notation.id(written)[:200].strip()
+        wanted = node_id(written)[:200].strip()
         if wanted in used_ids:
             self.notation.slip("DUPLICATE_ID", f"duplicate {kind} {wanted}; a number is added to this one", at)
         found = wanted or f"{kind}_1"

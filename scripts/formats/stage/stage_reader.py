@@ -12,7 +12,7 @@ from scripts.formats.conditions import is_ambiguous, is_computed, to_condition
 from scripts.formats.placeholders import report_placeholders, to_template, to_text_expression
 from scripts.formats.session.spellings import condition_text
 from scripts.formats.stage.keywords import UNSUPPORTED
-from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name, node_id, refer, variable_name
+from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name, refer, variable_name
 from scripts.model.base import Expression, Location, Template
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, plain_value
@@ -34,10 +34,6 @@ class StageReader:
         self.slip, self.refuse = reader.slip, reader.refuse
         self.names = names
         self.loops: list[KnownNames] = []
-
-    def id(self, written: str) -> str:
-        """Return the id for a name."""
-        return node_id(written)
 
     def lacks(self, message: str, at: Location, fix: str = "") -> None:
         """Refuse a part in which something is missing."""

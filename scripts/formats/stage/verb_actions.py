@@ -8,7 +8,7 @@ import msgspec
 from scripts.expressions.values import shorten
 from scripts.formats.conditions import compares
 from scripts.formats.session.spellings import CRITERIA, condition_text
-from scripts.formats.stage.names import bare, event_name
+from scripts.formats.stage.names import bare, event_name, node_id
 from scripts.formats.stage.outputs import outputs
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
 from scripts.model import actions
@@ -156,7 +156,7 @@ def form_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any
     rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
     if inner is not None:
         inner.finish()
-    return actions.Form(sheet=notation.id(name), max_rounds=rounds or actions.ROUNDS_DEFAULT, **common)
+    return actions.Form(sheet=node_id(name), max_rounds=rounds or actions.ROUNDS_DEFAULT, **common)
 
 
 def show_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
@@ -179,10 +179,10 @@ def scene(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any])
     """Read a scene: who speaks from here on; the scene's name becomes the id of its action."""
     if isinstance(tree, Mapping):
         inner = Item(notation, tree)
-        named, speakers = notation.id(inner.word("name", "scene")), _speakers(inner, tree)
+        named, speakers = node_id(inner.word("name", "scene")), _speakers(inner, tree)
         inner.finish()
     else:
-        named, speakers = notation.id(notation.word(tree)), _speakers(item, tree)
+        named, speakers = node_id(notation.word(tree)), _speakers(item, tree)
     if named and named != common.get("id", named):
         notation.slip("KEY_IGNORED", "the `id` of the scene is used instead of its name", item.at)
     return actions.Scene(speakers=speakers, **{"id": named, **common})
@@ -218,7 +218,7 @@ def goto_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any
         inner = Item(notation, tree)
         parts = [inner.word("stage", "phase"), inner.word("goal", "topic")]
         inner.finish()
-        return actions.Goto(target="/".join(notation.id(part) for part in parts if part), **common)
+        return actions.Goto(target="/".join(node_id(part) for part in parts if part), **common)
     return actions.Goto(target=notation.word(tree), **common)
 
 
