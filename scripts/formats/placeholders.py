@@ -95,15 +95,10 @@ def to_value_expression(value: Value, refer: Callable[[str], str] = reference) -
 
 def texts_of_value(value: Value) -> Iterator[str]:
     """Yield the texts of a value."""
-    match value:
-        case str():
-            yield value
-        case list():
-            yield from (text for each in value for text in texts_of_value(each))
-        case dict():
-            yield from (text for each in value.values() for text in texts_of_value(each))
-        case _:
-            pass
+    if isinstance(value, str):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts_of_value(each)
 
 
 def _meaning(match: re.Match[str], refer: Callable[[str], str]) -> str:

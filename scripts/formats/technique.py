@@ -6,7 +6,7 @@ from scripts.expressions.values import Value
 from scripts.formats.placeholders import reference
 from scripts.formats.session import spellings
 from scripts.formats.session.session_format import TopicForm, translated_topic
-from scripts.formats.text_lists import choices_in
+from scripts.formats.text_lists import choices_in, named
 from scripts.formats.words import PARAMETER_KEYS, TECHNIQUE_KEYS, VARIABLE_TYPES
 from scripts.model.actions import Call
 from scripts.model.base import Expression, Node
@@ -111,8 +111,7 @@ def _described(tree: Tree) -> Tree:
 
 def _parameter_of(key: Scalar, value: Tree) -> Tree:
     inner = value if isinstance(value, Mapping) else Mapping(((word("description", key), value),), key.at)
-    pairs = spellings.keys_renamed(inner, PARAMETER_KEYS).pairs
-    return Mapping(((word("name", key), key), *pairs), key.at)
+    return named("name", key, spellings.keys_renamed(inner, PARAMETER_KEYS), "description")
 
 
 def read(tree: Mapping, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]] | None:

@@ -2,7 +2,7 @@
 
 import re
 
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of, word
 
 _SHOWN = ("text", "label", "value", "name", "key")
 _SEPARATORS = re.compile(r"[,，、;；|｜\n]")
@@ -24,7 +24,7 @@ def choice_texts(tree: Tree) -> Sequence:
         return Sequence(tuple(value for _, value in tree.pairs), tree.at)
     found: list[Tree] = []
     for each in tree.items:
-        pairs = each.pairs if isinstance(each, Mapping) else ()
+        pairs = pairs_of(each)
         shown = next((value for name in _SHOWN for key, value in pairs if key.text == name), None)
         if shown is None and pairs:
             found += [key if is_coded(key, value) else value for key, value in pairs]
@@ -37,3 +37,12 @@ def is_coded(key: Scalar, value: Tree) -> bool:
     """Whether a choice is ``{text: 1}`` with its value, not ``{A: text}``."""
     is_number = isinstance(value, Scalar) and isinstance(value.value, int | float)
     return is_number and re.fullmatch(r"\w\d*|\d+", key.text.strip(), re.ASCII) is None
+
+
+def named(name: str, key: Scalar, value: Tree, otherwise: str) -> Mapping:
+    """Return a pair of a name and its part as the part with the name in it.
+
+    A value that is no mapping becomes that of the key `otherwise`.
+    """
+    inner = value.pairs if isinstance(value, Mapping) else ((word(otherwise, key), value),)
+    return Mapping(((word(name, key), key), *inner), key.at)

@@ -25,7 +25,7 @@ from scripts.parse.includes import BESIDE_STAGES
 from scripts.parse.read_script import Reading, Source, read_include_file, read_script
 from scripts.versions.rename_variables import with_names, written_names
 from scripts.yaml.comments import attach
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, plain_value, read_tree
+from scripts.yaml.parser import Scalar, Tree, items_of, pairs_of, plain_value, read_tree
 from scripts.yaml.script_writer import FILES_OF_DETECTORS, native_yaml, noted_places, simplified, without_places
 from scripts.yaml.writer import pair_lines, plain, printable
 
@@ -117,24 +117,20 @@ class _Loss(Struct, frozen=True):
     comment: list[str]
 
 
-def _pairs(tree: Tree | None, around: tuple[Location, ...] = ()) -> Iterator[_Pair]:
+def _pairs(tree: Tree, around: tuple[Location, ...] = ()) -> Iterator[_Pair]:
     """Yield every pair of a tree."""
-    match tree:
-        case Mapping():
-            for key, value in tree.pairs:
-                yield _Pair(key, value, (*around, tree.at))
-                yield from _pairs(value, (*around, tree.at))
-        case Sequence():
-            for item in tree.items:
-                yield from _pairs(item, around)
-        case _:
-            pass
+    for key, value in pairs_of(tree):
+        inside = (*around, tree.at)
+        yield _Pair(key, value, inside)
+        yield from _pairs(value, inside)
+    for item in items_of(tree):
+        yield from _pairs(item, around)
 
 
 def _losses(reading: Reading, places: list[Location]) -> Iterator[_Loss]:
     """Yield what the reader ignored, whether it reported it or not."""
     tree = read_tree(readable(reading.source.text), Problems(reading.source.file))
-    pairs = list(_pairs(tree))
+    pairs = list(_pairs(tree)) if tree is not None else []
     by_key = {pair.key.at: pair for pair in reversed(pairs)}
     by_value = {pair.value.at: pair for pair in reversed(pairs)}
     known = set(places)

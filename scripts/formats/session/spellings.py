@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scripts.expressions.suggestions import SURE, likeness, snake_case
 from scripts.expressions.values import Value, literal, number_in
 from scripts.formats import words
-from scripts.formats.text_lists import choice_texts
+from scripts.formats.text_lists import choice_texts, named
 from scripts.model.actions import Rounds
 from scripts.model.base import Node, Template
 from scripts.model.older_keys import CustomCondition, ExitCriteria
@@ -83,9 +83,7 @@ def _named(item: Tree) -> Iterator[Tree]:
     if not pairs or any(_is_output_key(key.text) or isinstance(value, Sequence) for key, value in pairs):
         yield item
         return
-    for key, value in pairs:
-        inner = value.pairs if isinstance(value, Mapping) else ((word("define", key), value),)
-        yield Mapping(((word("get", key), key), *inner), key.at)
+    yield from (named("get", key, value, "define") for key, value in pairs)
 
 
 def _is_output_key(key: str) -> bool:
@@ -189,8 +187,7 @@ def _declared(tree: Tree) -> Tree:
     found = []
     for key, value in tree.pairs:
         is_meaning = isinstance(value, Scalar) and isinstance(value.value, str)
-        own = value.pairs if isinstance(value, Mapping) else ((word("define" if is_meaning else "value", key), value),)
-        found.append(Mapping(((word("var", key), key), *own), key.at))
+        found.append(named("var", key, value, "define" if is_meaning else "value"))
     return Sequence(tuple(found), tree.at)
 
 

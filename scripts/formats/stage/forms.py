@@ -12,7 +12,7 @@ from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
 from scripts.formats.stage.names import node_id
 from scripts.formats.stage.outputs import choices_of, limit
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
-from scripts.formats.text_lists import choices_in
+from scripts.formats.text_lists import choices_in, named
 from scripts.formats.words import FIELD_TYPES
 from scripts.model.base import Template
 from scripts.model.script import FieldType, FormDefinition, FormField
@@ -215,8 +215,7 @@ def _mappings_of(notation: StageReader, tree: Tree | None) -> Iterator[Mapping]:
         _refuse_code(notation, Item(notation, tree).take_pairs(_LANGUAGES))
         for key, value in tree.pairs:  # name: label, or name: {type: …}
             if key.text not in _LANGUAGES:
-                inner = value.pairs if isinstance(value, Mapping) else ((word("label", key), value),)
-                yield _with_type(Mapping(((word("field", key), key), *inner), key.at))
+                yield _with_type(named("field", key, value, "label"))
         return
     for each in mappings(tree):
         if isinstance(each, Mapping):

@@ -159,8 +159,6 @@ def written_by(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator
             yield action.variable
         case Call():
             yield from action.assigned
-        case _:
-            pass
     yield from (item.variable for item in outputs_of(action))
     sheet = getattr(action, "sheet", None)
     yield from (each.name for form in forms if form.id == sheet for each in form.fields)

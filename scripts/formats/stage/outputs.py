@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
-from scripts.formats.text_lists import choice_texts
+from scripts.formats.text_lists import choice_texts, named
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of
 from scripts.yaml.script_writer import without_places
 
 _DEFINES = ("define", "desc", "description", "prompt", "meaning", "note")
@@ -97,7 +97,7 @@ def _of_pair(notation: StageReader, key: Scalar, value: Tree) -> Declaration:
     """Read ``name: meaning``, ``name: 0`` or ``name: []``."""
     var = notation.variable(key)
     if isinstance(value, Mapping):
-        return _of_mapping(notation, Mapping(((word("var", key), key), *value.pairs), key.at))[0]
+        return _of_mapping(notation, named("var", key, value, "define"))[0]
     if isinstance(value, Scalar) and isinstance(value.value, str):
         return Declaration(var=var, define=value.text, at=key.at, marks={"var": key.at})
     return _fitting(notation, Declaration(var=var, value=notation.value(value), at=key.at, marks={"var": key.at}))
@@ -197,8 +197,7 @@ class _OutputCollector:
                 self.one(tree, tolist)
             case Mapping():
                 for key, value in tree.pairs:  # name: meaning, or name: {type: …}
-                    inner = value.pairs if isinstance(value, Mapping) else ((word("define", key), value),)
-                    self.one(Mapping(((word("get", key), key), *inner), key.at), tolist)
+                    self.one(named("get", key, value, "define"), tolist)
 
     def one(self, tree: Mapping, tolist: str) -> None:
         item = Item(self.notation, tree)

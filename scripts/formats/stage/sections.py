@@ -338,10 +338,8 @@ def _read_trigger(notation: StageReader, tree: Tree, cause: _Cause) -> None:
 
 def _words(notation: StageReader, tree: Tree | None) -> Iterator[str]:
     for each in choices_in(tree).items if isinstance(tree, Scalar) else mappings(tree):
-        text = notation.text(each)
-        for sign in "，、;；":
-            text = text.replace(sign, ",")
-        yield from (word.strip() for word in text.split(",") if word.strip())
+        parts = re.split(r"[,，、;；]", notation.text(each))
+        yield from (part.strip() for part in parts if part.strip())
 
 
 def _policy(notation: StageReader, tree: Tree | None) -> After | None:
