@@ -110,8 +110,8 @@ def _described(tree: Tree) -> Tree:
 
 
 def _parameter_of(key: Scalar, value: Tree) -> Tree:
-    inner = value if isinstance(value, Mapping) else Mapping(((word("description", key), value),), key.at)
-    return named("name", key, spellings.keys_renamed(inner, PARAMETER_KEYS), "description")
+    spelled = spellings.keys_renamed(value, PARAMETER_KEYS) if isinstance(value, Mapping) else value
+    return named("name", key, spelled, "description")
 
 
 def read(tree: Mapping, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]] | None:

@@ -231,8 +231,7 @@ class Reader:
         return self._plain(tree, annotation)
 
     def _plain(self, tree: Tree, kind: Any) -> Any:
-        special = _SPECIAL.get(kind)
-        if special is not None:
+        if (special := _SPECIAL.get(kind)) is not None:
             return special(self, tree)
         if issubclass(kind, Struct):
             return self._struct(tree, kind)
@@ -336,12 +335,8 @@ class Reader:
             return tree.text
         if not isinstance(tree, Scalar):
             return self._mismatch(tree, f"one of {_names(allowed)}")
-        self.add(
-            "ENUM_VALUE_INVALID",
-            f"{shorten(tree.text)} is not allowed here",
-            tree.at,
-            suggest(tree.text, list(allowed)),
-        )
+        message, fix = f"{shorten(tree.text)} is not allowed here", suggest(tree.text, list(allowed))
+        self.add("ENUM_VALUE_INVALID", message, tree.at, fix)
         return _FAILED
 
     def _tuple(self, tree: Tree, item: Any) -> Any:
@@ -489,7 +484,7 @@ class Reader:
             if self._respell and not field.required and isinstance(value, Scalar) and value.value is None:
                 continue  # in the other older formats, an empty value is a missing one
             if field.instead:
-                self._older(key, field)
+                self.slip("DEPRECATED_KEY", f"`{key.text}` is obsolete", key.at, f"Write {field.instead} instead.")
             marks[field.older] = value.at
             with self.inside(f".{key.text}"):
                 part = self._any(self._plain_value(value, field), field.annotation)
@@ -551,9 +546,6 @@ class Reader:
     def _replaced(self, key: Scalar, new: str) -> None:
         message = f"`{key.text}` is not a key of `cuebook: 1`"
         self.add("DEPRECATED_KEY", message, key.at, f"Write `{new}` instead.")
-
-    def _older(self, key: Scalar, field: _Field) -> None:
-        self.slip("DEPRECATED_KEY", f"`{key.text}` is obsolete", key.at, f"Write {field.instead} instead.")
 
     # -- particular types ---------------------------------------------------------------------------------------
 
@@ -714,8 +706,7 @@ class Reader:
         """Read a duration, a time of day or a date."""
         code, parse, expected = _MOMENTS[kind]
         text = tree.text.strip() if isinstance(tree, Scalar) else ""
-        part = parse(text)
-        if part is not None:
+        if (part := parse(text)) is not None:
             return part
         found = shorten(text) if isinstance(tree, Scalar) else "a mapping or list"
         self.add(code, f"expected {expected}, found {found}", tree.at)

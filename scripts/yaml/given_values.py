@@ -35,12 +35,9 @@ class GivenInvalid(Exception):
 
 def read_given(tree: Tree) -> Given:
     """Return a value as a text with placeholders or as an expression. Raises GivenInvalid."""
-    if isinstance(tree, Scalar) and isinstance(tree.value, str):
-        if _is_marked(tree):
-            return Expression(tree.text[1:].strip(), tree.content_at)
-        if "{" in tree.text:
-            return Template(_unescaped(tree.text), tree.content_at)
-    return Expression(_source(tree), tree.at)
+    if isinstance(tree, Scalar) and isinstance(tree.value, str) and "{" in tree.text and not _is_marked(tree):
+        return Template(_unescaped(tree.text), tree.content_at)
+    return read_assigned(tree)
 
 
 def read_assigned(tree: Tree) -> Expression:

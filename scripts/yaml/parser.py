@@ -138,28 +138,15 @@ def read_tree(text: str, problems: Problems) -> Tree | None:
     try:
         return _Builder(text, problems).document()
     except yaml.MarkedYAMLError as error:
-        _add_syntax_error(text, error, problems)
-    except yaml.reader.ReaderError as error:
-        _add_bad_character(text, error.position, problems)
-    except UnicodeEncodeError as error:
-        _add_bad_character(text, error.start, problems)
+        hint = find_hint(text, error)
+        problems.add("SYNTAX_ERROR", hint.message, Location(hint.line, hint.column), fix=hint.fix)
+    except (yaml.reader.ReaderError, UnicodeEncodeError) as error:
+        position = error.start if isinstance(error, UnicodeEncodeError) else error.position
+        line = text.count("\n", 0, position) + 1
+        problems.add("SYNTAX_ERROR", "a character that YAML does not allow", Location(line, 1))
     except _Refused:
         pass
     return None
-
-
-def _location(problems: Problems, line: int, column: int) -> Location:
-    return Location(line, column, problems.file)
-
-
-def _add_bad_character(text: str, position: int, problems: Problems) -> None:
-    line = text.count("\n", 0, position) + 1
-    problems.add("SYNTAX_ERROR", "a character that YAML does not allow", _location(problems, line, 1))
-
-
-def _add_syntax_error(text: str, error: yaml.MarkedYAMLError, problems: Problems) -> None:
-    hint = find_hint(text, error)
-    problems.add("SYNTAX_ERROR", hint.message, _location(problems, hint.line, hint.column), fix=hint.fix)
 
 
 _BRACES = 'Put quotes around the whole text: "{{ name }} …".'
@@ -178,7 +165,7 @@ class _Builder:
         next(self.events)  # stream start
         event = next(self.events)
         if isinstance(event, yaml.StreamEndEvent):
-            self.problems.add("UNRECOGNISED_SCRIPT", "the file is empty", _location(self.problems, 1, 1))
+            self.problems.add("UNRECOGNISED_SCRIPT", "the file is empty", Location(1, 1))
             return None
         tree = self.node(next(self.events), depth=0)
         next(self.events)  # document end
@@ -189,7 +176,7 @@ class _Builder:
 
     def place(self, event: yaml.Event) -> Location:
         mark = event.start_mark
-        return _location(self.problems, mark.line + 1, mark.column + 1) if mark else Location(1, 1)
+        return Location(mark.line + 1, mark.column + 1, self.problems.file) if mark else Location(1, 1)
 
     def refuse(self, code: str, message: str, event: yaml.Event, fix: str = "") -> _Refused:
         self.problems.add(code, message, self.place(event), fix=fix)

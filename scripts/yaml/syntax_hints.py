@@ -87,8 +87,7 @@ class _Diagnosis:
             self._quote, self._character, self._starts_with_bracket, self._flow, self._spaces, self._special,
             self._block_text, self._list_in_line, self._no_colon, self._colon, self._indentation, self._no_key,
         ):  # fmt: skip
-            found = look()
-            if found is not None:
+            if (found := look()) is not None:
                 return found
         fix = "Check this line and the line above it for a missing quote, bracket, colon or dash."
         return SyntaxHint(self._line, self._column, "YAML syntax error", fix)
@@ -152,20 +151,16 @@ class _Diagnosis:
     def _character(self) -> SyntaxHint | None:
         """Find a character that looks like YAML syntax but is another character."""
         for number, written in self._near():
-            found = _TAB.match(written)
-            if found is not None:
+            if (found := _TAB.match(written)) is not None:
                 fix = "Use spaces; YAML does not allow tabs here."
                 return SyntaxHint(number, found.start("char") + 1, "unexpected tab", fix)
-            found = _HIDDEN_WHERE_YAML_LOOKS.match(written)
-            if found is not None:
+            if (found := _HIDDEN_WHERE_YAML_LOOKS.match(written)) is not None:
                 message = f"{_name_character(found['char'])} looks like a space, but YAML reads it as a letter"
                 return SyntaxHint(number, found.start("char") + 1, message, "Replace it with a plain space.")
-            found = _BULLET.match(written)
-            if found is not None:
+            if (found := _BULLET.match(written)) is not None:
                 message = f"a list item cannot start with {found['char']}"
                 return SyntaxHint(number, found.start("char") + 1, message, "Write a plain - followed by a space.")
-            found = _wide(written)
-            if found is not None:
+            if (found := _wide(written)) is not None:
                 char = found[0][-1]
                 fix = f"Write a plain {_WIDE[char]!r} instead."
                 return SyntaxHint(number, found.end(), f"full-width {char} in place of YAML syntax", fix)
@@ -174,8 +169,7 @@ class _Diagnosis:
     def _spaces(self) -> SyntaxHint | None:
         """Find a dash or colon without a space after it."""
         for number, written in self._near():
-            found = _DASH_WITHOUT_SPACE.fullmatch(written)
-            if found is not None:
+            if (found := _DASH_WITHOUT_SPACE.fullmatch(written)) is not None:
                 fix = f"Write `- {found['rest'].strip()}`."
                 return SyntaxHint(number, found.start("rest"), "a space is missing after the dash", fix)
             found = _COLON_WITHOUT_SPACE.fullmatch(written)
@@ -216,8 +210,7 @@ class _Diagnosis:
     def _starts_with_bracket(self) -> SyntaxHint | None:
         """Find an unquoted text that starts with a placeholder or a list, which YAML reads as all of the value."""
         for number, written in self._near():
-            found = _STARTS_WITH_BRACKET.fullmatch(written)
-            if found is not None:
+            if (found := _STARTS_WITH_BRACKET.fullmatch(written)) is not None:
                 return _quotes(number, found, f"a text that starts with {found['value'][0]} needs quotes")
         return None
 
@@ -225,8 +218,7 @@ class _Diagnosis:
         line, column = self._opened
         written = self._at(line)
         sign = written[column - 1 : column]
-        comment = _COMMENT_IN_FLOW.search(written, column)
-        if comment is not None:
+        if (comment := _COMMENT_IN_FLOW.search(written, column)) is not None:
             message = f"` #` begins a comment, so this {sign} is never closed"
             fix = "Put the value in quotes, or write the mapping over several lines."
             return SyntaxHint(line, comment.start("sign") + 1, message, fix)
@@ -239,8 +231,7 @@ class _Diagnosis:
         )
         if braces is not None:
             return _quotes(self._line, braces, "a text with {{ }} inside { } or [ ] needs quotes")
-        colon = _FLOW_VALUE.search(written)
-        if colon is not None:
+        if (colon := _FLOW_VALUE.search(written)) is not None:
             return _quotes(self._line, colon, "a text with a colon inside { } or [ ] needs quotes")
         return self._brackets(written)
 

@@ -296,8 +296,7 @@ class _DetectorReader:
     def _examples(self, detector: Detector) -> Iterator[Example]:
         tree = self._tree.get("examples") or self._body.get("examples")
         for item in items_of(tree):
-            found = example(item, detector, self._collector.labels, self._reader)
-            if found is not None:
+            if (found := example(item, detector, self._collector.labels, self._reader)) is not None:
                 yield found
 
 

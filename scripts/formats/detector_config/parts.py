@@ -67,8 +67,7 @@ def degree_of(tree: Tree | None, scale: int = 1) -> float | None:
 
     On a scale of 1, a number above 1 is out of ten or a hundred.
     """
-    number = number_of(tree)
-    if number is not None:
+    if (number := number_of(tree)) is not None:
         if scale > 1 and number.is_integer():
             number /= scale
         number = number if number <= 1 else number / 10 if number <= 10 else number / 100

@@ -126,8 +126,7 @@ class _Builder:
 
     def _seen_as(self, name: str) -> str:
         """Return the part of the detection that a variable of this name stores."""
-        part = _part(name)
-        if part is not None:
+        if (part := _part(name)) is not None:
             return f"detected.{part}"
         return "detected.now" if self._detector.measures else "detected.label"
 

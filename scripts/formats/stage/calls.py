@@ -249,8 +249,7 @@ class _Choices:
         """Read ``{key, text}`` with the actions of the choice."""
         item = Item(self._notation, tree)
         key, text = item.take("key", "id"), item.take("text", "label", "desc")
-        shown = text or key
-        if shown is not None:
+        if (shown := text or key) is not None:
             value, actions = item.take("value"), self._own(item)
             label = self._notation.template(shown)
             self.keep(self._notation.word(key or shown), label, tree, self._notation.value(value), actions)

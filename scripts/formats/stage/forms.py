@@ -268,8 +268,7 @@ def table_of(notation: StageReader, item: Item) -> Table:
     if isinstance(tree, Sequence | Mapping):
         rows = tuple(notation.value(each) for each in mappings(tree))
         return Table(columns, most=len(rows), initial_rows=rows)
-    between = _RANGE.fullmatch(tree.text)
-    if between is not None:
+    if (between := _RANGE.fullmatch(tree.text)) is not None:
         return Table(columns, int(between["least"]), int(between["most"]))
     return Table(columns, most=notation.number(tree, 1, 1_000))
 

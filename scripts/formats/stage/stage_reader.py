@@ -80,8 +80,7 @@ class StageReader:
                 return self._text_of_mapping(tree)
 
     def _text_of_mapping(self, tree: Mapping) -> str:
-        placeholder = braced(tree)
-        if placeholder is not None:
+        if (placeholder := braced(tree)) is not None:
             fix = f'Put quotes around it: "{placeholder}".'
             self.slip("TYPE_MISMATCH", "a text that starts with a brace needs quotes", tree.at, fix)
             return placeholder

@@ -28,8 +28,7 @@ def say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]
 
 def ai_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
     """Read `ai_say`: one message, which in this format waits only if it requires an acknowledgement."""
-    rounds = item.take("max_rounds")
-    if rounds is not None:
+    if (rounds := item.take("max_rounds")) is not None:
         notation.slip("KEY_IGNORED", "in this format `ai_say` sends one message and continues", rounds.at)
     acknowledge = notation.truth(item.take("require_acknowledgment", "require_acknowledgement"))
     return actions.AiSay(task=notation.template(tree), **speech_of(None, acknowledge), **common)

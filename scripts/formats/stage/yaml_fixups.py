@@ -149,8 +149,7 @@ def _fixed_line(line: str) -> tuple[str, str]:
         line, why = f"{found['head']}: {line[found.end() :]}", "full-width ： instead of a plain colon"
     if (found := _GLUED.match(line)) is not None:
         line, why = f"{found['head']}: {line[found.end() :]}", "a space is missing after the colon"
-    block = _BLOCK.match(line)
-    if block is not None:
+    if (block := _BLOCK.match(line)) is not None:
         if block["glued"]:
             head = line[: block.start("glued")]
             return f"{head} {line[block.start('glued') :]}", "a space is missing before the comment"
