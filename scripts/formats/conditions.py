@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scripts.expressions.values import shorten
 from scripts.formats.placeholders import NAME, SCOPES, SYSTEM, reference, to_text_expression
-from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, METHODS, OPERATORS, TESTS
+from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, JOINING, METHODS, OPERATORS, TESTS
 
 Refer = Callable[[str], str]
 TOKENS_MAX = 2_000
@@ -44,13 +44,6 @@ _EQUALS = {"==", "===", "!=", "!==", "<>"}  # behind them, a word is a text also
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
 _ALTERNATIVES = {"==": ("or",), "!=": ("and", "or"), "contains": ("and", "or"), "lacks": ("and", "or")}
 """The words that add a value to the right side of a comparison: `{sex} == 男 or 女`."""
-_JOINING = frozenset(
-    {
-        "is", "is not", "and", "or", "in", "contains", "contain", "includes", "include", "&", "|", "是", "不是", "且",
-        "并且", "而且", "或", "或者", "属于", "不属于", "包含", "包括", "含有", "不包含", "不包括",
-    }
-)  # fmt: skip
-"""Operators that between two placeholders are words of a text, as in `{name} is {mood}`."""
 
 
 class _Token(Struct, frozen=True):
@@ -141,7 +134,7 @@ def is_ambiguous(text: str) -> bool:
 def _is_prose(tokens: list[_Token]) -> bool:
     """Whether a text consists of placeholders with words between them."""
     placeholders = all(token.kind in {"name", "system"} for token in tokens[::2])
-    return placeholders and all(token.written.lower() in _JOINING for token in tokens[1::2]) and len(tokens) % 2 == 1
+    return placeholders and all(token.written.lower() in JOINING for token in tokens[1::2]) and len(tokens) % 2 == 1
 
 
 def _is_meaning(word: str, known: Callable[[str], bool]) -> bool:

@@ -45,10 +45,8 @@ def recognises(tree: Mapping) -> bool:
     """Whether a file has this format."""
     topic, inner = tree.get("topic"), tree.get("technique")
     is_topic = isinstance(topic, Mapping) and topic.get("topic_id") is not None
-    return is_topic or any(
-        isinstance(each, Mapping) and each.get("technique_id") is not None and _PARTS & set(each.keys())
-        for each in (tree, inner)
-    )
+    keys = [{key.text for key, _ in pairs_of(each)} for each in (tree, inner)]
+    return is_topic or any("technique_id" in each and _PARTS & each for each in keys)
 
 
 def _spelled(tree: Mapping) -> Mapping:

@@ -52,6 +52,8 @@ def _texts(*tables: str) -> Iterator[Mapping[str, str]]:
 VERBS, TRENDS, DETECTED, CRITERIA = _texts("actions", "trends", "detected", "criteria")
 LOCALES, ROLE_TYPES = _texts("locales", "role_types")
 CONFIG_KEYS, VALUE_KEYS = _lists("config_keys"), _lists("value_keys")
+JOINING, TUNING = _lists("lists")["joining"], _lists("lists")["tuning"]
+TRUTHS: Mapping[str, bool] = _by_word("truths", bool)
 OPERATORS, CONSTANTS, TESTS, ALONE = _texts("operators", "constants", "tests", "alone")
 METHODS, FUNCTIONS, COMPARISONS = _texts("methods", "functions", "comparisons")
 SESSION_KEYS, PHASE_KEYS, TOPIC_KEYS = _texts("session_keys", "phase_keys", "topic_keys")

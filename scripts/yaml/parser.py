@@ -199,12 +199,8 @@ class _Builder:
 
     def open_node(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, depth: int) -> Tree:
         if event.tag is not None and event.tag not in _TAGS:
-            raise self.refuse(
-                "SYNTAX_ERROR",
-                f"the tag {event.tag} is not supported",
-                event,
-                "Put quotes around a text that starts with !.",
-            )
+            fix = "Put quotes around a text that starts with !."
+            raise self.refuse("SYNTAX_ERROR", f"the tag {event.tag} is not supported", event, fix)
         if isinstance(event, yaml.ScalarEvent):
             plain = event.style is None or event.style == ""
             return Scalar(event.value, plain and event.tag is None, self.place(event), event.style in ("|", ">"))

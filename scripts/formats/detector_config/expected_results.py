@@ -36,9 +36,8 @@ def example(tree: Tree, detector: Detector, labels: list[str], reader: Reader) -
     named = tree.get("description") or tree.get("name")
     expected = tree.get("expected_output") or tree.get("expected") or tree.get("output")
     known = {id_of(label) for label in labels} | {rule.label for rule in detector.rules}
-    return _Expected(detector, lines, known, reader).example(
-        tree, named.text if isinstance(named, Scalar) else "", expected
-    )
+    name = named.text if isinstance(named, Scalar) else ""
+    return _Expected(detector, lines, known, reader).example(tree, name, expected)
 
 
 def _lines(tree: Tree | None) -> list[Line]:

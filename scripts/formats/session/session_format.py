@@ -11,7 +11,7 @@ from scripts.expressions.values import Value
 from scripts.formats.conditions import compares, to_condition
 from scripts.formats.placeholders import SCOPES, report_placeholders, texts_of_value, to_template, to_value_expression
 from scripts.formats.session import spellings
-from scripts.formats.words import CONFIG_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS
+from scripts.formats.words import CONFIG_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
 from scripts.model import actions
 from scripts.model.actions import Exit
 from scripts.model.base import Expression, Location, Node, Template
@@ -183,7 +183,7 @@ class _Translator:
         }
         for key, at in config.marks.items():
             if key not in CONFIG_KEYS[action.action_type]:
-                severity: Severity = "warning" if key in spellings.TUNING else "error"
+                severity: Severity = "warning" if key in TUNING else "error"
                 message = f"`{key}` has no effect on `{action.action_type}`"
                 self.reader.add("KEY_IGNORED", message, at, spellings.FIT_FOR.get(key, ""), severity=severity)
         match action.action_type:

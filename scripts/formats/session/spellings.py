@@ -279,11 +279,6 @@ def _text(tree: Tree | None) -> str:
 ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"]
 TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
 
-TUNING = {
-    "tone", "ai_role", "exit", "exit_criteria", "max_rounds", "say_goal", "think_goal", "input_variables",
-    "extraction_prompt", "required", "title",
-}  # fmt: skip
-"""Keys that only tune an action; on other actions they can be ignored without changing the conversation."""
 FIT_FOR = {
     **dict.fromkeys(("output", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."),
     **dict.fromkeys(("content", "content_template", "question_template"), "Move the text to an `ai_say` before it."),

@@ -13,16 +13,13 @@ from scripts.formats.placeholders import report_placeholders, to_template, to_te
 from scripts.formats.session.spellings import condition_text
 from scripts.formats.stage.keywords import UNSUPPORTED
 from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name, refer, variable_name
+from scripts.formats.words import TRUTHS
 from scripts.model.base import Expression, Location, Template
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, plain_value
 from scripts.yaml.unknown_keys import SWITCH_FIX, intended_key, is_ignorable, is_switched_off
 
 NEVER = "false"
-_TRUTHS = {
-    **dict.fromkeys(("true", "yes", "y", "1", "on", "是", "必填", "必须", "需要", "真", "must", "required"), True),
-    **dict.fromkeys(("false", "no", "n", "0", "off", "否", "选填", "可选", "不需要", "假", "optional"), False),
-}
 _TEXT_IN = ("text", "content", "say", "value")
 
 
@@ -219,8 +216,8 @@ class StageReader:
             return None
         written = tree.text if isinstance(tree, Scalar) else ""
         word = written.strip().lower()
-        if word in _TRUTHS:
-            return _TRUTHS[word]
+        if word in TRUTHS:
+            return TRUTHS[word]
         found = shorten(written) if written else "a list or mapping"
         self.refuse("TYPE_MISMATCH", f"expected true or false, found {found}", tree.at)
         return None
