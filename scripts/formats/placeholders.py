@@ -9,7 +9,6 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from scripts.expressions.expressions import is_syntax
 from scripts.expressions.values import Value, literal, shorten
@@ -112,40 +111,28 @@ def _verbatim(text: str) -> str:
     return _JINJA_MARK.sub(lambda mark: '{{ "' + mark[0] + '" }}', text)
 
 
-class PlaceholderProblem(NamedTuple):
-    """What is wrong with braces in a text, and how many lines below the start of the text they are."""
-
-    code: str
-    message: str
-    fix: str
-    lines_below: int
-
-
 def report_placeholders(reader: Reader, text: str, at: Location) -> None:
-    """Record the problems of placeholders in a text that begins at a location."""
-    for each in placeholder_problems(text):
-        reader.add(each.code, each.message, at.below(each.lines_below), each.fix)
+    """Record the problems of braces that are not closed or contain no variable name; fenced code has none.
 
-
-def placeholder_problems(text: str) -> Iterator[PlaceholderProblem]:
-    """Yield the problems of braces that are not closed or contain no variable name; fenced code has none."""
+    The text begins at a location.
+    """
     spans = [match.span() for match in _PLACEHOLDER.finditer(text)]
     spans += [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
 
-    def outside(pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
+    def outside(pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Location]]:
         for match in pattern.finditer(text):
             if not any(start <= match.start() < end for start, end in spans):
-                yield match, text.count("\n", 0, match.start())
+                yield match, at.below(text.count("\n", 0, match.start()))
 
-    for match, lines in itertools.islice(outside(_JINJA_STATEMENT), 1):
+    for match, place in itertools.islice(outside(_JINJA_STATEMENT), 1):
         start = shorten(text[match.start() :].partition("%}")[0] + "%}")
         message = f"{start} is not run: texts of this format have no statements"
         fix = "Write each text in an action of its own, with its condition."
-        yield PlaceholderProblem("TEMPLATE_INVALID", message, fix, lines)
-    for match, lines in outside(_UNCLOSED_PLACEHOLDER):
+        reader.add("TEMPLATE_INVALID", message, place, fix)
+    for match, place in outside(_UNCLOSED_PLACEHOLDER):
         closing = "}}" if match["open"] == "{{" else "%}"
         message = f"`{match['open']}{match['name'][:20]}` is not closed on its line"
-        yield PlaceholderProblem("TEMPLATE_INVALID", message, f"Close {match['open']} with {closing}.", lines)
-    for match, lines in outside(_ODD_PLACEHOLDER):
+        reader.add("TEMPLATE_INVALID", message, place, f"Close {match['open']} with {closing}.")
+    for match, place in outside(_ODD_PLACEHOLDER):
         message = f"{{{match['name'] or match['computed'] or match['filtered']}}} is not a variable name"
-        yield PlaceholderProblem("PLACEHOLDER_INVALID", message, "", lines)
+        reader.add("PLACEHOLDER_INVALID", message, place)

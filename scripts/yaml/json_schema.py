@@ -6,7 +6,7 @@ accepts the same short spellings. What a schema cannot express (names, targets, 
 """
 
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -109,7 +109,7 @@ class _Definitions:
         if required:
             shape["required"] = required
         if aliases:
-            shape["not"] = _any_with(list(pair) for pair in aliases.items())
+            shape["not"] = {"anyOf": [{"type": "object", "required": list(pair)} for pair in aliases.items()]}
         return shape
 
     def _elif(self, properties: Mapping[str, Schema]) -> Schema:
@@ -183,11 +183,6 @@ def _describe_type(kind: type[Struct]) -> Schema:
 
 def _documentation(kind: type[Struct]) -> str:
     return " ".join((kind.__doc__ or "").split())
-
-
-def _any_with(keys: Iterable[list[str]]) -> Schema:
-    """Return a schema for mappings that contain all keys of one of the lists."""
-    return {"anyOf": [{"type": "object", "required": each} for each in keys]}
 
 
 def _limits(annotation: Any) -> Schema:
