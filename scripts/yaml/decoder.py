@@ -30,7 +30,7 @@ from scripts.model.script import After, FormDefinition, FormField, Trigger
 from scripts.model.variables import Output, OutputItem, Validation
 from scripts.yaml.branches import nested
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given, with_placeholders
-from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, pairs_of, plain_value, replaced
+from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, pairs_of, plain_value, replaced, word
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.syntax_hints import hidden_character, space_missing
 from scripts.yaml.unknown_keys import SWITCH_FIX, is_ignorable, is_switched_off
@@ -686,20 +686,17 @@ class Reader:
         """Read a key, ``{key: text}``, a choice with its keys, or the choices of a list."""
         if isinstance(tree, Scalar) and tree.value is not None:
             return actions.ChoiceItem(key=tree.text, text=Template(tree.text, tree.at), at=tree.at)
-        if isinstance(tree, Mapping) and "each" in tuple(tree.keys()):
+        if not isinstance(tree, Mapping):
+            return self._struct(tree, actions.ChoiceItem)
+        keys = list(tree.keys())
+        if "each" in keys:
             return self._struct(replaced(tree, "each", _without_mark), actions.ListedChoices)
-        is_short = len(tree.pairs) == 1 if isinstance(tree, Mapping) and self._language == "1" else False
-        if isinstance(tree, Mapping) and self._language == "older":
-            is_short = bool(tree.pairs) and not {"key", "text"} & set(tree.keys())
-        if isinstance(tree, Mapping) and is_short:
-            return self._short_choice(tree)
-        return self._struct(tree, actions.ChoiceItem)
-
-    def _short_choice(self, tree: Mapping) -> Any:
-        """Read ``{A: text}``, beside which `value` and `actions` are allowed."""
-        key, text = tree.pairs[0]
+        is_short = len(keys) == 1 if self._language == "1" else bool(keys) and not {"key", "text"} & set(keys)
+        if not is_short:
+            return self._struct(tree, actions.ChoiceItem)
+        key, text = tree.pairs[0]  # beside it, `value` and `actions` are allowed
         label = Scalar(key.text, False, key.at)
-        spelled = ((Scalar("key", True, key.at), label), (Scalar("text", True, key.at), text), *tree.pairs[1:])
+        spelled = ((word("key", key), label), (word("text", key), text), *tree.pairs[1:])
         return self._struct(Mapping(spelled, tree.at), actions.ChoiceItem)
 
     def _moment_part(self, tree: Tree, kind: type) -> Any:

@@ -297,9 +297,9 @@ def _look(notation: StageReader, item: Item) -> None:
 
 def _beside(notation: StageReader, item: Item) -> Iterator[Action]:
     """Return the action beside the name of the rule, outside its `do`."""
-    if not any(key in {*VERBS, *BLOCKS, *KINDS} for key in item.keys()):  # noqa: SIM118  (not a dict)
+    if not item.keys_in({*VERBS, *BLOCKS, *KINDS}):
         return
-    pairs = tuple(item.the_rest(but=[key for key in item.keys() if key in UNSUPPORTED]))  # noqa: SIM118
+    pairs = tuple(item.the_rest(but=item.keys_in(UNSUPPORTED)))
     yield from actions_of(notation, Mapping(pairs, item.at))
 
 

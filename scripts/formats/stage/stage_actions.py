@@ -90,7 +90,7 @@ def _of_mapping(notation: StageReader, item: Item) -> list[actions.Action]:
 def _body(notation: StageReader, item: Item) -> Actions:
     """Read the content of a block: a list below `do`, or an action beside the block's key."""
     inner = block(notation, item.take(*keywords.DO))
-    beside = _verbs(notation, item) if any(key in VERBS for key in item.keys()) else []  # noqa: SIM118  (not a dict)
+    beside = _verbs(notation, item) if item.keys_in(VERBS) else []
     item.finish()
     return (*inner, *beside)
 
@@ -104,7 +104,7 @@ def _foreach(notation: StageReader, item: Item) -> list[actions.Action]:
 
 
 def _repeat(notation: StageReader, item: Item) -> list[actions.Action]:
-    is_while = any(key in keywords.WHILE for key in item.keys())  # noqa: SIM118
+    is_while = item.keys_in(keywords.WHILE)
     tree = item.take(*(keywords.WHILE if is_while else keywords.UNTIL))
     most = item.take("max", "max_rounds", "max_times", "times", "limit")
     if isinstance(tree, Mapping) and (tree.get("until") is not None or tree.get("max") is not None):
@@ -138,7 +138,7 @@ def _if(notation: StageReader, item: Item) -> list[actions.Action]:
     common = _common(notation, item, when=("when", "condition"))
     other = item.take(*keywords.ELSE)
     nested = [tree for key in keywords.ELSE_IF if key in item and (tree := item.take(key)) is not None]
-    if not any(key in {*keywords.DO, *VERBS} for key in item.keys()) and other is None and not nested:  # noqa: SIM118
+    if not item.keys_in({*keywords.DO, *VERBS}) and other is None and not nested:
         notation.lacks("`if` has no actions", item.at, "Write them below `do:`.")
     then = _body(notation, item)
     otherwise = block(notation, other)
@@ -193,7 +193,7 @@ def _common(notation: StageReader, item: Item, when: tuple[str, ...] = keywords.
 
 def _verbs(notation: StageReader, item: Item) -> list[actions.Action]:
     """Read the actions of an item, usually one; two actions in one item run in order."""
-    verbs = [key for key in item.keys() if key in VERBS]  # noqa: SIM118
+    verbs = item.keys_in(VERBS)
     if not verbs:
         return _no_verb(notation, item)
     verbs = [key for key in verbs if VERBS[key] != "output"] or verbs[:1]
@@ -260,7 +260,7 @@ def _no_verb(notation: StageReader, item: Item) -> list[actions.Action]:
 def _call(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
     loop, at_hand = (None, None)
     listed = list_of_input(notation, item, tree)
-    if any(key in keywords.FOREACH for key in item.keys()):  # noqa: SIM118
+    if item.keys_in(keywords.FOREACH):
         loop, at_hand = foreach_of(notation, item)
         if listed is not None and at_hand.items != notation.word(listed).partition(".")[0]:
             notation.refuse("KEY_CONFLICT", "a call loops over one list; this one has two", listed.at)
@@ -272,7 +272,7 @@ def _call(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any])
 
 def _choose(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
     def own(inner: Item) -> Actions:
-        keys = [key for key in inner.keys() if key in {*VERBS, *keywords.DO, *keywords.BLOCKS}]  # noqa: SIM118
+        keys = inner.keys_in({*VERBS, *keywords.DO, *keywords.BLOCKS})
         pairs = [(Scalar(key, True, inner.at), tree) for key in keys if (tree := inner.take(key)) is not None]
         return block(notation, Mapping(tuple(pairs), inner.at)) if pairs else ()
 

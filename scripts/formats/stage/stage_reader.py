@@ -237,6 +237,10 @@ class Item:
     def __contains__(self, name: str) -> bool:
         return name in self._left
 
+    def keys_in(self, names: Collection[str]) -> list[str]:
+        """Return the remaining keys that are among these, in the order written."""
+        return [key for key in self._left if key in names]
+
     def keys(self) -> list[str]:
         """Return the remaining pairs in the order written."""
         return list(self._left)
