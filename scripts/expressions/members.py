@@ -95,11 +95,6 @@ KINDS: Mapping[str, Kind] = {
 # -- invalid uses ----------------------------------------------------------------------------------------------------
 
 
-_OF_THE_SAME = frozenset({"list", "sort", "reverse", "unique", "selectattr", "rejectattr", "select", "reject"})
-_AN_ITEM = "an item of "
-_BY_ATTRIBUTE = frozenset({"selectattr", "rejectattr"})
-
-
 class MemberFault(Struct, frozen=True):
     """A member that a built-in name does not have, or a function that is not called.
 
@@ -248,8 +243,7 @@ class _Walker:
         if not is_called and (kind.is_open or (kind.is_record and is_guarded)):
             return None
         message = f"`{holder.spelled}` has no member `{name}`"
-        before = "" if holder.spelled.startswith(_AN_ITEM) else f"{holder.spelled}."  # the name of an attribute
-        known = {key: f"{before}{(each and each.example) or key}" for key, each in kind.members.items()}
+        known = {key: f"{holder.spelled}.{(each and each.example) or key}" for key, each in kind.members.items()}
         close = difflib.get_close_matches(name, known, 1, 0.6)
         fix = f"Did you mean `{known[close[0]]}`?" if close else suggest("", list(known.values()))
         fix = fix or f"Write `{holder.spelled}` alone."
@@ -262,16 +256,7 @@ class _Walker:
         for part in children(node):
             if part is not node.node:
                 self.value(part, local)
-        if source is None or source.kind.item is None:
-            return source if is_guard else None
-        item = _Found(source.kind.item, source.root, f"{_AN_ITEM}{source.spelled}")
-        attribute = next((each.value for each in node.kwargs if each.key == "attribute"), None)
-        attribute = node.args[0] if node.name in _BY_ATTRIBUTE and node.args else attribute
-        if isinstance(attribute, nodes.Const) and isinstance(attribute.value, str) and "." not in attribute.value:
-            self._named(item, attribute.value, node)
-        if node.name in {"first", "last"}:
-            return item
-        return source if is_guard or node.name in _OF_THE_SAME else None
+        return source if is_guard else None
 
     def _called(self, found: _Found | None, node: nodes.Node) -> _Found | None:
         """Check that a value is not used as a function without a call."""

@@ -5,27 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
+from scripts.graph import layout
 from scripts.graph.graph import EdgeKind, Graph, PhaseNode, TopicNode
-from scripts.graph.layout import (
-    INDENT,
-    LABEL_MAX,
-    LINE,
-    MARGIN,
-    PAD,
-    SMALL,
-    TEXT,
-    TYPE_GAP,
-    Box,
-    Column,
-    GraphLayout,
-    Line,
-    Point,
-    Rect,
-    Route,
-    fit,
-    lay_out,
-    text_width,
-)
+from scripts.graph.layout import Box, Column, GraphLayout, Line, Point, Rect, Route, fit, lay_out, text_width
 
 _CORNER = 8.0
 _UNPRINTABLE = re.compile(
@@ -53,41 +35,41 @@ _FAMILIES = {
 _FAMILY = {verb: family for family, verbs in _FAMILIES.items() for verb in verbs}
 
 
-def svg(graph: Graph, layout: GraphLayout | None = None) -> str:
-    """Return the picture as an SVG document; `layout` is that of the graph, if it is known."""
-    return "".join(f"{part}\n" for part in _document(graph, layout or lay_out(graph)))
+def svg(graph: Graph, picture: GraphLayout | None = None) -> str:
+    """Return the picture as an SVG document; `picture` is that of the graph, if it is known."""
+    return "".join(f"{part}\n" for part in _document(graph, picture or lay_out(graph)))
 
 
-def _document(graph: Graph, layout: GraphLayout) -> Iterator[str]:
+def _document(graph: Graph, picture: GraphLayout) -> Iterator[str]:
     title = graph.title or graph.script
     actions = sum(len(topic.actions) for topic in graph.topics)
-    width = max(layout.width, text_width(title) * 19 + 2 * MARGIN, 560.0)
+    width = max(picture.width, text_width(title) * 19 + 2 * layout.MARGIN, 560.0)
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{layout.height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {layout.height:.0f}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{picture.height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {picture.height:.0f}" role="img">'
     )
     yield f"<title>{_plain(title)}</title>"
     yield f"<desc>{_plain(_description(graph))}</desc>"
     yield f"<style>{Path(__file__).with_suffix('.css').read_text('utf-8').strip()}</style>"
     yield "<defs>" + "".join(_marker(kind, colour) for kind, colour in _COLOURS.items()) + "</defs>"
     yield '<rect width="100%" height="100%" fill="#fff"/>'
-    yield _text(MARGIN, 34, title, "title")
+    yield _text(layout.MARGIN, 34, title, "title")
     phases = [phase.id for phase in graph.phases if not phase.is_beside]
     topics = sum(topic.phase in phases for topic in graph.topics)
     counts = ((len(phases), "phase"), (topics, "topic"), (actions, "action"))
-    yield _text(MARGIN, 52, " · ".join([graph.script, *(_counted(*each) for each in counts)]), "small")
-    for column in layout.columns:
+    yield _text(layout.MARGIN, 52, " · ".join([graph.script, *(_counted(*each) for each in counts)]), "small")
+    for column in picture.columns:
         yield from _column(column)
-    for way in layout.ways:
+    for way in picture.ways:
         yield _way(way)
-    for column in layout.columns:
+    for column in picture.columns:
         for box in column.boxes:
             yield from _box(box)
-    yield from (_label(way) for way in layout.ways if way.edge.label)
-    yield f'<circle class="dot" cx="{layout.start[0]:.1f}" cy="{layout.start[1]:.1f}" r="6"/>'
-    if layout.end is not None:
-        yield from _chip(layout.end, "end")
-    yield from _legend(layout.height - 18)
+    yield from (_label(way) for way in picture.ways if way.edge.label)
+    yield f'<circle class="dot" cx="{picture.start[0]:.1f}" cy="{picture.start[1]:.1f}" r="6"/>'
+    if picture.end is not None:
+        yield from _chip(picture.end, "end")
+    yield from _legend(picture.height - 18)
     yield "</svg>"
 
 
@@ -129,7 +111,7 @@ def _box(box: Box) -> Iterator[str]:
     yield _rect(rect, "box maybe" if topic.when else "box", 7)
     yield from _heading(rect, topic.topic, topic, "topic", 13)
     for index, line in enumerate(box.lines):
-        yield from _line(line, rect.x + PAD, box.first_line + index * LINE, rect.width - 2 * PAD)
+        yield from _line(line, rect.x + layout.PAD, box.first_line + index * layout.LINE, rect.width - 2 * layout.PAD)
     yield "</g>"
 
 
@@ -140,32 +122,32 @@ def _rect(rect: Rect, style: str, radius: int) -> str:
 
 def _heading(rect: Rect, name: str, node: PhaseNode | TopicNode, style: str, size: int) -> Iterator[str]:
     """Draw the name, with the goal as a tooltip; below it the title and condition, if any."""
-    x, y, room = rect.x + PAD, rect.y + 21, rect.width - 2 * PAD
+    x, y, room = rect.x + layout.PAD, rect.y + 21, rect.width - 2 * layout.PAD
     yield _text(x, y, fit(name, room / size), style, f"{name}: {node.goal}" if node.goal else name)
     for text, kind in ((node.title, "small"), (f"when {node.when}" if node.when else "", "when")):
         if text:
-            y += LINE
-            yield _text(x, y, fit(text, room / SMALL), kind, text)
+            y += layout.LINE
+            yield _text(x, y, fit(text, room / layout.SMALL), kind, text)
 
 
 def _line(line: Line, x: float, middle: float, room: float) -> Iterator[str]:
     """Draw one line of a box, with the whole text as a tooltip."""
-    indent = line.depth * INDENT
+    indent = line.depth * layout.INDENT
     x, y, room = x + indent, middle + 4, room - indent
     verb = line.item.type
     if line.kind != "action":
         style = "small" if line.kind == "detail" and verb in {"goto", "end"} else line.kind
-        yield _text(x, y, fit(line.text, room / SMALL), style, line.text)
+        yield _text(x, y, fit(line.text, room / layout.SMALL), style, line.text)
         return
-    width = text_width(verb) * SMALL
+    width = text_width(verb) * layout.SMALL
     if verb == "end":
         yield f'<rect class="chip" x="{x - 4:.1f}" y="{middle - 7:.1f}" width="{width + 6:.1f}" height="14" rx="7"/>'
-    name = fit(line.text, (room - width - TYPE_GAP) / TEXT)
+    name = fit(line.text, (room - width - layout.TYPE_GAP) / layout.TEXT)
     whole = f"{verb} {line.text}: {line.item.detail}"
     yield (
         f'<text x="{x:.1f}" y="{y:.1f}"><title>{_plain(whole)}</title>'
         f'<tspan class="verb {_FAMILY.get(verb, "says")}">{_plain(verb)}</tspan>'
-        f'<tspan dx="{TYPE_GAP}">{_plain(name)}</tspan></text>'
+        f'<tspan dx="{layout.TYPE_GAP}">{_plain(name)}</tspan></text>'
     )
 
 
@@ -197,8 +179,8 @@ def _towards(corner: Point, other: Point) -> Point:
 
 def _label(way: Route) -> str:
     x, y = way.points[0]
-    label = fit(way.edge.label, LABEL_MAX / SMALL)
-    return _text(x + PAD + 4, y - 4, label, "label", f"{way.edge.action}: {way.edge.label}")
+    label = fit(way.edge.label, layout.LABEL_MAX / layout.SMALL)
+    return _text(x + layout.PAD + 4, y - 4, label, "label", f"{way.edge.action}: {way.edge.label}")
 
 
 def _chip(at: Point, text: str) -> Iterator[str]:
@@ -208,7 +190,7 @@ def _chip(at: Point, text: str) -> Iterator[str]:
 
 
 def _legend(y: float) -> Iterator[str]:
-    x = MARGIN
+    x = layout.MARGIN
     entries: tuple[tuple[EdgeKind, str], ...] = (
         ("order", "in order"),
         ("goto", "goto"),
@@ -219,7 +201,7 @@ def _legend(y: float) -> Iterator[str]:
     for kind, text in entries:
         yield f'<path class="way" d="M{x} {y - 4}h26" stroke="{_COLOURS[kind]}" marker-end="url(#to-{kind})"/>'
         yield _text(x + 34, y, text, "small")
-        x += 58 + text_width(text) * SMALL
+        x += 58 + text_width(text) * layout.SMALL
     yield f'<rect class="box maybe" x="{x}" y="{y - 11}" width="26" height="13" rx="3"/>'
     yield _text(x + 34, y, "only if its condition is true", "small")
 

@@ -34,7 +34,7 @@ def check_schema(schema: Mapping[str, Value]) -> None:
     """Check a schema. Raises SchemaInvalid."""
     from jsonschema.exceptions import SchemaError
 
-    _check_references(schema)
+    _check_parts(schema)
     try:
         _validator_type().check_schema(dict(schema))
     except SchemaError as error:
@@ -42,11 +42,6 @@ def check_schema(schema: Mapping[str, Value]) -> None:
             fix = suggest(error.instance, JSON_TYPES)
             raise SchemaInvalid(f"it has no type {shorten(error.instance)}", fix) from error
         raise SchemaInvalid(shorten(error.message, 200)) from error
-    for pattern in _patterns(schema):
-        try:
-            regex.compile(pattern)
-        except regex.error as error:
-            raise SchemaInvalid(f"the pattern {shorten(pattern)}: {error}") from error
 
 
 def schema_problem(schema: Mapping[str, Value], value: object) -> str:
@@ -102,31 +97,29 @@ def _validator_type() -> "type[Validator]":
     return made
 
 
-def _check_references(schema: object) -> None:
-    """Raise SchemaInvalid for references to other documents, for patterns of names, and for a schema that is large."""
-    waiting, count = [schema], 0
+def _check_parts(schema: Mapping[str, Value]) -> None:
+    """Raise SchemaInvalid for references to other documents, unusable patterns, and a schema that is large."""
+    waiting: list[object] = [schema]
+    count = 0
     while waiting:
         node, count = waiting.pop(), count + 1
         if count > SCHEMA_NODES_MAX:
             raise SchemaInvalid(f"it has more than {SCHEMA_NODES_MAX:,} parts")
         if isinstance(node, Mapping):
-            reference = node.get("$ref", "")
+            reference, pattern = node.get("$ref", ""), node.get("pattern")
             if _FAULTY & node.keys() or (isinstance(reference, str) and reference and not reference.startswith("#/")):
                 raise SchemaInvalid("it may refer only to its own parts, such as `#/$defs/address`")
             if "patternProperties" in node:
                 raise SchemaInvalid("`patternProperties` is not supported")
+            if isinstance(pattern, str):
+                _check_pattern(pattern)
             waiting += node.values()
         elif isinstance(node, list | tuple):
             waiting += node
 
 
-def _patterns(schema: object) -> Iterator[str]:
-    waiting = [schema]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Mapping):
-            if isinstance(node.get("pattern"), str):
-                yield node["pattern"]
-            waiting += node.values()
-        elif isinstance(node, list | tuple):
-            waiting += node
+def _check_pattern(pattern: str) -> None:
+    try:
+        regex.compile(pattern)
+    except regex.error as error:
+        raise SchemaInvalid(f"the pattern {shorten(pattern)}: {error}") from error

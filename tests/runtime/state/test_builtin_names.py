@@ -38,7 +38,6 @@ HOLDERS = {
     **dict.fromkeys(BUILTINS | {DETECTED}, "{{ %s }}"),
     "history(9)[0]": "{{ %s }}",
     "history(9)": "{{ %s }}",
-    "(history(9) | first)": "{{ %s }}",
     "now.date()": "{{ %s }}",
     "message": "{%% for message in history(9) %%}{{ %s }}{%% endfor %%}",
     "loop": "{%% for message in history(9) %%}{{ %s }}{%% endfor %%}",
