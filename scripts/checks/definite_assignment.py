@@ -27,23 +27,10 @@ from typing import assert_never
 import msgspec
 from msgspec import Struct
 
+from scripts.checks import effects
 from scripts.checks.abstract_state import ABSENT, NULL, VALUE, AbstractState, Conditions, Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, Node, Spot
-from scripts.checks.effects import (
-    EXPIRED,
-    Branch,
-    Each,
-    Effect,
-    Leave,
-    LoopBack,
-    Read,
-    Run,
-    Select,
-    Straight,
-    Write,
-    effect_of,
-    with_shared_expiry,
-)
+from scripts.checks.effects import Read, Write, effect_of, with_shared_expiry
 from scripts.expressions.analysis import Outcome
 from scripts.expressions.condition_algebra import UNKNOWN, Atom, Unknown, equality
 from scripts.expressions.members import BUILTINS
@@ -264,7 +251,7 @@ class _Paths:
                 if caller not in self._queue:
                     heapq.heappush(self._queue, caller)
 
-    def _call(self, run: Run, known: AbstractState) -> AbstractState | None:
+    def _call(self, run: effects.Run, known: AbstractState) -> AbstractState | None:
         node = self._layout.skill_node(run.call.skill)
         skill = self._layout.skill(node) if node is not None else None
         if node is None or skill is None or not skill.actions:
@@ -277,7 +264,7 @@ class _Paths:
             return done
         return self._either(done, known, _EMPTY)
 
-    def _returned(self, run: Run, skill: Skill, known: AbstractState, after: AbstractState) -> AbstractState:
+    def _returned(self, run: effects.Run, skill: Skill, known: AbstractState, after: AbstractState) -> AbstractState:
         for name in self._layout.globals_written(skill.id):
             mask = after.masks.get((Level.GLOBAL, name), ABSENT)
             if mask != VALUE:
@@ -358,38 +345,38 @@ class _Paths:
         stays = effect.failing and all(leave.kind == "expire" for leave in effect.leaves)
         return self._either(done, failed, ("there is a valid answer", "there is no valid answer")) if stays else done
 
-    def _failed(self, effect: Effect, before: AbstractState, known: AbstractState) -> AbstractState | None:
+    def _failed(self, effect: effects.Effect, before: AbstractState, known: AbstractState) -> AbstractState | None:
         """Return the state after the actions of a question without a valid answer, which may be partly answered."""
         return self._list(effect.failing, self._conditions.join(before, known, self._sight, _EMPTY))
 
-    def _leave(self, leave: Leave, before: AbstractState, known: AbstractState) -> None:
+    def _leave(self, leave: effects.Leave, before: AbstractState, known: AbstractState) -> None:
         if leave.target is None or self._layout.skill(self._node) is not None:
             return
         if leave.is_after_wait:
-            doubt = EXPIRED if leave.kind == "expire" else "there is no valid answer"
+            doubt = effects.EXPIRED if leave.kind == "expire" else "there is no valid answer"
             known = self._conditions.join(before, known, self._sight, (doubt, ""))
         self._jump(leave.target, known)
 
-    def _inside(self, effect: Effect, known: AbstractState) -> AbstractState | None:
+    def _inside(self, effect: effects.Effect, known: AbstractState) -> AbstractState | None:
         match effect.body:
-            case Straight():
+            case effects.Straight():
                 return known
-            case Branch() as branch:
+            case effects.Branch() as branch:
                 then, otherwise = (self._assumed(branch.condition, known, truth=truth) for truth in (True, False))
                 doubts = _doubts(branch.condition)
                 return self._either(self._list(branch.then, then), self._list(branch.otherwise, otherwise), doubts)
-            case Each() as each:
+            case effects.Each() as each:
                 return self._each(each, known)
-            case LoopBack() as again:
+            case effects.LoopBack() as again:
                 return self._again(again, known)
-            case Select() as pick:
+            case effects.Select() as pick:
                 return self._pick(pick, known)
-            case Run() as run:
+            case effects.Run() as run:
                 return self._call(run, known)
             case _:
                 assert_never(effect.body)
 
-    def _each(self, each: Each, known: AbstractState) -> AbstractState | None:
+    def _each(self, each: effects.Each, known: AbstractState) -> AbstractState | None:
         items = each.loop.items.compiled.facts.value
         if items == [] or not each.do:
             return known
@@ -412,7 +399,7 @@ class _Paths:
             self._conditions.forget(out, each.loop.name)
         return out
 
-    def _again(self, again: LoopBack, known: AbstractState) -> AbstractState | None:
+    def _again(self, again: effects.LoopBack, known: AbstractState) -> AbstractState | None:
         found = dict(self._found[self._node])
         out: AbstractState | None = None
         for _ in range(PASSES_MAX):
@@ -428,7 +415,7 @@ class _Paths:
             known = joined
         return out
 
-    def _pick(self, pick: Select, known: AbstractState) -> AbstractState | None:
+    def _pick(self, pick: effects.Select, known: AbstractState) -> AbstractState | None:
         """Return the states after each list of a choice; choices without actions are combined."""
         name = pick.put.name
         with_actions = [option for option in pick.options if option.actions]
@@ -449,7 +436,7 @@ class _Paths:
             out = self._either(done, out, doubts)
         return self._either(out, known, ("", pick.put.doubt)) if pick.put.doubt else out
 
-    def _chosen(self, pick: Select, known: AbstractState) -> AbstractState:
+    def _chosen(self, pick: effects.Select, known: AbstractState) -> AbstractState:
         return self._put(msgspec.structs.replace(pick.put, doubt=""), known.copy())
 
     def _learn_equality(self, name: str, value: Value) -> None:

@@ -4,18 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from scripts.checks import effects
 from scripts.checks.control_flow import ControlFlowGraph, Spot
-from scripts.checks.effects import (
-    Each,
-    Leave,
-    Run,
-    effect_of,
-    goes_on,
-    inner_lists,
-    passes,
-    truth_of,
-    with_shared_expiry,
-)
+from scripts.checks.effects import Leave, effect_of, goes_on, inner_lists, passes, truth_of, with_shared_expiry
 from scripts.model.actions import Action, Expiry, If, arms, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
@@ -186,7 +177,7 @@ class _Transitions:
         if effect.waits == "always" or not effect.passes:
             return False
         through = [self._walk(spot, inner, ways) for inner in inner_lists(effect.body)]
-        return not through or isinstance(effect.body, Each) or any(through)
+        return not through or isinstance(effect.body, effects.Each) or any(through)
 
 
 def _endless(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
@@ -232,4 +223,4 @@ def _waiting_skills(script: Script) -> set[str]:
 
 def _waits(action: Action, waiting: set[str]) -> bool:
     effect = effect_of(action)
-    return effect.waits != "never" or (isinstance(effect.body, Run) and effect.body.call.skill in waiting)
+    return effect.waits != "never" or (isinstance(effect.body, effects.Run) and effect.body.call.skill in waiting)

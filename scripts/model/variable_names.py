@@ -1,4 +1,4 @@
-"""The variables that nodes of a script read or mention."""
+"""The variables that nodes of a script read, write or mention."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,17 +6,35 @@ from typing import Any
 from msgspec import Struct
 
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.model.actions import Recall, Remember
-from scripts.model.base import Expression, Template, parts
-from scripts.model.experiments import ExperimentPlan
+from scripts.model.actions import Add, Call, Choose, Into, Loop, Recall, Remember, Set
+from scripts.model.base import NOWHERE, Expression, Location, Template, parts
 from scripts.model.memory_plan import sources_in
 from scripts.model.moments import DateValue
 from scripts.model.script import FormField, Script, StringTable
 from scripts.model.tools import ToolDefinition
+from scripts.model.variables import Assignment, Declaration, Output, Records
 
-_NAMING = ("var", "get", "set", "variable", "tolist")  # fields whose value is a variable's name
-_NAMES: Mapping[type[Struct], str] = {FormField: "name", ExperimentPlan: "id"}  # such fields of particular nodes
-_UNSEEN = frozenset({"at", "marks", "strings", "tools"})
+_NAMED: Mapping[type[Struct], str] = {
+    Output: "get",
+    Assignment: "set",
+    Records: "tolist",
+    Choose: "variable",
+    Recall: "into",
+    FormField: "name",
+    Loop: "name",
+}
+NAMES_AS_KEYS: Mapping[type[Struct], tuple[str, ...]] = {
+    Set: ("assignments",),
+    Add: ("additions",),
+    Call: ("input", "output"),
+    Into: ("variables",),
+}
+"""The fields whose keys are names of variables."""
+
+
+def name_field(node: Struct) -> str:
+    """Return the field of a node that names the variable which it sets or declares, or an empty text."""
+    return "var" if isinstance(node, Declaration) else _NAMED.get(type(node), "")
 
 
 def reads_below(node: Any) -> Iterator[Template | Expression]:
@@ -43,39 +61,34 @@ def reads_below(node: Any) -> Iterator[Template | Expression]:
 def read_names(node: Any) -> Iterator[str]:
     """Yield every name that a node or its children read, with repetitions; invalid expressions yield nothing."""
     for each in reads_below(node):
-        yield from _reads(each)
+        try:
+            yield from sorted(each.compiled.reads)
+        except ExpressionInvalid:  # scripts.checks.check reports it
+            continue
+
+
+def written_names(node: Any, near: Location = NOWHERE) -> Iterator[tuple[str, Location]]:
+    """Return the names that a script writes with their locations, except globals, which are in files of their own."""
+    match node:
+        case Struct():
+            at = getattr(node, "at", NOWHERE)
+            near = near if at == NOWHERE else at
+            if name := name_field(node):
+                yield getattr(node, name), near
+            for key in NAMES_AS_KEYS.get(type(node), ()):
+                yield from ((name, near) for name in getattr(node, key))
+            for field in node.__struct_fields__:
+                if field not in {"globals", "strings", "at", "marks"}:
+                    yield from written_names(getattr(node, field), near)
+        case tuple() | dict():
+            for each in parts(node):
+                yield from written_names(each, near)
+        case _:
+            pass
 
 
 def names_in(script: Script) -> frozenset[str]:
     """Return the names of all variables that any node of a script mentions."""
-    return frozenset(_names(script))
-
-
-def _names(node: Any) -> Iterator[str]:
-    match node:
-        case Template() | Expression():
-            yield from _reads(node)
-        case DateValue(is_expression=True):
-            yield from _reads(node.expression)
-        case Struct():
-            for field in node.__struct_fields__:
-                part = getattr(node, field)
-                if (field in _NAMING or field == _NAMES.get(type(node))) and isinstance(part, str):
-                    yield part
-                elif field == "returns":
-                    yield from part
-                elif field not in _UNSEEN and field != "migrations":
-                    # the keys of `set` and of a call's `output` are variable names
-                    if isinstance(part, Mapping) and field != "arms":
-                        yield from part
-                    yield from _names(part)
-        case _:
-            for part in parts(node):
-                yield from _names(part)
-
-
-def _reads(source: Template | Expression) -> list[str]:
-    try:
-        return sorted(source.compiled.reads)
-    except ExpressionInvalid:  # scripts.checks.check reports it
-        return []
+    names = {name for name, _ in written_names((script, script.globals))} | set(read_names(script))
+    names |= {plan.id for plan in script.experiments}
+    return frozenset(names.union(*(skill.returns for skill in script.skills)))

@@ -20,10 +20,10 @@ from scripts.model.actions import Call, walk
 from scripts.model.base import Location, Node, Reference
 from scripts.model.diagnostics import CODES, Problem, Problems
 from scripts.model.script import Script
-from scripts.model.variable_names import read_names
+from scripts.model.variable_names import read_names, written_names
 from scripts.parse.includes import BESIDE_STAGES
 from scripts.parse.read_script import Reading, Source, read_include_file, read_script
-from scripts.versions.rename_variables import with_names, written_names
+from scripts.versions.rename_variables import with_names
 from scripts.yaml.comments import attach
 from scripts.yaml.parser import Scalar, Tree, items_of, pairs_of, plain_value, read_tree
 from scripts.yaml.script_writer import FILES_OF_DETECTORS, native_yaml, noted_places, simplified, without_places

@@ -3,7 +3,6 @@
 No translation is ever lost: a line that is no longer in the script is moved to `unused`.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -79,7 +78,9 @@ def updated(table: StringTable | None, lines: Sequence[Line], locale: Locale) ->
     known = {line.id for line in lines if line.id}
     orphans = {id: each for id, each in table.lines.items() if id not in known and not each.is_missing}
     by_source = {each.of: id for id, each in reversed(orphans.items()) if each.was is None}
-    variants = _variants(table)
+    # by the texts of one `say`, so that translations follow their text when the order changes
+    complete = {id: each for id, each in table.lines.items() if not each.is_missing and each.was is None}
+    variants = {(_group(id), each.of): each for id, each in complete.items()}
     unused: Lines = dict(table.unused)
     translations: Lines = {}
     moved: set[str] = set()
@@ -114,16 +115,6 @@ def _group(id: str) -> str:
     """Return what the ids of all texts of one `say` begin with; they differ only in their number."""
     head, _, last = id.rpartition(".")
     return head if last.isdecimal() else id
-
-
-def _variants(table: StringTable) -> Mapping[tuple[str, str], Translation]:
-    """Match the translations of one `say` by source text, so that they follow their text when the order changes."""
-    groups: dict[str, list[Translation]] = defaultdict(list)
-    for id, each in table.lines.items():
-        if not each.is_missing and each.was is None:
-            groups[_group(id)].append(each)
-    several = {group: found for group, found in groups.items() if len(found) > 1}
-    return {(group, each.of): each for group, found in several.items() for each in found if each.of is not None}
 
 
 def _set_aside(unused: Lines, id: str, translation: Translation) -> None:

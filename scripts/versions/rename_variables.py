@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -10,53 +10,15 @@ from msgspec import Struct
 
 from scripts.expressions.values import Value
 from scripts.formats.placeholders import reference
-from scripts.model.actions import Add, Call, Choose, Into, Loop, OwnAction, Recall, Set
-from scripts.model.base import NOWHERE, Expression, Location, Template, Variable, rebuilt
+from scripts.model.actions import Call, OwnAction
+from scripts.model.base import Expression, Template, Variable, rebuilt
 from scripts.model.own_actions import variables_of
 from scripts.model.script import FormField, Script, Skill
-from scripts.model.variables import Assignment, Declaration, Output, Records
+from scripts.model.variable_names import NAMES_AS_KEYS, name_field
+from scripts.model.variables import Declaration
 
 _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _PLACEHOLDER = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-_NAMED: Mapping[type[Struct], str] = {
-    Output: "get",
-    Assignment: "set",
-    Records: "tolist",
-    Choose: "variable",
-    Recall: "into",
-    FormField: "name",
-    Loop: "name",
-}
-_KEYED: Mapping[type[Struct], tuple[str, ...]] = {
-    Set: ("assignments",),
-    Add: ("additions",),
-    Call: ("input", "output"),
-    Into: ("variables",),
-}
-
-
-def _name_field(node: Struct) -> str:
-    return "var" if isinstance(node, Declaration) else _NAMED.get(type(node), "")
-
-
-def written_names(node: Any, near: Location = NOWHERE) -> Iterator[tuple[str, Location]]:
-    """Return the names that a script writes with their locations, except globals, which are in files of their own."""
-    match node:
-        case Struct():
-            at = getattr(node, "at", NOWHERE)
-            near = near if at == NOWHERE else at
-            if name := _name_field(node):
-                yield getattr(node, name), near
-            for key in _KEYED.get(type(node), ()):
-                yield from ((name, near) for name in getattr(node, key))
-            for field in node.__struct_fields__:
-                if field not in {"globals", "strings", "at", "marks"}:
-                    yield from written_names(getattr(node, field), near)
-        case tuple():
-            for each in node:
-                yield from written_names(each, near)
-        case _:
-            pass
 
 
 def with_names(script: Script, new: Mapping[str, str]) -> Script:
@@ -74,11 +36,11 @@ def _with_names(node: Any, new: Mapping[str, str]) -> Any:
         case Struct():
             inside = rebuilt(node, lambda part: _with_names(part, new))
             changed: dict[str, Any] = {}
-            if name := _name_field(node):
+            if name := name_field(node):
                 changed[name] = new.get(getattr(node, name), getattr(node, name))
             for field, variable in variables_of(node) if isinstance(node, OwnAction) else ():
                 changed[field] = Variable(new.get(variable.name, variable.name), variable.at)
-            for key in _KEYED.get(type(node), ()):
+            for key in NAMES_AS_KEYS.get(type(node), ()):
                 changed[key] = {new.get(name, name): value for name, value in getattr(inside, key).items()}
             if isinstance(node, Declaration):
                 changed["value"] = _with_fields(node.value, new)
