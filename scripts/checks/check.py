@@ -17,9 +17,9 @@ from scripts.checks.filter_checks import filter_faults
 from scripts.checks.output_checks import ignored_pattern, output_faults, record_faults
 from scripts.checks.personal_data import check_copies
 from scripts.checks.reachability import check_reachability
+from scripts.checks.spelling import check_spelling
 from scripts.checks.time_checks import action_faults, default_faults, script_faults
 from scripts.checks.type_check import check_arithmetic, check_sense
-from scripts.checks.unused import check_names
 from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.expressions.expression_fixes import expression_fix, function_fix, template_fix, unclosed_fix
@@ -169,7 +169,7 @@ class _Checker:
         answered = check_assignment(layout, self.problems, reported)
         if self.script.form == "native":
             check_conditions(layout, self.problems, answered)
-        for check in (check_reachability, check_sense, check_arithmetic, check_constants, check_names):
+        for check in (check_reachability, check_sense, check_arithmetic, check_constants, check_spelling):
             check(layout, self.problems)
         check_copies(self.script, self.problems)
 

@@ -1,0 +1,80 @@
+"""Check for names of members and lists that resemble those that the script knows."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from scripts.checks.control_flow import ControlFlowGraph
+from scripts.expressions.members import KINDS
+from scripts.expressions.suggestions import SURE, likeness
+from scripts.model.actions import Call, outputs_of, walk
+from scripts.model.diagnostics import Problems
+from scripts.model.script import Script, all_actions, all_declarations
+from scripts.model.variable_names import reads_below
+from scripts.model.variables import Records
+
+
+def check_spelling(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a problem for each misspelt member or list."""
+    _misspelt_members(layout, problems)
+    _misspelt_lists(layout, problems)
+
+
+# -- members of records ------------------------------------------------------------------------------------------
+
+
+def _misspelt_members(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Report each member that nothing in the script gives a record, if it resembles one that something gives."""
+    script = layout.script
+    known = _members_written(script)
+    other = {name for kind in KINDS.values() for name in kind.members}
+    owners: list[tuple[str, object]] = [(layout.path(node), body) for node, body in layout.bodies()]
+    for path, owner in [*owners, ("", (script.forms, script.interrupts, script.detectors))]:
+        for source in reads_below(owner):
+            for name, line in source.compiled.facts.members:
+                meant = max(known, key=partial(likeness, name), default="") if name not in known | other else ""
+                if meant and (likeness(name, meant) >= SURE or sorted(name) == sorted(meant)):
+                    message, at = f"nothing gives a record the member `{name}`", source.at.below(line - 1)
+                    fix = f"Did you mean `{meant}`?"
+                    problems.add("MEMBER_UNKNOWN", message, at, path=path, fix=fix, severity="warning")
+
+
+def _members_written(script: Script) -> set[str]:
+    """Return the members that fields, columns, tools, skills and written values give to records."""
+    found = {name for each in reads_below(script) for name in each.compiled.facts.keys}
+    for action in all_actions(script):
+        found |= {field.get for item in outputs_of(action) if isinstance(item, Records) for field in item.fields}
+        found |= set(action.output if isinstance(action, Call) else ())
+    found |= {name for skill in script.skills for name in skill.returns}
+    found |= {column.name for form in script.forms for field in form.fields for column in field.columns}
+    values = (*(each.value for each in all_declarations(script)), *(tool.result for tool in script.tools))
+    return found | {key for value in values for key in _keys(value)}
+
+
+def _keys(value: object) -> Iterator[str]:
+    """Yield the keys of a value and of those inside it, such as the properties of a JSON Schema."""
+    if isinstance(value, dict):
+        yield from value
+        yield from _keys(list(value.values()))
+    elif isinstance(value, list):
+        for part in value:
+            yield from _keys(part)
+
+
+# -- lists -------------------------------------------------------------------------------------------------------
+
+
+def _misspelt_lists(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a note for each list of records that nothing declares or reads and that resembles a declared list."""
+    facts = [each.compiled.facts for each in reads_below(layout.script)]
+    read = {name for each in facts for name in (*each.names, *each.quoted)}
+    read |= {name for skill in layout.script.skills for name in skill.returns}
+    for node, body in layout.bodies():
+        sight = layout.sight(node)
+        lists = [each.var for each in sight.declared if each.kind in {None, "list"}]
+        for item in (item for action in walk(body.actions) for item in outputs_of(action)):
+            if not isinstance(item, Records) or item.tolist in read or sight.declaration(item.tolist) is not None:
+                continue
+            meant = max(lists, key=partial(likeness, item.tolist), default="")
+            if likeness(item.tolist, meant) >= SURE:
+                message, fix = f"nothing declares or reads `{item.tolist}`", f"Did you mean `{meant}`?"
+                problems.add("VARIABLE_NEVER_READ", message, item.mark("tolist"), path=layout.path(node), fix=fix)
