@@ -11,7 +11,6 @@ from scripts.checks.type_check import counted_answers
 from scripts.detectors.estimate import Vocabulary
 from scripts.expressions.time_values import zone_of
 from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Chat, Emit, Question, Sleep, arms, walk
-from scripts.model.base import sources_below
 from scripts.model.script import (
     Interrupt,
     Locale,
@@ -23,6 +22,7 @@ from scripts.model.script import (
     all_declarations,
     resolve_target,
 )
+from scripts.model.variable_names import reads_below
 from scripts.model.variables import Declaration, Output, OutputItem, Records, by_name
 from scripts.translations.localisation import localised, own_locale, table_for
 
@@ -144,7 +144,7 @@ class Program:
         self.speaks_by_itself = self.has_time or any(
             isinstance(each, Emit) and each.signal.event == HAND_OVER for each in self._actions.values()
         )
-        functions = {name for each in sources_below(script) for name in _CALLS if f"{name}(" in each.source}
+        functions = {name for each in reads_below(script) for name in _CALLS if f"{name}(" in each.source}
         self.counts_visits = "visits" in functions
         self.counts_minutes = "minutes_spent" in functions
 

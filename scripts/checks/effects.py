@@ -15,10 +15,11 @@ from scripts.expressions.members import FAILURE
 from scripts.expressions.values import Value
 from scripts.model import actions
 from scripts.model.actions import Action, Asking, Exit, Question, policies, timed_arms, walk
-from scripts.model.base import Expression, Location, Template, sources_below
+from scripts.model.base import Expression, Location, Template
 from scripts.model.memory_plan import sources_in
 from scripts.model.own_actions import variables_of
 from scripts.model.script import FormDefinition
+from scripts.model.variable_names import reads_below
 from scripts.model.variables import Assignment, Output, OutputItem, Records
 
 Waits: TypeAlias = Literal["never", "maybe", "always"]
@@ -309,21 +310,9 @@ def _of_package(action: actions.OwnAction) -> Effect:
     names = variables_of(action)
     # it may set its variables before it says a text
     at_hand = frozenset(variable.name for _, variable in names)
-    looks = (Read(each, at_hand) for part in own for each in sources_below(part))
+    looks = (Read(each, at_hand) for part in own for each in reads_below(part))
     writes = (Write(variable.name, variable.at) for _, variable in names)
     return Effect((*looks, *writes), waits="maybe")
-
-
-def sources_of(action: Action) -> Iterator[Template | Expression]:
-    """Yield every text and expression of an action, except those of the actions inside it."""
-    effect = effect_of(action)
-    found = [action.when, effect.body.until if isinstance(effect.body, LoopBack) else None]
-    for step in effect.steps:
-        if isinstance(step, Read):
-            yield step.source
-        else:
-            found += [step.value, step.when]
-    yield from (each for each in found if each is not None)
 
 
 def truth_of(condition: Expression | None) -> bool | None:

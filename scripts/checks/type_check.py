@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, Node
-from scripts.checks.effects import Each, Read, Select, Write, effect_of, sources_of
+from scripts.checks.effects import Each, Read, Select, Write, effect_of
 from scripts.checks.time_checks import action_moments
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.suggestions import suggest
@@ -30,6 +30,7 @@ from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.moments import Moment
 from scripts.model.script import Topic
+from scripts.model.variable_names import reads_below
 from scripts.model.variables import Assignment, Declaration, Output, Records
 
 _EQUALITIES = {"eq", "ne", "in", "notin"}
@@ -389,7 +390,7 @@ class _Uses:
     def __init__(self, layout: ControlFlowGraph) -> None:
         self._numbers: dict[Cell, int] = {}
         self._differences: dict[Cell, int] = {}
-        for node, source in _sources(layout):
+        for node, source in ((node, source) for node, body in layout.bodies() for source in reads_below(body)):
             facts = source.compiled.facts
             sums = [names for names in facts.added if _has_number(layout, node, names)]
             for name in facts.counted.union(*sums):
@@ -420,12 +421,3 @@ def cell_of(layout: ControlFlowGraph, node: Node, name: str) -> Cell:
     level, name = layout.sight(node).key(name)
     owner = {Level.TOPIC: "/".join(layout.spot(node)), Level.PHASE: layout.spot(node)[0]}.get(level, "")
     return level, owner, name
-
-
-def _sources(layout: ControlFlowGraph) -> Iterator[tuple[Node, Template | Expression]]:
-    for node, body in layout.bodies():
-        for action in walk(body.actions):
-            yield from ((node, source) for source in sources_of(action))
-    for node, body in layout.bodies():
-        if isinstance(body, Topic) and body.when is not None:
-            yield node, body.when

@@ -105,15 +105,6 @@ def parts(node: Any) -> Iterator[Any]:
         yield from node.values()
 
 
-def sources_below(node: Any) -> Iterator[Template | Expression]:
-    """Yield the texts and expressions of a node, list or mapping, and of those inside it."""
-    if isinstance(node, Template | Expression):
-        yield node
-    else:
-        for part in parts(node):
-            yield from sources_below(part)
-
-
 def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
     """Return a node, list or mapping with each value directly inside it replaced, except locations."""
     match node:
