@@ -6,11 +6,11 @@ import regex
 
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.definite_assignment import AnsweredCondition
-from scripts.checks.effects import Branch, LoopBack, Read, Select, Write, effect_of
+from scripts.checks.effects import LoopBack, Read, Select, Write, effect_of
 from scripts.checks.type_check import Cell, cell_of, counted_answers
 from scripts.expressions.condition_algebra import Unknown
 from scripts.model.actions import Action, Ask, Repeat, outputs_of, walk
-from scripts.model.base import Expression
+from scripts.model.base import Expression, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Phase, Topic, nodes
 from scripts.model.variables import Output
@@ -33,26 +33,15 @@ def check_constants(layout: ControlFlowGraph, problems: Problems) -> None:
         for action in walk(body.actions):
             for condition in _conditions(action):
                 _constant(condition, problems, path, _fix_for(action, condition))
-            if action.when is not None and action.when.compiled.facts.value:
-                _constant(action.when, problems, path)
 
 
 def _conditions(action: Action) -> list[Expression]:
     effect = effect_of(action)
-    found = [
-        step.source
-        for step in effect.steps
-        if isinstance(step, Read) and step.is_condition and isinstance(step.source, Expression)
-    ]
-    found += [step.when for step in effect.steps if isinstance(step, Write) and step.when is not None]
-    match effect.body:
-        case Branch() as branch:
-            found.append(branch.condition)
-        case LoopBack() as again if again.until is not None:
-            found.append(again.until)
-        case _:
-            pass
-    return list(dict.fromkeys(found))
+    found: list[Template | Expression | None] = [action.when]
+    found += [each.source for each in effect.steps if isinstance(each, Read) and each.is_condition]
+    found += [each.when for each in effect.steps if isinstance(each, Write)]
+    found += [effect.body.until] if isinstance(effect.body, LoopBack) else []
+    return [each for each in dict.fromkeys(found) if isinstance(each, Expression)]
 
 
 def _fix_for(action: Action, condition: Expression) -> str:

@@ -7,7 +7,7 @@ reads YAML into these types, so they are the grammar as well. Their parts are in
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, cast
 
 from msgspec import Meta, field
 
@@ -425,19 +425,8 @@ class IncludeFile(Node, frozen=True, kw_only=True):
 
 REFERENCE_CHARS_MAX = 2_000  # of a file reference: a URL, a path or an id
 
-_TYPES: Mapping[FieldType, DeclaredType] = {
-    "text": "text",
-    "number": "number",
-    "boolean": "boolean",
-    "date": "date",
-    "time": "time",
-    "datetime": "datetime",
-    "timezone": "timezone",
-    "choice": "choice",
-    "multichoice": "list",
-    "table": "list",
-    "file": "text",
-}
+_STORED_AS: Mapping[FieldType, DeclaredType] = {"multichoice": "list", "table": "list", "file": "text"}
+"""The types of variables that store fields of types which variables do not have."""
 
 
 def kind_of(field: FormField) -> FieldType:
@@ -451,11 +440,12 @@ def as_output(field: FormField) -> Output:
     A computed field without a specific type has the type of its expression.
     """
     kind = kind_of(field)
+    stored = cast(DeclaredType, _STORED_AS.get(kind, kind))
     limit = REFERENCE_CHARS_MAX if kind == "file" and field.max is None else field.max
     return Output(
         get=field.name,
         define=field.define,
-        type=None if field.computed is not None and kind == "text" else _TYPES[kind],
+        type=None if field.computed is not None and kind == "text" else stored,
         choice_list=field.choice_list if kind == "choice" else (),
         pattern=field.pattern,
         min=field.min,
