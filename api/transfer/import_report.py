@@ -41,6 +41,15 @@ class ImportReport:
         if len(self.remarks) < SKIPPED_MAX:
             self.remarks.append(words)
 
+    def count(self, name: str, value: object, most: int) -> int:
+        """Return a number from 0 to `most`, and 0 if there is none; another value is reported and counts as 0."""
+        if value is None:
+            return 0
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            self.remark(f"{name} is not a number from 0 to {most:,} and counts as 0")
+            return 0
+        return value
+
     def remark_all(self, part: str, changes: Iterable[str]) -> None:
         """Report the changes of a part."""
         for words in changes:

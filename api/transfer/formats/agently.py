@@ -79,11 +79,7 @@ def _memory(data: Mapping[str, Any], reader: MessageReader, before: int, report:
 
 
 def _count(data: Mapping[str, Any], name: str, report: ImportReport) -> int:
-    value = data.get(name, data.get(name.removeprefix("_"), 0))
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MESSAGES_MAX:
-        report.remark(f"{name} is not a number from 0 to {MESSAGES_MAX:,} and counts as 0")
-        return 0
-    return value
+    return report.count(name, data.get(name, data.get(name.removeprefix("_"))), MESSAGES_MAX)
 
 
 def _resize(data: Mapping[str, Any]) -> LastResize | None:
@@ -94,16 +90,7 @@ def _resize(data: Mapping[str, Any]) -> LastResize | None:
 
 
 def _kind(data: object) -> str:
-    match data:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case str():
-            return "a text"
-        case list():
-            return "a list"
-        case dict():
-            return "an object"
-        case _:
-            return "a number"
+    return _KINDS.get(type(data), "a number")
+
+
+_KINDS = {type(None): "null", bool: "true or false", str: "a text", list: "a list", dict: "an object"}

@@ -81,7 +81,7 @@ def _conversation(
         times[name] = moment_of(head.get(name))
         if times[name] is None and head.get(name) is not None:
             report.remark(f"{name} cannot be read and is taken from the messages")
-    offset = _offset(head.get("last_consolidated"), lines, report)
+    offset = report.count("last_consolidated", head.get("last_consolidated"), lines)  # messages that were summarised
     own = head.get("cuebook")
     own = own if isinstance(own, dict) else {}
     if own.get("masked"):
@@ -109,16 +109,6 @@ def _key(value: object, file_name: str, report: ImportReport) -> str | None:
         report.remark(f"the key is not a text of 1 to {ID_CHARS_MAX} characters")
     stem = PurePosixPath(file_name).stem
     return stem.replace("_", ":", 1)[:ID_CHARS_MAX] or None
-
-
-def _offset(value: object, count: int, report: ImportReport) -> int:
-    """Return how many messages were already summarised; 0 for an invalid number."""
-    if value is None:
-        return 0
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= count:
-        report.remark(f"last_consolidated is not a number from 0 to {count} and counts as 0")
-        return 0
-    return value
 
 
 def _replay_start(messages: Sequence[ImportedMessage]) -> int:
