@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 
 from store.analytics.file import about, connect
-from store.analytics.parquet import DAY_OF, DAYS_MAX, FILE, Part, Place, parts, path_of, write
+from store.analytics.parquet import DAY_OF, DAYS_MAX, FILE, Part, parts, write
 from store.interface.errors import AnalyticsUnreadable
 from store.interface.private_files import sync
 
@@ -108,18 +108,18 @@ class ExportFolder:
         of_file = about(connection)
         source = Source(of_file.tenant, of_file.is_masked, of_file.model_version)
         known = self._known(source)
-        wanted = {part.place: part for part in parts(connection, since)}
-        complete = {place: part for place, part in wanted.items() if known.get(place) == part}
-        changed = [part for place, part in wanted.items() if place not in complete]
+        wanted = {part.path: part for part in parts(connection, since)}
+        complete = {path: part for path, part in wanted.items() if known.get(path) == part}
+        changed = [part for path, part in wanted.items() if path not in complete]
         manifest = _Manifest(FORMAT_VERSION, source, since, of_file.as_of, is_complete=False, parts=())
         self._save(manifest, complete.values())
-        removed = self._remove_others({path_of(place) for place in wanted})
+        removed = self._remove_others(set(wanted))
         total, written = sum(part.rows for part in changed), 0
         for group in _groups(changed):
             write(connection, group[0].table, [part.day for part in group], self.writing)
             for part in group:
-                self._take(path_of(part.place))
-                complete[part.place] = part
+                self._take(part.path)
+                complete[part.path] = part
                 written += part.rows
             shutil.rmtree(self.writing / group[0].table)
             self._save(manifest, complete.values())
@@ -136,7 +136,7 @@ class ExportFolder:
             as_of=of_file.as_of,
         )
 
-    def _known(self, source: Source) -> Mapping[Place, Part]:
+    def _known(self, source: Source) -> Mapping[Path, Part]:
         """Return the complete files in the folder, if they have the same source and format. Raises FolderRefused."""
         path = self._folder / MANIFEST
         if not path.exists():
@@ -156,7 +156,7 @@ class ExportFolder:
                 f"{self._folder} is {how} export, and a folder cannot contain both; name another folder"
             )
         is_same = previous == source and manifest.format_version == FORMAT_VERSION
-        return {part.place: part for part in manifest.parts} if is_same else {}
+        return {part.path: part for part in manifest.parts} if is_same else {}
 
     def _take(self, path: Path) -> None:
         """Move a complete file from the folder for incomplete files to its place."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
 
 import duckdb
 from msgspec import Struct
@@ -43,29 +42,21 @@ FILE = "part.parquet"
 DAYS_MAX = 100
 """Days that one statement writes: DuckDB keeps as many files open, and would write further days in several files."""
 
-Place: TypeAlias = tuple[str, str | None]
-"""A table, and a day of it as `2026-03-01`; None if the table is not partitioned."""
-
 
 class Part(Struct, frozen=True, rename="camel"):
     """One file: a table, or a day of it."""
 
     table: str
     day: str | None
+    """Such as `2026-03-01`; None if the table is not partitioned."""
     rows: int
     fingerprint: str
     """A digest of the rows that does not depend on their order."""
 
     @property
-    def place(self) -> Place:
-        """Table and day."""
-        return self.table, self.day
-
-
-def path_of(place: Place) -> Path:
-    """Return the relative path of a part, in the layout of Hive partitions."""
-    table, day = place
-    return Path(table, FILE) if day is None else Path(table, f"day={day}", FILE)
+    def path(self) -> Path:
+        """The relative path, in the layout of Hive partitions."""
+        return Path(self.table, FILE) if self.day is None else Path(self.table, f"day={self.day}", FILE)
 
 
 def parts(connection: duckdb.DuckDBPyConnection, since: str | None = None) -> list[Part]:
@@ -85,7 +76,7 @@ def _parts(connection: duckdb.DuckDBPyConnection, table: str, since: str | None)
 
 
 def write(connection: duckdb.DuckDBPyConnection, table: str, days: Iterable[str | None], folder: Path) -> None:
-    """Write at most DAYS_MAX days of a table, or a whole table, into a folder at the paths of `path_of`.
+    """Write at most DAYS_MAX days of a table, or a whole table, into a folder at the paths of its parts.
 
     Raises duckdb.Error.
     """

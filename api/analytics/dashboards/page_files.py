@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from api.analytics.dashboards.dashboards import Dashboards
-from api.atomic_files import writing_whole
+from api.atomic_files import write_whole
 from api.background import looking
 from api.errors import ApiError
 from api.schemas.analytics import DashboardFile
@@ -139,5 +139,4 @@ def _remove_others(folder: Path, known: Set[Path]) -> None:
 def _place(html: str, path: Path) -> None:
     """Write a page to its path atomically."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with writing_whole(path) as target:
-        target.write(html.encode())
+    write_whole(html, path)
