@@ -125,7 +125,7 @@ async def test_while_a_server_runs_it_does_the_work(
         assert len(table(command("forget", "--share", 1, "--dry-run"))) == 0  # all is in the context of the collection
         command("export", "ana.json")
         imported = memory_command("import", "ana.json", "--user", "ben", "--data", tmp_path / "data")
-        assert imported.stderr.startswith("3 units in 1 group imported")
+        assert imported.stderr.startswith("4 units in 1 group imported")
         assert command("show", "nobody", code=2).stderr == "error there is no such unit in this memory\n"
 
     await asyncio.to_thread(commands)
