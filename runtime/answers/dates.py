@@ -6,10 +6,11 @@ Digits and Chinese are parsed here, the words of other languages in `spoken_days
 import re
 from datetime import date, timedelta
 
+from runtime.answers.languages import LANGUAGES
 from runtime.answers.languages.cldr import conventions
 from runtime.answers.languages.spelling import fold
 from runtime.answers.numbers import parse_number
-from runtime.answers.spoken_days import spoken_days
+from runtime.answers.spoken_days import relative_day, spoken_days
 from scripts.model.script import Locale
 from scripts.translations.localisation import language
 
@@ -66,20 +67,24 @@ def parse_date(text: str, today: date, locale: Locale = "en") -> str | None:
         if _OTHER.search(rest):
             return None  # 明天或周五
         if _LETTER.search(folded):
-            days |= _in_words(rest, today, locale)
+            days |= _in_words(rest, today, locale, is_alone=not days)
     except (ValueError, OverflowError):  # 2023-02-30, or before year 1
         return None
     return days.pop().isoformat() if len(days) == 1 else None
 
 
-def _in_words(text: str, today: date, locale: Locale) -> set[date]:
+def _in_words(text: str, today: date, locale: Locale, *, is_alone: bool) -> set[date]:
     """Return the days in the words of the locale's language and of English. Raises ValueError, OverflowError."""
     code = language(locale.replace("_", "-"))
     text = fold(text)
     if code in {"en", "zh"}:
         return set(spoken_days(text, today, locale if code == "en" else "en").days)
     own = spoken_days(text, today, locale)
-    return set(own.days) | spoken_days(own.rest, today, "en").days
+    days = set(own.days) | spoken_days(own.rest, today, "en").days
+    if is_alone and not days and code not in LANGUAGES:
+        found = relative_day(text, today, locale)
+        return set() if found is None else {found}
+    return days
 
 
 def _day(match: re.Match[str], today: date, locale: Locale) -> date:

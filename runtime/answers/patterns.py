@@ -1,18 +1,40 @@
 """Matching of authors' patterns with users' texts, within a time limit.
 
-A pattern may use half of the time left for all patterns of the turn, so that a pattern that never ends leaves enough
-for the others, each of which needs some microseconds. The event loop waits for them, so the limit is short.
+Values are parsed synchronously. A match that takes longer than `INSTANT_S` raises `MatchWanted`; the match is then
+made in a thread, without blocking the event loop, and the turn restarts with its result, as in
+`runtime.turn.turn_recall`. A pattern may use half of the time left for all patterns of the turn, so that a pattern
+that never ends leaves enough for the others, each of which needs some microseconds.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import NamedTuple
 
 import regex
 
-BOUND_S = 0.01  # computing time for all matches of one turn
+BOUND_S = 0.02  # computing time for all matches of one turn
+INSTANT_S = 0.002  # computing time for one match on the event loop
 PATTERN_CHARS_MAX = 80  # in a message
+
+
+class Match(NamedTuple):
+    """A text to search for a pattern, or to match as a `whole`."""
+
+    pattern: str
+    text: str
+    whole: bool
+
+
+class MatchWanted(Exception):
+    """A match must be made off the event loop before the turn can continue."""
+
+    def __init__(self, match: Match, matches: "Matches") -> None:
+        super().__init__("a pattern must be matched first")
+        self.match = match
+        self.matches = matches
 
 
 class PatternGivenUp(Exception):
@@ -20,7 +42,7 @@ class PatternGivenUp(Exception):
 
 
 class Matches:
-    """The matches of one turn, over all its restarts: the time left for further ones.
+    """The matches of one turn, over all its restarts: the results, and the time left for further matches.
 
     `current_action` returns the id of the action that a match is made for.
     """
@@ -28,21 +50,47 @@ class Matches:
     def __init__(self, current_action: Callable[[], str] = str) -> None:
         self._current_action = current_action
         self._left_s = BOUND_S
+        self._found: dict[Match, str | None] = {}
         self.given_up: dict[str, str] = {}  # the patterns that took too long, each with the action current then
 
-    def find(self, pattern: str, text: str, *, whole: bool) -> str | None:
-        """Return the match of a pattern in a text, or of the `whole` text. Raises PatternGivenUp."""
-        if pattern in self.given_up:
-            raise PatternGivenUp(worded(pattern))
-        compiled = regex.compile(pattern)
-        look = compiled.fullmatch if whole else compiled.search
-        limit_s, began = self._left_s / 2, time.thread_time()
+    def find(self, match: Match, *, off_loop: bool) -> str | None:
+        """Return the result of a match, made here if it takes no more than `INSTANT_S`. Raises MatchWanted,
+        PatternGivenUp.
+
+        Without `off_loop`, the match is made here within the remaining time.
+        """
+        if match in self._found:
+            return self._found[match]
+        if match.pattern in self.given_up:
+            raise PatternGivenUp(worded(match.pattern))
+        share_s = self._left_s / 2
         try:
-            found = look(text, timeout=limit_s)
+            self._found[match] = self._timed(match, min(share_s, INSTANT_S) if off_loop else share_s)
         except TimeoutError:
-            self._left_s -= limit_s
-            self.given_up[pattern] = self._current_action()
-            raise PatternGivenUp(worded(pattern)) from None
+            if off_loop and self._left_s / 2 > INSTANT_S:
+                raise MatchWanted(match, self) from None
+            self.given_up[match.pattern] = self._current_action()
+            raise PatternGivenUp(worded(match.pattern)) from None
+        return self._found[match]
+
+    async def put(self, match: Match) -> None:
+        """Make a match in a thread; a pattern that takes too long is disabled for the turn."""
+        action_id = self._current_action()
+        try:
+            self._found[match] = await asyncio.to_thread(self._timed, match, self._left_s / 2)
+        except TimeoutError:
+            self.given_up[match.pattern] = action_id
+
+    def _timed(self, match: Match, limit_s: float) -> str | None:
+        """Return the matching text. Raises TimeoutError. Runs without the GIL if the limit is above `INSTANT_S`."""
+        compiled = regex.compile(match.pattern)
+        look = compiled.fullmatch if match.whole else compiled.search
+        began = time.thread_time()
+        try:
+            found = look(match.text, timeout=limit_s, concurrent=limit_s > INSTANT_S)
+        except TimeoutError:
+            self._left_s -= min(limit_s, self._left_s)
+            raise
         self._left_s = max(self._left_s - (time.thread_time() - began), 0.0)
         return found[0] if found else None
 
@@ -52,7 +100,7 @@ _of_turn: ContextVar[Matches | None] = ContextVar("matches", default=None)
 
 @contextmanager
 def matching(current_action: Callable[[], str]) -> Iterator[Mapping[str, str]]:
-    """Count all matches within the block together.
+    """Count all matches within the block, and make slow ones off the event loop.
 
     Yields the patterns that took too long, each with the action that was current then.
     """
@@ -65,13 +113,18 @@ def matching(current_action: Callable[[], str]) -> Iterator[Mapping[str, str]]:
 
 
 def searched(pattern: str, text: str) -> str | None:
-    """Return the match of a pattern in a text. Raises PatternGivenUp."""
-    return (_of_turn.get() or Matches()).find(pattern, text, whole=False)
+    """Return the match of a pattern in a text. Raises MatchWanted within a turn, PatternGivenUp."""
+    return _find(Match(pattern, text, whole=False))
 
 
 def is_match(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches a whole text. Raises PatternGivenUp."""
-    return (_of_turn.get() or Matches()).find(pattern, text, whole=True) is not None
+    """Return whether a pattern matches a whole text. Raises MatchWanted within a turn, PatternGivenUp."""
+    return _find(Match(pattern, text, whole=True)) is not None
+
+
+def _find(match: Match) -> str | None:
+    matches = _of_turn.get()
+    return Matches().find(match, off_loop=False) if matches is None else matches.find(match, off_loop=True)
 
 
 def worded(pattern: str) -> str:

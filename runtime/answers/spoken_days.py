@@ -1,11 +1,12 @@
 """Days that a text names in the words of a language: ``3. Mai 1990``, ``gestern``, ``il y a deux jours``.
 
-Names of months and weekdays come from CLDR, words relative to today from `runtime.answers.languages`.
+Names of months and weekdays come from CLDR, words relative to today from `runtime.answers.languages`. For a language
+without such data, dateparser reads a day relative to today: Russian ``вчера``, Swedish ``igår``.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -180,3 +181,37 @@ def _template(pattern: str, unit: str) -> re.Pattern[str]:
     before, after = (any_of([each.strip()]) if each.strip() else "" for each in pattern.split("{}"))
     start = f"{before} " if before else r"(?<!\w)"
     return re.compile(f"{start}{_COUNT} {unit}" + (f" {after}" if after else ""))
+
+
+# -- languages without data -------------------------------------------------------------------------------------------
+
+
+CHARS_MAX = 40  # a longer text is not just a day
+_BASE = datetime(2001, 5, 16)  # noqa: DTZ001  # the result is relative to this day, in any time zone
+_LETTER = re.compile(r"[^\W\d_]")
+_DIGIT = re.compile(r"[0-9]")
+
+
+def relative_day(text: str, today: date, locale: Locale) -> date | None:
+    """Return the day that a short text names relative to today, or None.
+
+    Raises OverflowError for a day outside the calendar.
+    """
+    if len(text) > CHARS_MAX or not _LETTER.search(text) or re.search(r"[0-9]{4}", text):
+        return None
+    from dateparser.date import DateDataParser  # slow to import, and few locales need it
+
+    settings = {
+        "RELATIVE_BASE": _BASE,  # constant, because dateparser caches every distinct settings object
+        "REQUIRE_PARTS": ["day", "month", "year"],
+        "TIMEZONE": "UTC",  # otherwise it would use the machine's
+        "RETURN_AS_TIMEZONE_AWARE": False,
+    }
+    try:
+        found = DateDataParser(languages=[language(locale)], settings=settings).get_date_data(text.strip(" .,!"))
+    except ValueError:  # an unknown language
+        return None
+    is_day = found.period == "day" or (found.period == "week" and _DIGIT.search(text) is not None)
+    if found.date_obj is None or not is_day:
+        return None
+    return today + (found.date_obj.date() - _BASE.date())

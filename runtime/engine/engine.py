@@ -29,7 +29,7 @@ from runtime.actions.outcomes import (
     Waits,
     outcome_after,
 )
-from runtime.answers.patterns import matching, worded
+from runtime.answers.patterns import MatchWanted, matching, worded
 from runtime.engine import auto_capture, detection, interrupts, interventions, repairs, timer_turns
 from runtime.engine.cursor import Cursor
 from runtime.engine.inline_actions import run_out
@@ -230,7 +230,8 @@ class _Engine:
     ) -> Awaitable[object] | None:
         """Run the turn, and update the session's contexts as far as the time until `ends_at` allows.
 
-        Returns the memory search that must be made before the turn restarts, or None once it is complete.
+        Returns the memory search or pattern match that must be made before the turn restarts, or None once it is
+        complete.
         """
         self._state.turn += 1
         if self.run.program.counts_minutes:
@@ -249,6 +250,8 @@ class _Engine:
                 await context_upkeep.update(self.run, self._current_action(), ends_at)
         except RecallWanted as wanted:
             return self.run.recalls.search(wanted.question)
+        except MatchWanted as wanted:
+            return wanted.matches.put(wanted.match)
         self.run.record_remaining_recalls()
         return None
 

@@ -6,6 +6,7 @@ from functools import partial
 import msgspec
 from msgspec import UNSET
 
+from runtime.answers.patterns import MatchWanted
 from runtime.context.ports import Condense
 from runtime.memory.recall.terms import says_nothing
 from runtime.state.events import Message
@@ -241,5 +242,5 @@ def _is_sure(speak: Callable[[ModelReply], bool], verdict: ModelReply) -> bool:
     """Return whether a text will certainly be said; an error here is raised again where the verdict is evaluated."""
     try:
         return speak(verdict)
-    except (*FAILURES, RecallWanted):
+    except (*FAILURES, RecallWanted, MatchWanted):
         return False

@@ -37,8 +37,8 @@ from api.sessions.listing import (
     search_page,
     session_entry,
     session_page,
-    statistics_of,
 )
+from api.sessions.statistics import statistics_of
 from api.sessions.views import ETAG, etag, event_views, message_view, session_view, snapshot, started_fields
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Status

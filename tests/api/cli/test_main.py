@@ -10,7 +10,7 @@ import pytest
 from api.cli.main import COMMANDS, main
 from tests.support.fixture_types import RunCommand
 
-HEAVY = ("litestar", "numpy", "openai", "hnswlib", "babel", "wordllama", "vl_convert")
+HEAVY = ("litestar", "numpy", "openai", "hnswlib", "babel", "dateparser", "wordllama", "vl_convert")
 
 
 def imported(*arguments: str, folder: Path) -> list[str]:
