@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from api.cli.sessions import USAGE_COLUMNS
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply, Usage
 from tests.support.api_client import ApiClient
 from tests.support.data_folders import change_rows
@@ -404,9 +405,9 @@ async def test_the_command_line_lists_them(app: OpenApp, cuebook: RunCommand, tm
     arguments = ["sessions", "show", session["sessionId"], "--calls", "--data", "data"]
     shown = await asyncio.to_thread(cuebook, *arguments)
     assert [line.split("\t") for line in shown.stdout.splitlines()[-3:]] == [
-        ["turn", "number", "action", "purpose", "model", "outcome", "used", "in", "out", "cost", "ms", "error"],
-        ["1", "1", "one", "say", "clever-1", "done", "", "10", "2", "0.5", "0", ""],
-        ["1", "2", "two", "say", "clever-1", "failed", "", "10", "2", "0.5", "0", "the model is not there"],
+        ["turn", "number", "actionId", "purpose", "outcome", "used", "error", *USAGE_COLUMNS],
+        ["1", "1", "one", "say", "done", "", "", "clever-1", "10", "2", "0.5", "0"],
+        ["1", "2", "two", "say", "failed", "", "the model is not there", "clever-1", "10", "2", "0.5", "0"],
     ]
     document = json.loads((await asyncio.to_thread(cuebook, *arguments, "--json")).stdout)
     assert [call["outcome"] for call in document["calls"]] == ["done", "failed"]
