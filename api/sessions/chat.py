@@ -133,7 +133,7 @@ class Chat:
 
         `join` the same request if it is in progress.
         """
-        take = partial(self.take_message, message, condition.idempotency_key)
+        take = partial(self.take_turn, message, condition.idempotency_key)
         return self.submit_change(tenant, session_id, message, take, condition, join=join)
 
     def submit_change(
@@ -186,25 +186,19 @@ class Chat:
         same_request(row, pending.fingerprint)
         return TurnResult(session, await self.program_at(cached, row.turn), decode(bytes(row.state)), row)
 
-    async def take_message(
-        self, message: NewMessage, key: str | None, cached: CachedSession, pending: PendingTurn
-    ) -> TurnResult:
-        """Take a turn with a message of the user. Raises ApiError."""
-        if cached.state.status == "completed":
-            raise ApiError("SESSION_ENDED", "the conversation has ended", context=context_of(cached))
-        if cached.state.status == "paused":
-            raise ApiError("SESSION_PAUSED", "the session is paused", context=context_of(cached))
-        return await self.take_turn(Start() if not cached.state.begun else input_of(message), key, cached, pending)
-
     async def take_turn(
         self,
-        turn_input: Input | Intervention,
+        request: NewMessage | Input | Intervention,
         key: str | None,
         cached: CachedSession,
         pending: PendingTurn,
         refused: str = "REQUEST_INVALID",
     ) -> TurnResult:
-        """Run a turn and commit it. Raises ApiError, with the code `refused` if the session cannot take this input."""
+        """Run a turn and commit it; `request` is a message of the user or another input.
+
+        Raises ApiError, with the code `refused` if the session cannot take this input.
+        """
+        turn_input = _input_of(request, cached) if isinstance(request, NewMessage) else request
         started = self._clock()
         try:
             turn = await self.run(cached, turn_input, started, pending)
@@ -398,6 +392,15 @@ class Chat:
                 raise
             return user_id
         return cached.session.user_id
+
+
+def _input_of(message: NewMessage, cached: CachedSession) -> Input:
+    """Return the input that a message is; the first one of a session that has not begun starts it. Raises ApiError."""
+    if cached.state.status == "completed":
+        raise ApiError("SESSION_ENDED", "the conversation has ended", context=context_of(cached))
+    if cached.state.status == "paused":
+        raise ApiError("SESSION_PAUSED", "the session is paused", context=context_of(cached))
+    return input_of(message) if cached.state.begun else Start()
 
 
 def _used_calls(cached: CachedSession, turn: Turn) -> tuple[str, ...] | None:

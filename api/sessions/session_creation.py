@@ -181,7 +181,7 @@ class SessionCreation(Struct, frozen=True):
         )
         async with self.chat.exclusive(session.tenant, session.session_id) as cached:
             if not cached.state.begun:
-                return await self.chat.take_message(NewMessage(content=""), None, cached, pending)
+                return await self.chat.take_turn(NewMessage(content=""), None, cached, pending)
         while row.execution_status == "error":  # a later turn started it successfully
             following = await self.runner.store.turns.get(session.tenant, session.session_id, row.turn + 1)
             if following is None:
