@@ -66,7 +66,7 @@ class Database:
         try:
             (require_current if read_only else migrate)(database._connection, path)
             if not is_target:
-                database._require_finished_copy()
+                copy_progress.require_finished(database._connection.execute(copy_progress.EXISTS).fetchall(), path)
             database._check_commits(read_only=read_only)
         except BaseException:
             database._connection.close()
@@ -76,10 +76,6 @@ class Database:
             shutil.rmtree(beside(path, SPILLED), ignore_errors=True)
             sync(folder)
         return database
-
-    def _require_finished_copy(self) -> None:
-        [(unfinished,)] = self._connection.execute(copy_progress.EXISTS).fetchall()
-        copy_progress.require_finished(unfinished=unfinished, name=self.path)
 
     def connection(self) -> DuckDBConnection:
         """Return a new connection with the heads of the sessions, for one thread at a time. Raises StoreUnavailable."""

@@ -24,7 +24,7 @@ from store.interface.errors import (
     describe_error,
 )
 from store.interface.global_writes import global_writes
-from store.interface.rows import CallRow, UserVariableRow, is_uuid
+from store.interface.rows import CallRow, UserVariableRow, encode, is_uuid
 from store.postgres import claims, erasures
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.derived_rows import HeadRow, LatestTurn, texts_of
@@ -396,4 +396,9 @@ def _write_variables(connection: PostgresConnection, writes: Sequence[UserVariab
         )
     remaining = [row for row in ordered if row.value is not None]
     if remaining:
-        connection.upsert_variables(remaining)
+        connection.insert_documents(
+            "user_variable_values",
+            [encode(row) for row in remaining],
+            """ON CONFLICT (tenant, user_id, name) DO UPDATE SET value = excluded.value, type = excluded.type,
+                source = excluded.source, updated_at = excluded.updated_at""",
+        )

@@ -15,7 +15,7 @@ import psycopg
 import psycopg.sql
 
 from store.interface.admission import SessionId
-from store.interface.rows import UserVariableRow, encode
+from store.interface.rows import encode
 from store.postgres.derived_rows import LATEST_TURNS, TURNS_OF_SESSION, HeadRow, LatestTurn, SpokenTurn, texts_of
 from store.sql.connection import Parameters, Scalar, decode, of_session, rows_select
 
@@ -100,15 +100,6 @@ class PostgresConnection:
                 active_at = greatest(h.active_at, n.active_at), outcome = n.outcome, gaps = n.gaps
             FROM ({given}) AS n WHERE h.tenant = n.tenant AND h.session_id = n.session_id""",  # noqa: S608
             parameters,
-        )
-
-    def upsert_variables(self, rows: Sequence[UserVariableRow]) -> None:
-        """Insert or replace variables of users, in this order."""
-        self.insert_documents(
-            "user_variable_values",
-            [encode(row) for row in rows],
-            """ON CONFLICT (tenant, user_id, name) DO UPDATE SET value = excluded.value, type = excluded.type,
-                source = excluded.source, updated_at = excluded.updated_at""",
         )
 
     def prepare_change(self, tenant: str, session_ids: Sequence[str]) -> None:

@@ -92,8 +92,7 @@ class PostgresEngine:
             ) as connection:
                 migrate(connection, name, read_only=read_only)
                 if not is_target:
-                    [(unfinished,)] = connection.execute(copy_progress.EXISTS).fetchall()
-                    copy_progress.require_finished(unfinished=unfinished, name=name)
+                    copy_progress.require_finished(connection.execute(copy_progress.EXISTS).fetchall(), name)
                 tables = column_types(connection)
         except psycopg.Error as error:
             raise DatabaseUnreadable(f"{name} cannot be opened: {str(error).strip()}") from error
