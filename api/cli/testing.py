@@ -6,23 +6,35 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import click
 from msgspec import Struct
+from rich.console import Console
 from rich.markup import escape
 from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
 from api.cli.models import check_recording, model_of, write_recording
-from api.cli.options import EXISTING_PATH, SEED, in_json, with_settings
-from api.cli.output import console, end, errors, fail, print_json, print_table
+from api.cli.options import EXISTING_PATH, OUTPUT_FILE, SEED, with_settings
+from api.cli.output import console, end, errors, fail, json_text, print_json, print_table, write_text
 from api.cli.progress import progress_bar, tracked
 from api.models import close_model
 from api.settings import OFFLINE, Settings
 from api.testing.cases.case_model import CaseReading, FoundCase, Prepared
 from api.testing.cases.case_reader import case_files, prepare, read_cases
-from api.testing.cases.case_report import Line, Report, case_lines, coverage_rows, document, missed_lines, walk_lines
+from api.testing.cases.case_report import (
+    Line,
+    Report,
+    case_lines,
+    coverage_document,
+    coverage_rows,
+    document,
+    missed_lines,
+    walk_lines,
+)
 from api.testing.cases.case_run import CaseResult, run_case
 from api.testing.cases.coverage import Coverage, Item, cover, reached_by
+from api.testing.cases.coverage_page import coverage_page
 from api.testing.cases.detector_examples import TestedExample, run_all
 from api.testing.cases.random_walk import RandomWalks, walk_script
 from runtime.models.recorded_models import RecordingModel
@@ -34,18 +46,43 @@ from scripts.yaml.text_file import FileUnreadable
 
 WALKS_MAX = 1_000_000
 WALK_S_MAX = 600.0
+STYLES = ("text", "json", "html")
+
+Style = Literal["text", "json", "html"]
 
 
-@click.command(epilog="Examples:\n\n  cuebook test my-scripts/ --coverage\n\n  cuebook test intake.yaml --walk 300")
+class _TestCommand(click.Command):
+    """Accept ``--coverage`` with or without its format, also before a path."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        expanded: list[str] = []
+        for index, each in enumerate(args):
+            following = args[index + 1] if index + 1 < len(args) else ""
+            expanded.append("--coverage=text" if each == "--coverage" and following not in STYLES else each)
+        return super().parse_args(ctx, expanded)
+
+
+@click.command(
+    cls=_TestCommand,
+    epilog="Examples:\n\n  cuebook test my-scripts/ --coverage\n\n  cuebook test intake.yaml --walk 300",
+)
 @click.argument("paths", nargs=-1, type=EXISTING_PATH)
-@click.option("--coverage", is_flag=True, help="Report which parts of the scripts are reached.")
+@click.option("--coverage", type=click.Choice(STYLES), help="Report which parts of the scripts are reached [text].")
+@click.option("--coverage-file", type=OUTPUT_FILE, help="Write the coverage to a file.")
 @click.option("--walk", "walks", type=click.IntRange(1, WALKS_MAX), help="Number of random conversations per script.")
 @click.option("--seed", type=SEED, default=0, help="Seed of the random conversations [0].")
 @click.option("--record", is_flag=True, help="Call the model and write its replies to the files that cases name.")
-@in_json
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON document.")
 @with_settings("model")
 def test(
-    settings: Settings, paths: Sequence[Path], coverage: bool, walks: int | None, seed: int, record: bool, as_json: bool
+    settings: Settings,
+    paths: Sequence[Path],
+    coverage: Style | None,
+    coverage_file: Path | None,
+    walks: int | None,
+    seed: int,
+    record: bool,
+    as_json: bool,
 ) -> None:
     """Run test cases (*.case.yaml) and the examples of detectors.
 
@@ -58,16 +95,20 @@ def test(
 
     Exits with 1 if a case fails or a walk finds a problem, with 2 if a file has errors.
     """
-    selected = _select(paths or [Path()], walking=walks is not None, covering=coverage, recording=record)
+    coverage = coverage or (_style_of(coverage_file) if coverage_file is not None else None)
+    if as_json and coverage == "html" and coverage_file is None:
+        fail("--json and --coverage html both write to standard output; add --coverage-file FILE")
+    selected = _select(paths or [Path()], walking=walks is not None, covering=coverage is not None, recording=record)
     if not (selected.cases or selected.problems or selected.examples) and not (walks and selected.scripts):
         fail(_how_to_begin(paths or [Path()]))
     model = _model_to_record(selected, settings) if record else None
-    report = asyncio.run(_run(selected, model, coverage, walks or 0, seed))
-    if as_json:
-        print_json(document(report))
-    else:
-        _print(report)
+    report = asyncio.run(_run(selected, model, coverage is not None, walks or 0, seed))
+    _print(report, coverage, coverage_file, as_json=as_json)
     end(report.exit_code)
+
+
+def _style_of(file: Path) -> Style:
+    return "html" if file.suffix in {".html", ".htm"} else "json" if file.suffix == ".json" else "text"
 
 
 # -- the cases and scripts under the paths ----------------------------------------------------------------------------
@@ -227,13 +268,33 @@ def _coverage(
 # -- printing the results ---------------------------------------------------------------------------------------------
 
 
-def _print(report: Report) -> None:
-    _print_lines([*case_lines(report), *walk_lines(report)])
-    if report.coverage is not None:
+def _print(report: Report, style: Style | None, file: Path | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json(document(report))
+    else:
+        document_only = style in {"json", "html"} and file is None  # on standard output
+        stream = errors if document_only else console
+        _print_lines(stream, [*case_lines(report), *walk_lines(report)])
+    if style is not None and file is not None:
+        write_text(_coverage_text(report, style), file)
+        errors.print(escape(f"wrote the coverage to {file}"), style="dim")
+    elif style == "text" and not as_json:
         print_table(*coverage_rows(report))
-        _print_lines([*missed_lines(report)])
+        _print_lines(console, [*missed_lines(report)])
+    elif style is not None and not as_json:
+        write_text(_coverage_text(report, style), None)
 
 
-def _print_lines(lines: Sequence[Line]) -> None:
+def _print_lines(where: Console, lines: Sequence[Line]) -> None:
     for style, text in lines:
-        console.print(escape(text), style=style)
+        where.print(escape(text), style=style)
+
+
+def _coverage_text(report: Report, style: Style) -> str:
+    if style == "html":
+        return coverage_page(report)
+    if style == "json":
+        return json_text(coverage_document(report)) + "\n"
+    columns, rows = coverage_rows(report)
+    lines = ["\t".join(row) for row in (columns, *rows)] + [text for _, text in missed_lines(report)]
+    return "\n".join([*lines, ""])

@@ -153,12 +153,16 @@ def document(report: Report) -> dict[str, Any]:
     if report.walks:
         found["walks"] = [_walks(walks) for walks in report.walks]
     if report.coverage is not None:
-        found["coverage"] = [_coverage(script, coverage) for script, coverage in report.coverage]
+        found["coverage"] = coverage_document(report)
     return found
 
 
+def coverage_document(report: Report) -> list[dict[str, Any]]:
+    """Return the coverage of each script, with the parts that were not reached."""
+    return [_coverage(script, coverage) for script, coverage in report.coverage or ()]
+
+
 def _coverage(script: Prepared, coverage: Coverage) -> dict[str, Any]:
-    """Return the coverage of a script, with the parts that were not reached."""
     counts = {name: coverage.count(kind) for kind, name in KINDS.items()}
     return {
         "script": str(script.path),

@@ -154,7 +154,7 @@ cases:
 def test_cases_and_players_choose_their_arms(cuebook: RunCommand, write: WriteFile) -> None:
     write("hello.yaml", HELLO)
     write("hello.case.yaml", CASES)
-    assert missed(cuebook("test", "hello.case.yaml", "--coverage", "--json")) == set()
+    assert missed(cuebook("test", "hello.case.yaml", "--coverage", "json")) == set()
     write("inputs.txt", "Ana\nTea\nTea\n")
     for arm, said in {"plain": "Hello.", "warm": "Hello, Ana!"}.items():
         played = cuebook("play", "hello.yaml", "--inputs", "inputs.txt", "--var", f"greeting={arm}")
@@ -167,18 +167,18 @@ def test_cases_and_players_choose_their_arms(cuebook: RunCommand, write: WriteFi
 def missed(result: Any) -> set[tuple[str, str]]:
     """Return the branches that a run of `cuebook test` reached no conversation through."""
     assert result.exit_code == 0, result.output
-    (coverage,) = json.loads(result.stdout)["coverage"]
+    (coverage,) = json.loads(result.stdout)
     return {(each["name"], each["arm"]) for each in coverage["missing"] if each["kind"] == "branch"}
 
 
 def test_an_arm_is_a_branch_of_which_each_case_covers_one(cuebook: RunCommand, write: WriteFile) -> None:
     write("hello.yaml", HELLO)
     write("one.case.yaml", CASES.split("  - name: warm")[0])
-    result = cuebook("test", "one.case.yaml", "--coverage", "--json")
+    result = cuebook("test", "one.case.yaml", "--coverage", "json")
     assert missed(result) == {("start/welcome/greet", "warm"), ("start/welcome/draw_pace", "slow")}
 
 
 def test_random_walks_come_through_all_arms(cuebook: RunCommand, write: WriteFile) -> None:
     write("hello.yaml", HELLO)
-    result = cuebook("test", "hello.yaml", "--walk", 12, "--coverage", "--json")
+    result = cuebook("test", "hello.yaml", "--walk", 12, "--coverage", "json")
     assert missed(result) == set()

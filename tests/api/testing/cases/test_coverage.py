@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,9 +75,9 @@ def covered(cuebook: RunCommand, write: WriteFile) -> Callable[..., Any]:
 
     def run(*cases: str) -> Any:
         write("fork.case.yaml", "script: fork.yaml\ncases:\n" + "".join(cases))
-        result = cuebook("test", "fork.case.yaml", "--coverage", "--json")
+        result = cuebook("test", "fork.case.yaml", "--coverage", "json")
         assert result.exit_code == 0, result.output
-        (coverage,) = json.loads(result.stdout)["coverage"]
+        (coverage,) = json.loads(result.stdout)
         assert {kind: coverage[kind]["total"] for kind in TOTALS} == TOTALS
         return coverage
 
@@ -141,10 +142,23 @@ def test_everything(covered: Callable[..., Any]) -> None:
 
 def test_as_text(covered: Callable[..., Any], cuebook: RunCommand) -> None:
     covered(TEEN)
-    for arguments in (["--coverage", "fork.case.yaml"], ["fork.case.yaml", "--coverage"]):
+    for arguments in (["--coverage", "fork.case.yaml"], ["fork.case.yaml", "--coverage=text"]):
         lines = cuebook("test", *arguments).stdout.splitlines()
         assert "fork.yaml\t1/2\t1/3\t5/11\t3/6\t3/8" in lines
         assert "fork.yaml:10 missed branch one/t/young (else)" in lines
+
+
+def test_as_a_page(covered: Callable[..., Any], cuebook: RunCommand, tmp_path: Path) -> None:
+    covered(TEEN)
+    assert cuebook("test", "fork.case.yaml", "--coverage-file", "out.html").exit_code == 0
+    page = (tmp_path / "out.html").read_text("utf-8")
+    assert "Old &amp; &lt;wise&gt;." in page
+    assert "<wise>" not in page
+    assert '<li id="s0-10" class="some"><a href="#s0-10">10</a>' in page
+    assert "missed: else" in page
+    assert '<li id="s0-15" class="none">' in page
+    assert "http" not in page  # it needs nothing else
+    assert page == cuebook("test", "fork.case.yaml", "--coverage", "html").stdout
 
 
 def test_a_script_of_the_folder_that_no_case_plays_shows(
@@ -155,11 +169,15 @@ def test_a_script_of_the_folder_that_no_case_plays_shows(
     assert "alone.yaml\t0/2\t0/3\t0/11\t0/6\t0/8" in cuebook("test", "--coverage").stdout.splitlines()
 
 
-def test_side_by_side_with_the_report(covered: Callable[..., Any], cuebook: RunCommand) -> None:
+def test_side_by_side_with_the_report(covered: Callable[..., Any], cuebook: RunCommand, tmp_path: Path) -> None:
     covered(TEEN)
     document = json.loads(cuebook("test", "fork.case.yaml", "--coverage", "--json").stdout)
-    assert document["passed"] == 1
     assert document["coverage"][0]["actions"]["percent"] == 45.5
+    assert cuebook("test", "--json", "--coverage", "html").exit_code == 2
+    assert cuebook("test", "--json", "--coverage-file", "c.json").exit_code == 0
+    assert json.loads((tmp_path / "c.json").read_text("utf-8")) == document["coverage"]
+    assert cuebook("test", "--coverage-file", "c.txt").exit_code == 0
+    assert (tmp_path / "c.txt").read_text("utf-8").startswith("script\tphases")
 
 
 LEAVING = """\
@@ -224,7 +242,7 @@ def test_an_on_fail_that_leads_away_is_a_branch(
     write("skills.yaml", SKILLS)
     said = [f"{{say: {each!r}}}" for each in turns]
     write("leaving.case.yaml", "script: leaving.yaml\ncases:\n" + case("leaving", *said))
-    (coverage,) = json.loads(cuebook("test", "leaving.case.yaml", "--coverage", "--json").stdout)["coverage"]
+    (coverage,) = json.loads(cuebook("test", "leaving.case.yaml", "--coverage", "json").stdout)
     missing = {each["name"].split("/")[-1] for each in coverage["missing"] if each["arm"] == "on_fail"}
     assert {"age", "drink", "town"} - missing == taken
 
@@ -256,7 +274,7 @@ def test_an_on_fail_with_actions_and_choices_of_which_none_is_left_are_branches(
     write("failing.yaml", FAILING)
     said = [f"{{say: {each!r}}}" for each in turns]
     write("failing.case.yaml", "script: failing.yaml\ncases:\n" + case("failing", *said))
-    (coverage,) = json.loads(cuebook("test", "failing.case.yaml", "--coverage", "--json").stdout)["coverage"]
+    (coverage,) = json.loads(cuebook("test", "failing.case.yaml", "--coverage", "json").stdout)
     missing = {each["name"].split("/")[-1] for each in coverage["missing"] if each["arm"] == "on_fail"}
     assert {"age", "which"} - missing == taken
 
@@ -328,8 +346,11 @@ def test_what_is_missed_in_a_side_file_is_named_with_that_file(cuebook: RunComma
     done = cuebook("test", "talk", "--coverage")
     assert "talk/skills.yaml:9 missed branch skill:breathe/is_better (then)" in done.stdout.splitlines()
     assert "talk/skills.yaml:9 missed action skill:breathe/good" in done.stdout.splitlines()
-    (coverage,) = json.loads(cuebook("test", "talk", "--coverage", "--json").stdout)["coverage"]
+    (coverage,) = json.loads(cuebook("test", "talk", "--coverage", "json").stdout)
     assert ("talk/skills.yaml", 9) in {(each["file"], each["line"]) for each in coverage["missing"]}
+    page = cuebook("test", "talk", "--coverage", "html").stdout
+    heading = page.index(">talk/skills.yaml</h2>")
+    assert page.index("missed: then") > heading
 
 
 INTERRUPTED = """\
@@ -369,9 +390,9 @@ def test_an_interrupt_is_a_branch_with_actions_of_its_own(
     write("interrupted.yaml", INTERRUPTED)
     said = [f"{{say: {each!r}}}" for each in turns]
     write("interrupted.case.yaml", "script: interrupted.yaml\ncases:\n" + case("a", *said))
-    done = cuebook("test", "interrupted.case.yaml", "--coverage", "--json")
+    done = cuebook("test", "interrupted.case.yaml", "--coverage", "json")
     assert done.exit_code == 0, done.stdout
-    (coverage,) = json.loads(done.stdout)["coverage"]
+    (coverage,) = json.loads(done.stdout)
     names = {
         each["name"].split("/")[-1].removeprefix("interrupt:") + f" ({each['arm']})" * bool(each["arm"])
         for each in coverage["missing"]
@@ -396,7 +417,7 @@ actions:
 def test_a_choice_that_a_detector_interrupts_is_reached(cuebook: RunCommand, write: WriteFile) -> None:
     write("despair.yaml", DESPAIR)
     write("despair.case.yaml", "script: despair.yaml\ncases:\n" + case("a", "{choose: bad}", "{choose: a}"))
-    (coverage,) = json.loads(cuebook("test", "despair.case.yaml", "--coverage", "--json").stdout)["coverage"]
+    (coverage,) = json.loads(cuebook("test", "despair.case.yaml", "--coverage", "json").stdout)
     missing = {(each["name"], each["arm"]) for each in coverage["missing"]}
     assert missing == {("main/main/mood", "well"), ("interrupt:help/call", "b")}
 
@@ -416,7 +437,7 @@ phases:
 def test_a_detector_that_acts_is_a_branch(cuebook: RunCommand, write: WriteFile, said: str, acted: int) -> None:
     write("sighs.yaml", SIGHS)
     write("sighs.case.yaml", "script: sighs.yaml\ncases:\n" + case("a", f"{{say: {said}}}"))
-    (coverage,) = json.loads(cuebook("test", "sighs.case.yaml", "--coverage", "--json").stdout)["coverage"]
+    (coverage,) = json.loads(cuebook("test", "sighs.case.yaml", "--coverage", "json").stdout)
     assert coverage["branches"] == {"covered": acted, "total": 1, "percent": 100.0 * acted}
     missing = [each["name"] for each in coverage["missing"] if each["kind"] == "branch"]
     assert missing == ["detector:sighs"] * (1 - acted)
@@ -452,9 +473,9 @@ def test_a_detector_is_a_branch_with_actions_of_its_own(
     write("watched.yaml", WATCHED)
     said = [f"{{say: {each!r}}}" for each in turns]
     write("watched.case.yaml", "script: watched.yaml\ncases:\n" + case("a", *said))
-    done = cuebook("test", "watched.case.yaml", "--coverage", "--json")
+    done = cuebook("test", "watched.case.yaml", "--coverage", "json")
     assert done.exit_code == 0, done.stdout
-    (coverage,) = json.loads(done.stdout)["coverage"]
+    (coverage,) = json.loads(done.stdout)
     names = {
         each["name"].split("/")[-1].removeprefix("detector:") + f" ({each['arm']})" * bool(each["arm"])
         for each in coverage["missing"]

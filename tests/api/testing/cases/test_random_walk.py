@@ -176,7 +176,7 @@ def test_the_examples_stand_random_visitors(cuebook: RunCommand, script: str) ->
 def test_walks_count_for_coverage_and_go_through_the_scripts_of_cases(cuebook: RunCommand, write: WriteFile) -> None:
     write("defect.yaml", DEFECT.replace("(age - 66)", "age"))
     write("one.case.yaml", "script: defect.yaml\ncases: [{name: a, turns: [{}], end: {status: null}}]\n")
-    result = cuebook("test", "one.case.yaml", "--walk", 300, "--coverage", "--json")
+    result = cuebook("test", "one.case.yaml", "--walk", 300, "--coverage", "json", "--json")
     document = json.loads(result.stdout)
     assert (result.exit_code, document["passed"]) == (0, 1)
     assert document["coverage"][0]["branches"]["percent"] == 100
@@ -214,6 +214,7 @@ def test_as_text(cuebook: RunCommand, write: WriteFile) -> None:
         ["none.yaml"],
         ["trap.yaml"],
         ["trap.yaml", "--walk", "0"],
+        ["--coverage", "pdf"],
         ["empty", "--walk", "1"],
     ],
 )
