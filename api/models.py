@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 import structlog
@@ -16,6 +16,9 @@ from runtime.state.ports import Model
 from scripts.expressions.suggestions import suggest
 from scripts.model.actions import ModelStep
 from scripts.model.script import Script, all_actions
+
+if TYPE_CHECKING:
+    from runtime.prompts.templates import TemplateSource
 
 log = structlog.get_logger()
 
@@ -44,16 +47,19 @@ class Connected(Protocol):
         """Close the connections."""
 
 
-def make_model(settings: Settings) -> Model:
-    """Create the models that the settings name. Raises ModelUnknown, ScriptedFileInvalid."""
+def make_model(settings: Settings, edited: "TemplateSource | None" = None) -> Model:
+    """Create the models that the settings name, with one `edited` prompt template among those of the settings.
+
+    Raises ModelUnknown, ScriptedFileInvalid.
+    """
     cassettes = {
         name: ScriptedModel.from_file(Path(table.cassette)) for name, table in settings.models.items() if table.cassette
     }
-    model = cassettes.get(settings.model) or _model_of_server(settings)
+    model = cassettes.get(settings.model) or _model_of_server(settings, edited)
     return ModelWithCassettes(model, cassettes) if cassettes else model
 
 
-def _model_of_server(settings: Settings) -> Model:
+def _model_of_server(settings: Settings, edited: "TemplateSource | None") -> Model:
     name = settings.model
     if name == OFFLINE:
         return OfflineModel()
@@ -74,7 +80,8 @@ def _model_of_server(settings: Settings) -> Model:
     from runtime.prompts.templates import PromptInvalid, Templates
 
     try:
-        prompts = Prompts(Templates.load(settings.prompts_folder))
+        templates = Templates.load(settings.prompts_folder)
+        prompts = Prompts(templates if edited is None else templates.replaced(edited))
     except PromptInvalid as error:
         raise ModelUnknown(str(error)) from error
     return HostedModels(name, prompts, named, own)

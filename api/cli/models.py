@@ -10,15 +10,16 @@ from api.models import ModelUnknown, make_model
 from api.settings import Settings
 from runtime.models.cassette_file import CassetteUnwritable, ScriptedFileInvalid, cassette_text, holds_replies
 from runtime.models.recorded_models import RecordingModel
+from runtime.prompts.templates import TemplateSource
 from runtime.state.ports import Model
 from runtime.tools.examples import ToolReplies
 from runtime.tools.replies_file import tools_as_written
 
 
-def model_of(settings: Settings) -> Model:
-    """Create the model of the settings; end the command if there is none."""
+def model_of(settings: Settings, edited: TemplateSource | None = None) -> Model:
+    """Create the model of the settings, perhaps with an edited prompt template; end the command if there is none."""
     with failing(ModelUnknown, ScriptedFileInvalid):
-        return make_model(settings)
+        return make_model(settings, edited)
 
 
 def check_recording(file: Path | None) -> None:

@@ -1,18 +1,22 @@
 """``cuebook replay``: run recorded sessions again."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.markup import escape
 
 from api.catalog.catalog import Catalog
 from api.cli.backend import open_for_reading, run
-from api.cli.options import in_json, with_settings
+from api.cli.options import EXISTING_FILE, in_json, with_settings
 from api.cli.output import console, end, errors, fail, failing, print_json
 from api.cli.progress import ProgressBar, progress_bar
+from api.cli.prompt_trial import PromptTrial, TrialResult, print_trial, run_trial
 from api.errors import ApiError
 from api.ids import TENANT
 from api.replay.differences import TurnDifference
@@ -47,19 +51,49 @@ class _ReplayedSession(Struct, frozen=True):
 @click.argument("sessions", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Replay every session.")
 @click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to replay [0].")
+@click.option("--turn", type=click.IntRange(0), help="With --prompt: the turn of the call.")
+@click.option("--prompt", type=EXISTING_FILE, help="Run a call of --turn again with this edited template (ask.jinja).")
+@click.option("--call", type=click.IntRange(1), help="With --prompt: number of the call [the one with that template].")
+@click.option("--model", help="With --prompt: the model to call [that of the settings].")
 @in_json
 @with_settings("data")
-def replay_sessions(settings: Settings, sessions: Sequence[str], every: bool, first: int, as_json: bool) -> None:
+def replay_sessions(
+    settings: Settings,
+    sessions: Sequence[str],
+    every: bool,
+    first: int,
+    turn: int | None,
+    prompt: Path | None,
+    call: int | None,
+    model: str | None,
+    as_json: bool,
+) -> None:
     """Replay recorded sessions and report where the results differ from the recording.
 
     Use it to check a new version of Cuebook against real sessions. Each turn gets the recorded user message, time,
     model replies and user variables; nothing is written and no model is called. To try another version of a script,
     write a session as a test case with `cuebook sessions case`.
 
+    With --turn and --prompt, one recorded call runs again on a model, with an edited prompt template, and both replies
+    are shown side by side. The session does not change.
+
     A running server locks the database; stop it first, or replay a copy. Exits with 1 if a session differs.
     """
+    if (turn is None) != (prompt is None) or (call is not None and prompt is None):
+        fail("--turn N and --prompt FILE require each other; --call requires both")
+    if model is not None:
+        settings = replace(settings, model=model)
+    if turn is not None and prompt is not None:
+        if len(sessions) != 1 or every or first:
+            fail("--prompt runs a call of one session again: name its id, without --all and --from")
+        with failing(SessionUnknown, StateUnreadable, ApiError):
+            result = run(_try_prompt(settings, sessions[0], PromptTrial(turn, call, prompt)))
+        print_trial(result, as_json=as_json)
+        return
     if bool(sessions) == every:
         fail("name sessions by their ids, or all of them with --all")
+    if model is not None:
+        fail("--model requires --prompt: without it a replay uses the recorded replies only")
     with failing(SessionUnknown, StateUnreadable, ApiError):
         replayed = run(_replay_all(settings, sessions, first))
     parted = sum(each.parted is not None for each in replayed)
@@ -74,12 +108,24 @@ def replay_sessions(settings: Settings, sessions: Sequence[str], every: bool, fi
 # -- replaying --------------------------------------------------------------------------------------------------------
 
 
-async def _replay_all(settings: Settings, session_ids: Sequence[str], first: int) -> list[_ReplayedSession]:
+@asynccontextmanager
+async def _source(settings: Settings) -> AsyncIterator[ReplaySource]:
+    """Open the database for reading."""
     async with open_for_reading(settings) as store:
         if store is None:
             fail(f"the database in {settings.data} is in use; stop that process, or replay a copy of the folder")
-        source = ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
-        sessions = [await find_session(source, TENANT, each) for each in session_ids or await _all_ids(store, first)]
+        yield ReplaySource(store, Catalog(store, utc_now), settings.limits, settings.contexts, settings.timezone)
+
+
+async def _try_prompt(settings: Settings, session_id: str, trial: PromptTrial) -> TrialResult:
+    async with _source(settings) as source:
+        return await run_trial(await find_session(source, TENANT, session_id), trial, settings)
+
+
+async def _replay_all(settings: Settings, session_ids: Sequence[str], first: int) -> list[_ReplayedSession]:
+    async with _source(settings) as source:
+        ids = session_ids or await _all_ids(source.store, first)
+        sessions = [await find_session(source, TENANT, each) for each in ids]
         with progress_bar("turns", total=sum(each.head.turn + 1 for each in sessions)) as bar:
             return [await _replay(each, first, bar) for each in sessions]
 

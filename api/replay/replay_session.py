@@ -1,5 +1,6 @@
 """Replays a recorded session turn by turn, on the versions of the script that it ran on."""
 
+import contextlib
 import itertools
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal, TypeAlias
@@ -11,6 +12,7 @@ from api.replay.differences import TurnDifference, differences
 from api.replay.recorded_session import (
     RecordedSession,
     RecordedStep,
+    SessionUnknown,
     with_others,
 )
 from api.sessions import row_mapping
@@ -23,6 +25,7 @@ from runtime.models.recorded_models import RecordingModel
 from runtime.models.recorded_turn import (
     NotRecalled,
     NotRecorded,
+    RecordedCall,
     RecordedMemory,
     RecordedModel,
     ReplyRedacted,
@@ -30,7 +33,7 @@ from runtime.models.recorded_turn import (
 from runtime.state.events import Message
 from runtime.state.inputs import Clear, Input, InputRefused, Intervention, Moved, Rewind
 from runtime.state.limits import Bounds
-from runtime.state.ports import Model
+from runtime.state.ports import Model, ModelRequest
 from runtime.state.program import Program
 from runtime.state.state import State
 from runtime.tools.examples import EXAMPLES, RecordedTools, ToolNotRecorded
@@ -107,6 +110,30 @@ async def record_again(session: RecordedSession, steps: Sequence[RecordedStep]) 
         except (_TurnNotReplayable, ReplyRedacted) as error:
             raise NotRepeatable(f"turn {step.row.turn} cannot be repeated: {error}") from error
     return recording.replies if any(step.calls for step in steps) else {}  # without a model there is nothing to write
+
+
+class CallAgain(Struct, frozen=True):
+    """A recorded call and its request, which a replay of the turn made again."""
+
+    call: RecordedCall
+    request: ModelRequest
+
+
+async def calls_of_turn(session: RecordedSession, turn: int) -> tuple[CallAgain, ...]:
+    """Return the calls of a turn whose requests its replay makes again, in their order.
+
+    Raises SessionUnknown, StateUnreadable, ApiError.
+    """
+    async for step in session.steps(turn):
+        model = RecordedModel(step.calls, step.budget)
+        if not step.is_failure:
+            program = await session.program(turn)
+            again = await _replayer(session, program, step.before)
+            with contextlib.suppress(_TurnNotReplayable, ReplyRedacted):
+                await _replay_turn(session, again, program, step, model)
+        made = model.requests
+        return tuple(CallAgain(call, made[call.digest]) for call in step.calls if call.digest in made)
+    raise SessionUnknown(f"session {session.head.session_id} has no turn {turn}")
 
 
 class _Replayer:

@@ -58,6 +58,7 @@ class RecordedModel:
     def __init__(self, calls: Sequence[RecordedCall], budget: str = "") -> None:
         self._calls = list(calls)
         self._budget = budget
+        self.requests: dict[str, ModelRequest] = {}  # that were made so far, by digest
         self._offline = OfflineModel() if not calls and not budget else None
 
     def goes_to(self, request: ModelRequest) -> str:
@@ -69,6 +70,7 @@ class RecordedModel:
         if self._offline is not None:
             return await self._offline.complete(request)
         digest = digest_of(request)
+        self.requests[digest] = request
         for call in self._calls:
             if call.digest == digest:
                 self._calls.remove(call)

@@ -84,6 +84,11 @@ class Templates:
             _check(each)
         return cls(iter(found))
 
+    def replaced(self, source: TemplateSource) -> "Templates":
+        """Return these templates with another one in place of that of its scheme and language. Raises PromptInvalid."""
+        _check(source)
+        return Templates(iter((*self._sources.values(), source)))
+
     def find(self, name: Name, locale: Locale, scheme: str = "") -> TemplateSource:
         """Return the scheme's template, else the default one. Raises PromptMissing."""
         languages = languages_for(locale)
