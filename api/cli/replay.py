@@ -1,4 +1,4 @@
-"""``cuebook replay``: run recorded sessions again."""
+"""``cuebook replay``: run recorded sessions again, on their own or on a new version of their script."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,23 +13,36 @@ from rich.markup import escape
 
 from api.catalog.catalog import Catalog
 from api.cli.backend import open_for_reading, run
-from api.cli.options import EXISTING_FILE, in_json, with_settings
+from api.cli.models import model_of
+from api.cli.options import EXISTING_FILE, EXISTING_PATH, in_json, with_settings
 from api.cli.output import console, end, errors, fail, failing, print_json
 from api.cli.progress import ProgressBar, progress_bar
 from api.cli.prompt_trial import PromptTrial, TrialResult, print_trial, run_trial
+from api.cli.script_arguments import runnable
 from api.errors import ApiError
 from api.ids import TENANT
+from api.models import close_model
 from api.replay.differences import TurnDifference
 from api.replay.recorded_session import RecordedSession, ReplaySource, SessionUnknown, find_session
-from api.replay.replay_session import TurnReplay, replay
+from api.replay.replay_session import TurnReplay, replay, replay_on_new_version
 from api.settings import Settings
 from api.timestamps import utc_now
-from runtime.state.state import StateUnreadable
+from runtime.state.ports import Model
+from runtime.state.program import Program
+from runtime.state.state import StateUnreadable, decode
 from store.interface.pages import all_pages
 from store.store import Store
 
 PAGE = 200
 TEXT_MAX = 300  # characters of a value in a line
+
+
+class _ReplayOptions(Struct, frozen=True):
+    """The script (None: that of each session), the first turn, and a model for calls not recorded."""
+
+    program: Program | None
+    first: int
+    further: Model | None
 
 
 class _ReplayedSession(Struct, frozen=True):
@@ -46,21 +59,28 @@ class _ReplayedSession(Struct, frozen=True):
 
 @click.command(
     "replay",
-    epilog="Examples:\n\n  cuebook replay 7109d623-8314-4cc4-b6a2-11c8d5b88e58\n\n  cuebook replay --all",
+    epilog="Examples:\n\n  cuebook replay 7109d623-8314-4cc4-b6a2-11c8d5b88e58\n\n"
+    "  cuebook replay --all --script intake.yaml",
 )
 @click.argument("sessions", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Replay every session.")
+@click.option("--all", "every", is_flag=True, help="Replay every session; with --script, every one of that script.")
+@click.option("--script", type=EXISTING_PATH, help="Replay on this version of the script.")
 @click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to replay [0].")
 @click.option("--turn", type=click.IntRange(0), help="With --prompt: the turn of the call.")
 @click.option("--prompt", type=EXISTING_FILE, help="Run a call of --turn again with this edited template (ask.jinja).")
 @click.option("--call", type=click.IntRange(1), help="With --prompt: number of the call [the one with that template].")
-@click.option("--model", help="With --prompt: the model to call [that of the settings].")
+@click.option(
+    "--model",
+    help="With --script: model for calls without a recording [none: the replay stops there]. "
+    "With --prompt: the model to call [that of the settings].",
+)
 @in_json
 @with_settings("data")
 def replay_sessions(
     settings: Settings,
     sessions: Sequence[str],
     every: bool,
+    script: Path | None,
     first: int,
     turn: int | None,
     prompt: Path | None,
@@ -70,9 +90,9 @@ def replay_sessions(
 ) -> None:
     """Replay recorded sessions and report where the results differ from the recording.
 
-    Use it to check a new version of Cuebook against real sessions. Each turn gets the recorded user message, time,
-    model replies and user variables; nothing is written and no model is called. To try another version of a script,
-    write a session as a test case with `cuebook sessions case`.
+    Use it to check a new version of Cuebook or of a script against real sessions. Each turn gets the recorded user
+    message, time, model replies and user variables; nothing is written and no model is called. With --script, the
+    recorded messages run on another version of the script.
 
     With --turn and --prompt, one recorded call runs again on a model, with an edited prompt template, and both replies
     are shown side by side. The session does not change.
@@ -84,18 +104,20 @@ def replay_sessions(
     if model is not None:
         settings = replace(settings, model=model)
     if turn is not None and prompt is not None:
-        if len(sessions) != 1 or every or first:
-            fail("--prompt runs a call of one session again: name its id, without --all and --from")
+        if len(sessions) != 1 or every or script is not None or first:
+            fail("--prompt runs a call of one session again: name its id, without --all, --script and --from")
         with failing(SessionUnknown, StateUnreadable, ApiError):
             result = run(_try_prompt(settings, sessions[0], PromptTrial(turn, call, prompt)))
         print_trial(result, as_json=as_json)
         return
     if bool(sessions) == every:
         fail("name sessions by their ids, or all of them with --all")
-    if model is not None:
-        fail("--model requires --prompt: without it a replay uses the recorded replies only")
+    if model is not None and script is None:
+        fail("--model requires --script: without it a replay uses the recorded replies only")
+    further = model_of(settings) if model is not None else None
+    program = Program(runnable(script)[0]) if script is not None else None
     with failing(SessionUnknown, StateUnreadable, ApiError):
-        replayed = run(_replay_all(settings, sessions, first))
+        replayed = run(_replay_all(settings, sessions, _ReplayOptions(program, first, further)))
     parted = sum(each.parted is not None for each in replayed)
     if as_json:
         print_json({"sessions": [_document(each) for each in replayed], "parted": parted})
@@ -122,28 +144,44 @@ async def _try_prompt(settings: Settings, session_id: str, trial: PromptTrial) -
         return await run_trial(await find_session(source, TENANT, session_id), trial, settings)
 
 
-async def _replay_all(settings: Settings, session_ids: Sequence[str], first: int) -> list[_ReplayedSession]:
-    async with _source(settings) as source:
-        ids = session_ids or await _all_ids(source.store, first)
-        sessions = [await find_session(source, TENANT, each) for each in ids]
-        with progress_bar("turns", total=sum(each.head.turn + 1 for each in sessions)) as bar:
-            return [await _replay(each, first, bar) for each in sessions]
+async def _replay_all(
+    settings: Settings, session_ids: Sequence[str], options: _ReplayOptions
+) -> list[_ReplayedSession]:
+    try:
+        async with _source(settings) as source:
+            ids = session_ids or await _all_ids(source.store, options)
+            sessions = [await find_session(source, TENANT, each) for each in ids]
+            with progress_bar("turns", total=sum(each.head.turn + 1 for each in sessions)) as bar:
+                return [await _replay(each, options, bar) for each in sessions]
+    finally:
+        if options.further is not None:
+            await close_model(options.further)
 
 
-async def _all_ids(store: Store, first: int) -> list[str]:
-    """Return the ids of all sessions that have the first turn and are not redacted, oldest first."""
+async def _all_ids(store: Store, options: _ReplayOptions) -> list[str]:
+    """Return the ids of all sessions of the script that have the first turn and are not redacted, oldest first."""
     found: list[str] = []
     async for rows in all_pages(partial(store.sessions.page, TENANT), PAGE):
-        found += [row.session_id for row in rows if row.redacted_at is None and row.turn >= first]
+        found += [
+            row.session_id
+            for row in rows
+            if row.redacted_at is None and row.turn >= options.first
+            if options.program is None or row.script_id == options.program.script.id
+        ]
     return found[::-1]
 
 
-async def _replay(session: RecordedSession, first: int, bar: ProgressBar) -> _ReplayedSession:
+async def _replay(session: RecordedSession, options: _ReplayOptions, bar: ProgressBar) -> _ReplayedSession:
+    first = options.first
     if first > session.head.turn:
         raise SessionUnknown(f"session {session.head.session_id} has no turn {first}")
+    turns = replay(session, first)
+    if options.program is not None:
+        program = options.program.in_locale(decode(bytes(session.head.state)).locale)
+        turns = replay_on_new_version(session, program, options.further, first)
     done: list[TurnReplay] = []
     try:
-        async for turn in replay(session, first):
+        async for turn in turns:
             done.append(turn)
             bar.advance()
     except (StateUnreadable, ApiError) as error:  # stored by another version of Cuebook; the other sessions continue

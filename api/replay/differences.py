@@ -14,14 +14,13 @@ from store.interface.rows import TurnRow
 
 DIFFERENCES_MAX = 20  # reported per turn
 ALIGNED_MAX = 200  # events compared from the first difference on
-_COMPARED = {
-    "emitted", "wait", "ended", "scope_entered", "scope_left", "scope_skipped", "action_entered", "action_left",
-    "action_skipped", "variant", "exit", "jump", "warning", "interrupted", "repaired", "detected", "remembered",
-    "migrated",
+_SHOWN = frozenset({"message", "variable", "emitted", "wait", "ended"})
+"""Events that users and applications observe; the others are internal to the script."""
+_COMPARED = _SHOWN | {
+    "scope_entered", "scope_left", "scope_skipped", "action_entered", "action_left", "action_skipped",
+    "variant", "exit", "jump", "warning", "interrupted", "repaired", "detected", "remembered", "migrated",
 }  # fmt: skip
-"""Events that make up a turn, besides messages and variables. Newer kinds of events only explain it, and older
-sessions do not contain them.
-"""
+"""Events that make up a turn. Newer kinds of events only explain it, and older sessions do not contain them."""
 
 
 class TurnDifference(Struct, frozen=True):
@@ -42,14 +41,20 @@ class _ComparableEvent(Struct, frozen=True):
     key: bytes
 
 
-def differences(recorded: TurnRow, now: TurnRow) -> tuple[TurnDifference, ...]:
-    """Return the differences between a turn and its replay, in the order of the turn; ids and times are ignored."""
-    found = list(_event_differences(recorded, now)) or list(_state_differences(recorded, now))
+def differences(recorded: TurnRow, now: TurnRow, *, same_script: bool) -> tuple[TurnDifference, ...]:
+    """Return the differences between a turn and its replay, in the order of the turn; ids and times are ignored.
+
+    With `same_script` everything is compared; otherwise only messages, variables, emitted events, waits and ends,
+    wherever they are in the script.
+    """
+    found = list(_event_differences(recorded, now, same_script=same_script))
+    if same_script and not found:
+        found += _state_differences(recorded, now)
     return tuple(found[:DIFFERENCES_MAX])
 
 
-def _event_differences(recorded: TurnRow, now: TurnRow) -> Iterable[TurnDifference]:
-    one, other = _events(recorded), _events(now)
+def _event_differences(recorded: TurnRow, now: TurnRow, *, same_script: bool) -> Iterable[TurnDifference]:
+    one, other = _events(recorded, same_script=same_script), _events(now, same_script=same_script)
     alike = zip((each.key for each in one), (each.key for each in other), strict=False)
     first = sum(1 for _ in itertools.takewhile(lambda keys: keys[0] == keys[1], alike))
     one, other = one[first : first + ALIGNED_MAX], other[first : first + ALIGNED_MAX]
@@ -74,28 +79,28 @@ def _pair(one: Sequence[_ComparableEvent], other: Sequence[_ComparableEvent]) ->
             yield TurnDifference(extra.what, extra.action, None, extra.value)
 
 
-def _events(row: TurnRow) -> list[_ComparableEvent]:
+def _events(row: TurnRow, *, same_script: bool) -> list[_ComparableEvent]:
     messages = {message.seq: message for message in row.messages}
     found = []
     for event in row.events:
         if event.kind == "message" and (message := messages.get(event.data["message"])) is not None:
             content = {"role": message.role, "content": message.content, "metadata": message.metadata}
-            found.append(_comparable("message", message.action_id or "", content))
+            found.append(_comparable("message", message.action_id or "", content, same_script))
         elif event.kind == "variable" and event.data["variable"] < len(row.variables):
             write = row.variables[event.data["variable"]]
             value = {"name": write.name, "scope": write.scope, "value": write.new}
-            found.append(_comparable("variable", write.action_id or "", value))
-        elif event.kind in _COMPARED:
-            found.append(_event(event.kind, event.data))
+            found.append(_comparable("variable", write.action_id or "", value, same_script))
+        elif event.kind not in {"message", "variable"} and event.kind in (_COMPARED if same_script else _SHOWN):
+            found.append(_event(event.kind, event.data, same_script))
     return found
 
 
-def _event(kind: str, data: Mapping[str, Any]) -> _ComparableEvent:
+def _event(kind: str, data: Mapping[str, Any], same_script: bool) -> _ComparableEvent:
     """Return an event without the texts that may differ between versions of Cuebook."""
     try:
         body = msgspec.convert({"kind": kind, **data}, Body)
     except msgspec.ValidationError:  # an event that this version does not know
-        return _comparable(kind, "", dict(data))
+        return _comparable(kind, "", dict(data), same_script)
     if isinstance(body, Warned):
         body = msgspec.structs.replace(body, message="")
     if isinstance(body, Remembered):
@@ -105,11 +110,11 @@ def _event(kind: str, data: Mapping[str, Any]) -> _ComparableEvent:
     if isinstance(body, Migrated):
         body = msgspec.structs.replace(body, why=())
     value = {name: part for name, part in msgspec.to_builtins(body).items() if name not in {"kind", "action_id"}}
-    return _comparable(kind, getattr(body, "action_id", ""), value)
+    return _comparable(kind, getattr(body, "action_id", ""), value, same_script)
 
 
-def _comparable(what: str, action: str, value: Any) -> _ComparableEvent:
-    key = msgspec.json.encode([what, action, value], order="deterministic")
+def _comparable(what: str, action: str, value: Any, same_script: bool) -> _ComparableEvent:
+    key = msgspec.json.encode([what, action if same_script else "", value], order="deterministic")
     return _ComparableEvent(what, action, value, key)
 
 

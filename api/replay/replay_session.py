@@ -1,4 +1,4 @@
-"""Replays a recorded session turn by turn, on the versions of the script that it ran on."""
+"""Replays a recorded session turn by turn, on its own script or as far as possible on a new version."""
 
 import contextlib
 import itertools
@@ -18,10 +18,10 @@ from api.replay.recorded_session import (
 from api.sessions import row_mapping
 from runtime.context.selection import newest
 from runtime.engine.engine import Turn, TurnFailed, run_turn
-from runtime.migration.migration import MOVING, plan, undo
+from runtime.migration.migration import MOVING, Plan, place_of, plan, undo
 from runtime.models.cassette_file import Replies
 from runtime.models.offline_model import OfflineModel
-from runtime.models.recorded_models import RecordingModel
+from runtime.models.recorded_models import RecordingModel, ScriptedModel
 from runtime.models.recorded_turn import (
     NotRecalled,
     NotRecorded,
@@ -29,6 +29,7 @@ from runtime.models.recorded_turn import (
     RecordedMemory,
     RecordedModel,
     ReplyRedacted,
+    ShadowModel,
 )
 from runtime.state.events import Message
 from runtime.state.inputs import Clear, Input, InputRefused, Intervention, Moved, Rewind
@@ -62,7 +63,7 @@ class _TurnNotReplayable(Exception):
 
 
 async def replay(session: RecordedSession, first: int = 0) -> AsyncIterator[TurnReplay]:
-    """Replay a session from turn `first` on, up to the first difference.
+    """Replay a session on its own script from turn `first` on, up to the first difference.
 
     Raises SessionUnknown, StateUnreadable, ApiError.
     """
@@ -84,7 +85,7 @@ async def replay(session: RecordedSession, first: int = 0) -> AsyncIterator[Turn
         except _TurnNotReplayable as stopped:
             yield TurnReplay(step.row.turn, "stopped", why=str(stopped), action=stopped.action)
             return
-        found = differences(step.row, row)
+        found = differences(step.row, row, same_script=True)
         yield TurnReplay(step.row.turn, "differs" if found else "same", found)
         if found:
             return
@@ -134,6 +135,37 @@ async def calls_of_turn(session: RecordedSession, turn: int) -> tuple[CallAgain,
         made = model.requests
         return tuple(CallAgain(call, made[call.digest]) for call in step.calls if call.digest in made)
     raise SessionUnknown(f"session {session.head.session_id} has no turn {turn}")
+
+
+async def replay_on_new_version(
+    session: RecordedSession, program: Program, further: Model | None, first: int = 0
+) -> AsyncIterator[TurnReplay]:
+    """Replay the user's inputs on another version of the script, as far as possible.
+
+    The session is first migrated to that version at turn `first`. Model replies come from the recording, else from the
+    `further` model. Raises SessionUnknown, StateUnreadable, ApiError.
+    """
+    again: _Replayer | None = None
+    model = await _model_of(session, further, first)
+    async for step in session.steps(first):
+        if isinstance(step.input, Rewind):
+            why = "the session was rewound here to a turn of another version"
+            yield TurnReplay(step.row.turn, "stopped", why=why)
+            return
+        try:
+            if again is None:
+                again = await _migrated_replayer(session, program, step, model)
+            if step.input is None:
+                again.apply_others(step)
+                why = "the session moved to another version here" if step.move else "the session could not start"
+                yield TurnReplay(step.row.turn, "passed over", why=why)
+                continue
+            row = await again.turn(program, step, step.input, model)
+        except _TurnNotReplayable as stopped:
+            yield TurnReplay(step.row.turn, "stopped", why=str(stopped), action=stopped.action)
+            return
+        found = differences(step.row, row, same_script=False)
+        yield TurnReplay(step.row.turn, "differs" if found else "same", found)
 
 
 class _Replayer:
@@ -225,6 +257,9 @@ async def _replayer(session: RecordedSession, program: Program, state: State) ->
     return _Replayer(session, state, await session.history(state, most), most)
 
 
+# -- on the same version ----------------------------------------------------------------------------------------------
+
+
 async def _replay_turn(
     session: RecordedSession,
     again: _Replayer,
@@ -235,14 +270,59 @@ async def _replay_turn(
     """Replay a turn or a migration and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
     if step.input is not None:
         return await again.turn(program, step, step.input, model)
-    number = step.row.turn
+    refused = "the session can no longer be migrated"
     if step.move is not None and step.move.kind == "undo":
-        migration = undo(again.state, await session.state(number - 2))
-    else:
-        again.apply_others(step)
-        old = await session.program(number - 1)
-        migration = plan(old, program, again.state, step.row.started_at, session.source.timezone)
+        migration = undo(again.state, await session.state(step.row.turn - 2))
+        return await _move(again, program, step, migration, model, refused)
+    return await _migrate(session, again, program, step, model, refused)
+
+
+async def _migrate(
+    session: RecordedSession, again: _Replayer, program: Program, step: RecordedStep, model: Model, refused: str
+) -> TurnRow:
+    """Migrate the session before a turn from its own version. Raises _TurnNotReplayable with the text `refused`."""
+    again.apply_others(step)
+    old = await session.program(step.row.turn - 1)
+    migration = plan(old, program, again.state, step.row.started_at, session.source.timezone)
+    return await _move(again, program, step, migration, model, refused)
+
+
+async def _move(
+    again: _Replayer, program: Program, step: RecordedStep, migration: Plan, model: Model, refused: str
+) -> TurnRow:
     if migration.verdict not in MOVING:
-        raise _TurnNotReplayable(f"the session can no longer be migrated: {'; '.join(migration.why)}")
+        raise _TurnNotReplayable(f"{refused}: {'; '.join(migration.why)}")
     again.state = migration.state
     return await again.turn(program, step, Moved(migration.account, migration.restart), model)
+
+
+# -- on another version -----------------------------------------------------------------------------------------------
+
+
+async def _migrated_replayer(session: RecordedSession, program: Program, step: RecordedStep, model: Model) -> _Replayer:
+    """Return a replayer of the session before a turn, migrated to the new version. Raises _TurnNotReplayable."""
+    again = await _replayer(session, program, step.before)
+    if step.row.turn > 0:
+        refused = f"at {place_of(again.state)} the session cannot be migrated to this version"
+        await _migrate(session, again, program, step, model, refused)
+    return again
+
+
+async def _model_of(session: RecordedSession, further: Model | None, first: int) -> Model:
+    """Return a model with the recorded replies by action, visit and round, collected by a replay on the old script."""
+    recording = RecordingModel(OfflineModel())
+    has_calls = False
+    async for step in session.steps(first):
+        if step.input is None or not step.calls:
+            continue
+        has_calls = True
+        recording.model = RecordedModel(step.calls)
+        program = await session.program(step.row.turn)
+        replayer = await _replayer(session, program, step.before)
+        try:
+            await replayer.turn(program, step, step.input, recording)
+        except (_TurnNotReplayable, ReplyRedacted):
+            continue  # the old version behaves differently by now; the replies up to there are valid
+    if not has_calls and further is None:
+        return OfflineModel()
+    return ShadowModel(ScriptedModel(recording.replies), further)

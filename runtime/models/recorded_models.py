@@ -92,6 +92,21 @@ class ScriptedModel:
             raise ModelFailed(message, retryable=False)
         return _next(replies[request.round], request)
 
+    def holds(self, request: ModelRequest) -> bool:
+        """Return whether there is a reply for this request."""
+        if request.purpose == "detect":
+            return all(self._seen(name, request) for name in request.detectors)
+        aside = request.purpose in ASIDES
+        visits = self._replies.get(f"{request.action_id}.{request.purpose}" if aside else request.action_id)
+        replies = visits.of(request.visit) if visits is not None else None
+        if not replies:
+            return False
+        return aside or (request.round < len(replies) and replies[request.round] != ScriptedReply())
+
+    def can_pass(self, request: ModelRequest) -> bool:
+        """Return whether a request may have no reply: one beside the conversation."""
+        return request.purpose in ASIDES or request.purpose == "detect"
+
     def _aside(self, request: ModelRequest) -> ModelReply:
         """Return the reply to a request beside the conversation, or an empty one."""
         visits = self._replies.get(f"{request.action_id}.{request.purpose}")

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from runtime.models.offline_model import OfflineModel
+from runtime.models.recorded_models import ScriptedModel
 from runtime.state.events import Recollected
 from runtime.state.ports import (
     SPEAKING,
     MemoryFailed,
+    Model,
     ModelFailed,
     ModelReply,
     ModelRequest,
@@ -93,6 +95,28 @@ class RecordedModel:
         if same:
             return "the request differs from the recorded one in the task, the earlier messages or the outputs"
         return "the recorded turn has no such request"
+
+
+class ShadowModel:
+    """Replays the reply of the same action, visit and round; other requests go to a further model, if there is one."""
+
+    def __init__(self, recorded: ScriptedModel, further: Model | None) -> None:
+        self._recorded = recorded
+        self._further = further
+
+    def goes_to(self, request: ModelRequest) -> str:
+        """Return a fixed name for a recorded reply, or the name of the further model."""
+        if self._further is None or self._recorded.holds(request):
+            return _NAME
+        return self._further.goes_to(request)
+
+    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
+        """Return a reply. Raises ModelFailed, NotRecorded."""
+        if self._recorded.holds(request) or (self._further is None and self._recorded.can_pass(request)):
+            return await self._recorded.complete(request)
+        if self._further is None:
+            raise NotRecorded(request, f"there is no recorded reply for {request.action_id}")
+        return await self._further.complete(request, hear)
 
 
 # -- memory searches --------------------------------------------------------------------------------------------------

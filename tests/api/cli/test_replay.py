@@ -228,6 +228,69 @@ def test_a_withheld_reply_is_not_stored_and_its_replay_is_skipped(
 
 
 @pytest.mark.gate
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_model_is_not_asked_for_what_it_said_when_another_version_is_tried(
+    cuebook: RunCommand, led: str, write: WriteFile, first: int
+) -> None:
+    write("new.yaml", LED.replace("{{ summary }}, {{ mood }}.", "So: {{ summary }}."))
+    result = cuebook("replay", led, "--script", "new.yaml", "--from", first, "--data", "data", "--json")
+    assert result.exit_code == 1
+    [shown] = json.loads(result.stdout)["sessions"]
+    assert shown["parted"] == 3
+    outcomes = ["same", "same", "same", "differs", "same"]
+    assert [turn["outcome"] for turn in shown["turns"]] == outcomes[first:]
+    assert shown["turns"][3 - first]["differences"] == [
+        {
+            "what": "message",
+            "action": "told",
+            "recorded": {"role": "assistant", "content": "It is a lot, low.", "metadata": {}},
+            "now": {"role": "assistant", "content": "So: It is a lot.", "metadata": {}},
+        }
+    ]
+
+
+def test_what_nobody_recorded_ends_the_replay_or_is_asked_of_a_model(
+    cuebook: RunCommand, led: str, write: WriteFile
+) -> None:
+    write("new.yaml", LED.replace("- {ai_think: Sum", "- {ai_say: Thank them., id: thank}\n          - {ai_think: Sum"))
+    result = cuebook("replay", led, "--script", "new.yaml", "--data", "data")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[4] == (
+        "turn 3: stopped at thank: there is no recorded reply for thank (say, round 0)"
+    )
+    result = cuebook("replay", led, "--script", "new.yaml", "--data", "data", "--model", "offline")
+    assert "    now       assistant: Thank them." in result.stdout
+    assert result.stdout.splitlines()[-1] == "turn 4: same"
+
+
+@pytest.mark.gate
+def test_a_new_version_is_tried_with_what_the_users_said(cuebook: RunCommand, talked: Talk, write: WriteFile) -> None:
+    [ana, ben] = talked(ANA, BEN)
+    same = cuebook("replay", "--all", "--script", "talk.yaml", "--data", "data")
+    assert same.exit_code == 0, same.stdout
+    write("new.yaml", TALK.replace("Which colour, {{ name }}?", "What colour?").replace("id: pick", "id: hue"))
+    result = cuebook("replay", "--all", "--script", "new.yaml", "--data", "data", "--json")
+    assert result.exit_code == 1
+    shown = json.loads(result.stdout)
+    assert [each["sessionId"] for each in shown["sessions"]] == [ana, ben]
+    assert [each["parted"] for each in shown["sessions"]] == [2, 3]
+    first = shown["sessions"][0]["turns"][2]["differences"][0]
+    assert (first["recorded"]["content"], first["now"]["content"]) == ("Which colour, Ana?", "What colour?")
+
+
+def test_a_new_version_that_does_not_take_what_the_user_did_stops_there(
+    cuebook: RunCommand, talked: Talk, write: WriteFile
+) -> None:
+    [session] = talked(ANA)
+    write("new.yaml", TALK.replace("{blue: Blue}", "{green: Green}"))
+    result = cuebook("replay", session, "--script", "new.yaml", "--data", "data")
+    assert result.exit_code == 1
+    assert "turn 4: differs at pick" in result.stdout
+    last = "turn 5: stopped: the recorded input is refused here: there is no choice 'blue'; there are red, green"
+    assert result.stdout.splitlines()[-1] == last
+
+
+@pytest.mark.gate
 def test_a_session_that_moved_is_run_again_on_the_versions_it_ran_on(
     cuebook: RunCommand, talked: Talk, app: OpenApp, tmp_path: Path, write: WriteFile
 ) -> None:
@@ -243,6 +306,8 @@ def test_a_session_that_moved_is_run_again_on_the_versions_it_ran_on(
     asyncio.run(go_on())
     result = cuebook("replay", "--all", "--data", "data")
     assert result.exit_code == 0, result.stdout
+    result = cuebook("replay", session, "--script", "new.yaml", "--data", "data")
+    assert "turn 5: passed over: the session moved to another version here" in result.stdout
     assert cuebook("migrate", "--undo", session, "--data", "data").exit_code == 2
 
 
@@ -287,13 +352,16 @@ def test_sessions_that_cannot_be_read_any_more_are_reported(cuebook: RunCommand,
         (["replay"], "name sessions by their ids, or all of them with --all"),
         (["replay", "--all", "x"], "name sessions by their ids, or all of them with --all"),
         (["replay", "x"], "there is no session x"),
+        (["replay", "x", "--model", "offline"], "--model requires --script"),
+        (["replay", "x", "--script", "bad.yaml"], "bad.yaml cannot be run"),
         (["replay", "x", "--data", "nowhere"], "there is no database in nowhere"),
     ],
 )
 def test_what_cannot_be_replayed_is_reported(
-    cuebook: RunCommand, talked: Talk, arguments: list[str], expected: str
+    cuebook: RunCommand, talked: Talk, write: WriteFile, arguments: list[str], expected: str
 ) -> None:
     talked(["Ana"])
+    write("bad.yaml", "script: bad\nphases: 3\n")
     result = cuebook(*arguments, *([] if "--data" in arguments else ["--data", "data"]))
     assert result.exit_code == 2
     assert expected in result.stderr
