@@ -3,25 +3,25 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 import click
-from msgspec import Struct
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
+from api.cli.case_selection import Selection, how_to_begin, select
+from api.cli.file_watcher import Watcher
 from api.cli.models import check_recording, model_of, write_recording
 from api.cli.options import EXISTING_PATH, OUTPUT_FILE, SEED, with_settings
 from api.cli.output import console, end, errors, fail, json_text, print_json, print_table, write_text
 from api.cli.progress import progress_bar, tracked
 from api.models import close_model
 from api.settings import OFFLINE, Settings
-from api.testing.cases.case_model import CaseReading, FoundCase, Prepared
-from api.testing.cases.case_reader import case_files, prepare, read_cases
+from api.testing.cases.case_model import FoundCase, Prepared
 from api.testing.cases.case_report import (
     Line,
     Report,
@@ -35,14 +35,9 @@ from api.testing.cases.case_report import (
 from api.testing.cases.case_run import CaseResult, run_case
 from api.testing.cases.coverage import Coverage, Item, cover, reached_by
 from api.testing.cases.coverage_page import coverage_page
-from api.testing.cases.detector_examples import TestedExample, run_all
 from api.testing.cases.random_walk import RandomWalks, walk_script
 from runtime.models.recorded_models import RecordingModel
 from runtime.state.ports import Model
-from scripts.model.diagnostics import Problem
-from scripts.parse.folder import CASE_SUFFIX, script_files
-from scripts.parse.read_script import Reading, is_script, read_file
-from scripts.yaml.text_file import FileUnreadable
 
 WALKS_MAX = 1_000_000
 WALK_S_MAX = 600.0
@@ -72,6 +67,7 @@ class _TestCommand(click.Command):
 @click.option("--walk", "walks", type=click.IntRange(1, WALKS_MAX), help="Number of random conversations per script.")
 @click.option("--seed", type=SEED, default=0, help="Seed of the random conversations [0].")
 @click.option("--record", is_flag=True, help="Call the model and write its replies to the files that cases name.")
+@click.option("--watch", is_flag=True, help="Run affected cases again after every change, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON document.")
 @with_settings("model")
 def test(
@@ -82,6 +78,7 @@ def test(
     walks: int | None,
     seed: int,
     record: bool,
+    watch: bool,
     as_json: bool,
 ) -> None:
     """Run test cases (*.case.yaml) and the examples of detectors.
@@ -95,95 +92,30 @@ def test(
 
     Exits with 1 if a case fails or a walk finds a problem, with 2 if a file has errors.
     """
+    if watch:
+        _watch(paths, others=bool(coverage or coverage_file or walks or record or as_json))
     coverage = coverage or (_style_of(coverage_file) if coverage_file is not None else None)
     if as_json and coverage == "html" and coverage_file is None:
         fail("--json and --coverage html both write to standard output; add --coverage-file FILE")
-    selected = _select(paths or [Path()], walking=walks is not None, covering=coverage is not None, recording=record)
+    selected = select(paths or [Path()], walking=walks is not None, covering=coverage is not None, recording=record)
     if not (selected.cases or selected.problems or selected.examples) and not (walks and selected.scripts):
-        fail(_how_to_begin(paths or [Path()]))
+        fail(how_to_begin(paths or [Path()]))
     model = _model_to_record(selected, settings) if record else None
     report = asyncio.run(_run(selected, model, coverage is not None, walks or 0, seed))
     _print(report, coverage, coverage_file, as_json=as_json)
     end(report.exit_code)
 
 
+def _watch(paths: Sequence[Path], *, others: bool) -> NoReturn:
+    if others:
+        fail("--watch only runs cases; it cannot be combined with --coverage, --walk, --record or --json")
+    watcher = Watcher(paths or [Path()])
+    watcher.run()
+    end(watcher.code)
+
+
 def _style_of(file: Path) -> Style:
     return "html" if file.suffix in {".html", ".htm"} else "json" if file.suffix == ".json" else "text"
-
-
-# -- the cases and scripts under the paths ----------------------------------------------------------------------------
-
-
-class Selection(Struct, frozen=True):
-    """The cases, the scripts for walks or coverage, the problems of all files, and the examples of detectors."""
-
-    cases: tuple[FoundCase, ...]
-    scripts: tuple[Prepared, ...]
-    problems: tuple[Problem, ...]
-    examples: tuple[TestedExample, ...]
-
-
-def _select(paths: Sequence[Path], *, walking: bool, covering: bool, recording: bool) -> Selection:
-    """Return the cases and, for walks and coverage, the scripts under the paths; end the command for invalid paths."""
-    read: dict[Path, Prepared | Reading] = {}
-    readings: list[CaseReading] = []
-    scripts: dict[Path, Prepared] = {}
-    examples = run_all(path for path in paths if not path.name.endswith(CASE_SUFFIX))
-    of_scripts: list[Problem] = list(examples.problems)
-    for path in paths:
-        named = path.is_file() and not path.name.endswith(CASE_SUFFIX)
-        if named and not walking and not (examples.tested or examples.problems):
-            what = f"not a case file (*{CASE_SUFFIX}) and has no detector with examples"
-            fail(f"{path} is {what}; to run random conversations with a script, use --walk")
-        readings += [read_cases(file, read, recording=recording) for file in ([] if named else case_files(path))]
-        for file in _scripts_under(path) if walking or covering else ():
-            prepared = prepare(file, read)
-            if isinstance(prepared, Prepared):
-                scripts[file.resolve()] = prepared
-            elif walking:
-                of_scripts += prepared.errors
-    cases = tuple(case for reading in readings for case in reading.cases)
-    if walking:
-        scripts = {case.script.path.resolve(): case.script for case in cases} | scripts
-    problems = dict.fromkeys([*(each for reading in readings for each in reading.problems), *of_scripts])  # each once
-    return Selection(cases, tuple(scripts.values()), tuple(problems), examples.tested)
-
-
-def _scripts_under(path: Path) -> Iterator[Path]:
-    """Return the scripts of a folder; a file that is named explicitly counts as a script whatever it contains."""
-    if path.is_file():
-        if not path.name.endswith(CASE_SUFFIX):
-            yield path
-        return
-    for file in script_files(path):
-        try:
-            selected = is_script(read_file(file))
-        except FileUnreadable:
-            selected = True  # the caller reads the file again and reports the error
-        if selected:
-            yield file
-
-
-def _how_to_begin(paths: Sequence[Path]) -> str:
-    """Return the message for paths without a case: how to write the first case for an existing script."""
-    folder = next((path for path in paths if path.is_dir()), Path())
-    script = next((file for path in paths for file in _scripts_under(path)), None)
-    name = script.relative_to(folder).name if script is not None else "hello.yaml"
-    case = (script.parent if script is not None else folder) / f"{Path(name).stem}{CASE_SUFFIX}"
-    return "\n".join(
-        [
-            f"there is no case (*{CASE_SUFFIX}) here. Save the first as {case}:",
-            "",
-            f"    script: {name}",
-            "    cases:",
-            "      - name: the beginning",
-            "        turns:",
-            '          - expect: ["*"]         # the first messages: one pattern for each message',
-            "          # - say: hello          # then a message of the user, and the expected replies",
-            '          #   expect: ["*"]',
-            "        end: {status: waiting_input}",
-        ]
-    )
 
 
 # -- recording ---------------------------------------------------------------------------------------------------------

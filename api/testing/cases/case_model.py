@@ -160,12 +160,13 @@ class FoundCase(Struct, frozen=True):
 
 
 class CaseReading(Struct, frozen=True):
-    """The result of reading a case file."""
+    """The result of reading a case file; `files` are all files that it depends on, readable or not."""
 
     file: str
     cases: tuple[FoundCase, ...]
     problems: tuple[Problem, ...]
     text: str = ""
+    files: frozenset[Path] = frozenset()
 
 
 def place(tree: Tree, *keys: str | int) -> Location:

@@ -66,13 +66,14 @@ def read_cases(path: Path, scripts: dict[Path, Prepared | Reading], *, recording
         text = read_file(path).text
     except FileUnreadable as error:
         problems.add("FILE_UNREADABLE", str(error).removeprefix(f"{path}: "))
-        return CaseReading(str(path), (), problems.sorted())
+        return CaseReading(str(path), (), problems.sorted(), files=frozenset({path.resolve()}))
     written = _written(text, problems)
     cases: tuple[FoundCase, ...] = ()
     if written is not None and not problems.fatal:
         script = prepare(beside(path, written.file.script), scripts)
         cases = tuple(_found(str(path), written, script, partial(beside, path), recording=recording))
-    return CaseReading(str(path), () if problems.fatal else cases, problems.sorted(), text)
+    files = _depends_on(path, written.file if written is not None else None, scripts)
+    return CaseReading(str(path), () if problems.fatal else cases, problems.sorted(), text, files)
 
 
 def read_case_text(name: str, text: str, script: Prepared) -> CaseReading:
@@ -101,6 +102,18 @@ def _written(text: str, problems: Problems) -> _Written | None:
     reader = Reader(problems, lenient=False)
     file = reader.read(tree, CaseFile) if tree is not None else None
     return None if tree is None or file is None else _Written(tree, file, reader)
+
+
+def _depends_on(path: Path, file: CaseFile | None, scripts: dict[Path, Prepared | Reading]) -> frozenset[Path]:
+    """Return the case file, its script with include files, and its files of replies."""
+    found = [path]
+    if file is not None:
+        script = beside(path, file.script)
+        read = scripts.get(script.resolve())
+        reading = read.reading if isinstance(read, Prepared) else read
+        found += [script, *(script.parent / name for name in (reading.source.side_files if reading else ()))]
+        found += [beside(path, case.model) for case in file.cases if case.model is not None]
+    return frozenset(each.resolve() for each in found)
 
 
 def prepare(path: Path, scripts: dict[Path, Prepared | Reading]) -> Prepared | Reading:
