@@ -3,6 +3,7 @@
 Parts that cannot be converted become comments at their location, and are listed in `losses`.
 """
 
+import posixpath
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
@@ -59,10 +60,17 @@ class NotConvertible(Exception):
     """The native text would not be the same script; the message gives the reason."""
 
 
-def convert(script: Script, reading: Reading) -> Conversion:
-    """Write the script of a reading in the native format. Raises NotConvertible."""
+def convert(script: Script, reading: Reading, folder: str = "") -> Conversion:
+    """Write the script of a reading in the native format. Raises NotConvertible.
+
+    `folder` is the path of the include files relative to the location of the text; empty: the same folder.
+    """
     source = reading.source
     script, losses = _renamed(simplified(with_sides(script, source)))
+    if folder:
+        script = replace(script, use=tuple(posixpath.join(folder, name) for name in script.use))
+        files = {posixpath.join(folder, name): text for name, text in source.side_files.items()}
+        source = replace(source, side_files=files)
     places = noted_places(script)
     losses += _losses(reading, places)
     notes, tail = attach(readable(source.text), places)

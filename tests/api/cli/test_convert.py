@@ -114,19 +114,15 @@ SIDES = {
 }
 
 
-@pytest.mark.parametrize("target", ["new.yaml", "../other/new.yaml"])
+@pytest.mark.parametrize("target", ["new.yaml", "../new.yaml", "../other/new.yaml", "below/new.yaml"])
 def test_the_output_finds_its_side_files(tmp_path: Path, target) -> None:
     folder = tmp_path / "scripts"
     (tmp_path / "other").mkdir()
-    folder.mkdir()
+    (folder / "below").mkdir(parents=True)
     for name, text in {**SIDES, "talk.yaml": STAGE}.items():
         (folder / name).write_text(text, "utf-8")
     done = CliRunner().invoke(main, ["convert", str(folder / "talk.yaml"), "-o", str(folder / target)])
     assert done.exit_code == 0, done.output
-    if target != "new.yaml":
-        assert "copy global.yaml, skills.yaml and the files that they use to" in " ".join(done.stderr.split())
-        for name, text in SIDES.items():
-            (tmp_path / "other" / name).write_text(text, "utf-8")
     before, after = read_path(folder / "talk.yaml"), read_path(folder / target, "strict")
     assert before.script is not None
     assert after.script is not None, after.errors
@@ -134,6 +130,19 @@ def test_the_output_finds_its_side_files(tmp_path: Path, target) -> None:
     assert after.script.id == before.script.id == "第一次 会谈"
     assert [each.var for each in after.script.globals] == ["助理名"]
     assert not any("forms.yaml" in name for name in after.script.use)
+
+
+def test_a_copy_overwrites_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    for name, text in {**SIDES, "talk.yaml": STAGE, "other/skills.yaml": "skills: []\n"}.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    command = ["convert", str(tmp_path / "talk.yaml"), "-o", str(tmp_path / "other/new.yaml")]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 2
+    assert "skills.yaml already exists and differs" in " ".join(done.stderr.split())
+    assert not (tmp_path / "other/new.yaml").exists()
+    assert CliRunner().invoke(main, [*command, "--force"]).exit_code == 0
+    assert (tmp_path / "other/skills.yaml").read_text("utf-8") == SIDES["skills.yaml"]
 
 
 def test_names_a_globals_file_cannot_have_are_reported(convert, tmp_path: Path) -> None:
