@@ -1,5 +1,6 @@
 """``cuebook check`` and ``cuebook explain``: the problems of scripts, and the meaning of diagnostic codes."""
 
+import asyncio
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +12,12 @@ from rich.cells import cell_len
 from rich.markup import escape
 
 from api.catalog.script_views import problem_views
-from api.cli.options import EXISTING_FILE, EXISTING_PATH, in_json
-from api.cli.output import console, end, errors, fail, print_json
+from api.cli.options import EXISTING_FILE, EXISTING_FOLDER, EXISTING_PATH, in_json
+from api.cli.output import console, end, errors, fail, failing, print_json
 from api.cli.sarif import sarif_log
 from scripts.checks.examples import MARK, explanation
 from scripts.expressions.suggestions import suggest
-from scripts.model.diagnostics import CODES, Problem, Problems, code_groups
+from scripts.model.diagnostics import CODES, Problem, code_groups
 from scripts.parse.folder import CASE_SUFFIX, read_path, script_files, users_of
 from scripts.parse.includes import BRINGS
 from scripts.parse.read_script import (
@@ -48,7 +49,19 @@ LINE_CHARS_MAX = 160  # characters shown of a line of a script
     type=EXISTING_FILE,
     help="Also report changes since this earlier version of the script that affect running sessions.",
 )
-def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict: bool, against: Path | None) -> None:
+@click.option(
+    "--against-data",
+    metavar="DIR",
+    type=EXISTING_FOLDER,
+    help="Like --against, with the version published in the database of this folder; also count its running sessions.",
+)
+def check(
+    paths: Sequence[Path],
+    style: Literal["text", "json", "sarif"],
+    strict: bool,
+    against: Path | None,
+    against_data: Path | None,
+) -> None:
     """Check scripts and test cases (*.case.yaml) in files and folders, and report each problem with its fix.
 
     Use it before publishing a script. Every problem is printed with its file, line, code and fix; `cuebook explain
@@ -62,8 +75,8 @@ def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict
         errors.print(f"[cyan]note[/] {escape(note)}")
     if not readings:
         fail("there is no script (.yaml) here")
-    if against is not None:
-        readings = (_compared(readings, against),)
+    if against is not None or against_data is not None:
+        readings = (_compared(readings, against, against_data),)
     problems = [problem for reading in readings for problem in reading.problems]
     if style == "json":
         views = [view for reading in readings for view in problem_views(reading.problems, reading.source)]
@@ -80,21 +93,22 @@ def check(paths: Sequence[Path], style: Literal["text", "json", "sarif"], strict
     end(1 if any(problem.severity in counted for problem in problems) else 0)
 
 
-def _compared(readings: Sequence[Reading], earlier: Path) -> Reading:
+def _compared(readings: Sequence[Reading], earlier: Path | None, data: Path | None) -> Reading:
     """Return the reading of the one script, with the changes since an earlier version among its problems."""
-    from scripts.versions.breaking_changes import changes, report  # not needed without an earlier version
+    from api.catalog.compatibility import NothingToCompare, compare_with_database, compare_with_file
+    from api.errors import ApiError
+    from api.timestamps import utc_now  # not needed without an earlier version
+    from store.interface.errors import StoreError
 
-    if len(readings) != 1:
-        fail("name one script to compare with an earlier version")
-    old, (reading,) = read_path(earlier), readings
-    if old.script is None:
-        fail(f"{earlier} cannot be run: {old.errors[0]}")
-    if reading.script is None:
-        return reading
-    found = Problems(reading.source.file)
-    report(changes(old.script, reading.script), found)
-    merged = sorted((*reading.problems, *found.sorted()), key=lambda each: (each.line, each.column))
-    return Reading(reading.source, reading.script, tuple(merged))
+    if len(readings) != 1 or (earlier is not None and data is not None):
+        fail("name one script, and one of --against and --against-data")
+    with failing(NothingToCompare, StoreError, ApiError):
+        if earlier is not None:
+            return compare_with_file(readings[0], earlier).reading
+        found = asyncio.run(compare_with_database(readings[0], data or Path(), utc_now))
+    if found.running is not None:
+        errors.print(f"{found.running} running session{'s' * (found.running != 1)}")
+    return found.reading
 
 
 # -- printing ---------------------------------------------------------------------------------------------------------

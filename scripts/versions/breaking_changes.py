@@ -78,10 +78,22 @@ def changes(old: Script, new: Script) -> tuple[BreakingChange, ...]:
     return tuple(_Comparison(Outline(old), Outline(new)).run())
 
 
-def report(found: tuple[BreakingChange, ...], problems: Problems) -> None:
-    """Add the changes as problems of the later version."""
+def report(
+    found: tuple[BreakingChange, ...], problems: Problems, running: Mapping[BreakingChange, int] | None = None
+) -> None:
+    """Add the changes as problems of the later version; `running` counts the sessions that each change affects."""
     for change in found:
-        problems.add(CODES[change.kind], change.message, change.at, path=written(change.path), fix=change.fix)
+        message = change.message
+        if running is not None:
+            count = running.get(change, 0)
+            message += f"; {count or 'no'} running session{'' if count == 1 else 's'} {_affected(change, count)}"
+        problems.add(CODES[change.kind], message, change.at, path=written(change.path), fix=change.fix)
+
+
+def _affected(change: BreakingChange, count: int) -> str:
+    if change.kind == "variable":
+        return "holds it" if count == 1 else "hold it"
+    return "is there" if count == 1 else "are there"
 
 
 class _Comparison:

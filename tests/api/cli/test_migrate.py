@@ -151,12 +151,16 @@ def test_a_script_is_checked_against_the_version_before(cuebook: RunCommand, wri
     assert result.exit_code == 0
     assert "warning ID_REMOVED the action main/who/ask_age was removed" in result.stdout
     assert cuebook("check", "new.yaml", "--against", "old.yaml", "--strict").exit_code == 1
+    result = cuebook("check", "new.yaml", "--against-data", "data")
+    assert "main/who/ask_age was removed; 1 running session is there" in result.stdout
+    assert "3 running sessions" in result.stderr
+    assert cuebook("check", "old.yaml", "--against-data", "data", "--strict").exit_code == 0
 
 
 def test_nothing_to_compare_with_is_reported(cuebook: RunCommand, write: WriteFile, talked: Any) -> None:
     write("other.yaml", OLD.replace("script: talk", "script: other"))
     write("broken.yaml", "script: talk\n")
-    for arguments in (["--against", "broken.yaml"], ["old.yaml", "--against", "old.yaml"]):
+    for arguments in (["--against-data", "data"], ["--against", "broken.yaml"], ["old.yaml", "--against", "old.yaml"]):
         result = cuebook("check", "other.yaml", *arguments)
         assert (result.exit_code, result.stdout) == (2, ""), arguments
         assert result.stderr

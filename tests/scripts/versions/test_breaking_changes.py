@@ -97,16 +97,16 @@ def test_what_has_taken_the_id_of_another_leaves_that_without_one(script: ReadVa
     ]
 
 
-def test_the_report_is_located(script: ReadValid) -> None:
+def test_the_report_is_located_and_counts_sessions(script: ReadValid) -> None:
     new = OLD.replace("id: ask_mood, choices: [low, ok]", "id: ask_mood, choices: [ok]").replace(
         "topic: second", "topic: other"
     )
     gone, choice = changes(script(OLD), script(new))
     problems = Problems("talk.yaml")
-    report((gone, choice), problems)
+    report((gone, choice), problems, {choice: 1})
     assert [(each.code, each.severity, each.line, each.message) for each in problems.sorted()] == [
-        ("ID_REMOVED", "warning", 4, "the topic main/second was removed"),
-        ("ID_REMOVED", "warning", 10, "main/first/ask_mood no longer offers low"),
+        ("ID_REMOVED", "warning", 4, "the topic main/second was removed; no running sessions are there"),
+        ("ID_REMOVED", "warning", 10, "main/first/ask_mood no longer offers low; 1 running session is there"),
     ]
 
 
