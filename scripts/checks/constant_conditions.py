@@ -37,7 +37,8 @@ def check_constants(layout: ControlFlowGraph, problems: Problems) -> None:
 
 def _conditions(action: Action) -> list[Expression]:
     effect = effect_of(action)
-    found: list[Template | Expression | None] = [action.when]
+    is_odd = action.when is not None and action.when.compiled.facts.value  # else, the action is unreachable
+    found: list[Template | Expression | None] = [action.when] if is_odd else []
     found += [each.source for each in effect.steps if isinstance(each, Read) and each.is_condition]
     found += [each.when for each in effect.steps if isinstance(each, Write)]
     found += [effect.body.until] if isinstance(effect.body, LoopBack) else []

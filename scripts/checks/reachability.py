@@ -7,7 +7,7 @@ from msgspec import Struct
 from scripts.checks import effects
 from scripts.checks.control_flow import ControlFlowGraph, Spot
 from scripts.checks.effects import Leave, effect_of, goes_on, inner_lists, passes, truth_of, with_shared_expiry
-from scripts.model.actions import Action, Expiry, arms, walk
+from scripts.model.actions import Action, Expiry, If, arms, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, resolve_target
@@ -27,13 +27,26 @@ def check_reachability(layout: ControlFlowGraph, problems: Problems) -> None:
 
 
 def _dead(actions: tuple[Action, ...]) -> Iterator[tuple[Action, str]]:
-    """Yield the first action of each sequence after an action that never continues, and the reason."""
+    """Yield the first action of each unreachable sequence, and the reason."""
     for number, action in enumerate(actions):
-        for inner in arms(action).values():
-            yield from _dead(inner)
+        if truth_of(action.when) is False:
+            yield action, "its `when` is never true"
+        else:
+            yield from _dead_inside(action)
         if not passes(action) and number + 1 < len(actions):
             yield actions[number + 1], f"the action before it (`{action.id}`) never continues"
             return
+
+
+def _dead_inside(action: Action) -> Iterator[tuple[Action, str]]:
+    inside = arms(action)
+    if isinstance(action, If) and (truth := truth_of(action.condition)) is not None:
+        name, dead, live = ("else", action.otherwise, action.then) if truth else ("then", action.then, action.otherwise)
+        if dead:
+            yield dead[0], f"`{name}` never runs, the condition is {'always' if truth else 'never'} true"
+        inside = {"": live}
+    for inner in inside.values():
+        yield from _dead(inner)
 
 
 # -- topics ---------------------------------------------------------------------------------------------------------
