@@ -14,10 +14,10 @@ from scripts.checks.definite_assignment import check_assignment, where
 from scripts.checks.detector_checks import check_detector, unable
 from scripts.checks.effects import Body, Branch, Each, LoopBack, Read, Run, Select, Straight, Write, effect_of
 from scripts.checks.filter_checks import filter_faults
+from scripts.checks.name_checks import check_names
 from scripts.checks.output_checks import ignored_pattern, output_faults, record_faults
 from scripts.checks.personal_data import check_copies
 from scripts.checks.reachability import check_reachability
-from scripts.checks.spelling import check_spelling
 from scripts.checks.time_checks import action_faults, default_faults, script_faults
 from scripts.checks.type_check import check_arithmetic, check_sense
 from scripts.checks.variable_flow import Place, VariableFlow
@@ -169,7 +169,7 @@ class _Checker:
         answered = check_assignment(layout, self.problems, reported)
         if self.script.form == "native":
             check_conditions(layout, self.problems, answered)
-        for check in (check_reachability, check_sense, check_arithmetic, check_constants, check_spelling):
+        for check in (check_reachability, check_sense, check_arithmetic, check_constants, check_names):
             check(layout, self.problems)
         check_copies(self.script, self.problems)
 

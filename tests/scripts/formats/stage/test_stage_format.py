@@ -671,6 +671,15 @@ def test_a_formula_in_a_side_file_may_name_the_other_fields_without_braces(goal)
     assert reading.script.forms[0].fields[2].computed.source == "weight / height / height"
 
 
+def test_what_a_skill_takes_hides_nothing_that_its_author_wrote(goal) -> None:
+    sides = {
+        "global.yaml": "global: [{var: nick, value: you}]\n",
+        "skills.yaml": "skills: [{goal: greet, actions: [{ai_ask: Who?, output: [get: nick]}]}]\n",
+    }
+    reading = goal("- call: greet\n- say: 'Hi {nick}'", **sides)
+    assert "VARIABLE_SHADOWED" not in {problem.code for problem in reading.problems}
+
+
 @pytest.mark.parametrize(
     ("written", "locale"),
     [

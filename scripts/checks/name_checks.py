@@ -1,22 +1,68 @@
-"""Check for names of members and lists that resemble those that the script knows."""
+"""Check for names that hide others, and names of members and lists that resemble those that the script knows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
-from scripts.checks.control_flow import ControlFlowGraph
+from scripts.checks.control_flow import ControlFlowGraph, names_written
+from scripts.checks.effects import Each, Run, effect_of
 from scripts.expressions.members import KINDS
 from scripts.expressions.suggestions import SURE, likeness
-from scripts.model.actions import Call, outputs_of, walk
+from scripts.model.actions import Action, Call, arms, outputs_of, walk
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, all_actions, all_declarations
 from scripts.model.variable_names import reads_below
-from scripts.model.variables import Records
+from scripts.model.variables import Declaration, Records
 
 
-def check_spelling(layout: ControlFlowGraph, problems: Problems) -> None:
-    """Add a problem for each misspelt member or list."""
+def check_names(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a problem for each name that hides another, and for each misspelt member or list."""
+    _shadows(layout.script, problems)
     _misspelt_members(layout, problems)
     _misspelt_lists(layout, problems)
+
+
+# -- names that hide others ---------------------------------------------------------------------------------------
+
+
+def _shadows(script: Script, problems: Problems) -> None:
+    outer = {each.var: "global" for each in script.global_variables}
+    _hiding(script.declare, outer, problems, "")
+    session = outer | {each.var: "session" for each in script.session_variables}
+    for phase in script.phases:
+        _hiding(phase.declare, session, problems, phase.id)
+        inside = session | {each.var: "phase" for each in phase.declare}
+        for topic in phase.topics:
+            path = f"{phase.id}/{topic.id}"
+            _hiding(topic.declare, inside, problems, path)
+            known = inside | {each.var: "topic" for each in topic.declare}
+            known |= dict.fromkeys(set(names_written(topic.actions)) - known.keys(), "topic")
+            _hiding_loops(topic.actions, known, problems, path)
+    for skill in script.skills:
+        own = (*skill.params, *skill.declare)
+        # the older formats add declarations that no author wrote, at the location of the skill
+        _hiding((each for each in own if each.at != skill.at), outer, problems, skill.id)
+        known = outer | dict.fromkeys([*(each.var for each in own), *names_written(skill.actions)], "skill's")
+        _hiding_loops(skill.actions, known, problems, skill.id)
+
+
+def _hiding(declared: Iterable[Declaration], outer: dict[str, str], problems: Problems, path: str) -> None:
+    for each in declared:
+        if each.var in outer:
+            message = f"`{each.var}` hides the {outer[each.var]} variable of the same name"
+            problems.add("VARIABLE_SHADOWED", message, each.mark("var"), path=path)
+
+
+def _hiding_loops(actions: tuple[Action, ...], known: dict[str, str], problems: Problems, path: str) -> None:
+    for action in actions:
+        body, inside = effect_of(action).body, known
+        loop = body.loop if isinstance(body, Each) else body.call.loop if isinstance(body, Run) else None
+        if loop is not None:
+            inside = known | {loop.name: "loop"}
+            if kind := known.get(loop.name):
+                message = f"`{loop.name}` hides the {kind} {'name' if kind == 'loop' else 'variable'} of the same name"
+                problems.add("VARIABLE_SHADOWED", message, loop.at, path=path)
+        for inner in arms(action).values():
+            _hiding_loops(inner, inside, problems, path)
 
 
 # -- members of records ------------------------------------------------------------------------------------------
