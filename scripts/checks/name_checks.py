@@ -1,13 +1,15 @@
-"""Check for names that hide others, and names of members and lists that resemble those that the script knows."""
+"""Check for names that hide others, variables that nothing reads, and misspelt members and lists."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
+from scripts.checks.abstract_state import Level
 from scripts.checks.control_flow import ControlFlowGraph, names_written
 from scripts.checks.effects import Each, Run, effect_of
 from scripts.expressions.members import KINDS
 from scripts.expressions.suggestions import SURE, likeness
-from scripts.model.actions import Action, Call, arms, outputs_of, walk
+from scripts.model.actions import Action, Call, Choose, arms, outputs_of, walk
+from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, all_actions, all_declarations
 from scripts.model.variable_names import reads_below
@@ -15,10 +17,15 @@ from scripts.model.variables import Declaration, Records
 
 
 def check_names(layout: ControlFlowGraph, problems: Problems) -> None:
-    """Add a problem for each name that hides another, and for each misspelt member or list."""
+    """Add a problem for each name that hides another or is misspelt, and a note for each name that nothing reads."""
     _shadows(layout.script, problems)
     _misspelt_members(layout, problems)
-    _misspelt_lists(layout, problems)
+    facts = [each.compiled.facts for each in reads_below(layout.script)]
+    if not any(each.reads_any for each in facts):
+        read = {name for each in facts for name in (*each.names, *each.quoted)}
+        read |= {name for skill in layout.script.skills for name in skill.returns}
+        _unread(layout, read, problems)
+        _misspelt_lists(layout, read, problems)
 
 
 # -- names that hide others ---------------------------------------------------------------------------------------
@@ -106,14 +113,39 @@ def _keys(value: object) -> Iterator[str]:
             yield from _keys(part)
 
 
-# -- lists -------------------------------------------------------------------------------------------------------
+# -- variables that nothing reads --------------------------------------------------------------------------------
 
 
-def _misspelt_lists(layout: ControlFlowGraph, problems: Problems) -> None:
+def _unread(layout: ControlFlowGraph, read: set[str], problems: Problems) -> None:
+    """Add a note for each variable that ends with a phase, topic or skill and that nothing reads."""
+    for phase in layout.script.phases:
+        answered = {name for topic in phase.topics for name in _answered(topic.actions)}
+        _note({each.var: each.mark("var") for each in phase.declare}, read | answered, problems, phase.id)
+    for node, body in layout.bodies():
+        sight = layout.sight(node)
+        found = {each.var: each.mark("var") for each in body.declare}
+        for name, at in (written for action in walk(body.actions) for written in effect_of(action).written):
+            if sight.declaration(name) is None and sight.key(name)[0] is Level.TOPIC:
+                found.setdefault(name, at)
+        _note(found, read.union(_answered(body.actions)), problems, layout.path(node))
+
+
+def _answered(actions: tuple[Action, ...]) -> Iterator[str]:
+    """Return the answers of the user and values computed from them, which are stored whether they are read or not."""
+    for action in walk(actions):
+        yield from (item.variable for item in outputs_of(action))
+        if isinstance(action, Choose):
+            yield action.variable
+
+
+def _note(found: Mapping[str, Location], read: set[str], problems: Problems, path: str) -> None:
+    for name, at in found.items():
+        if name not in read:
+            problems.add("VARIABLE_NEVER_READ", f"nothing reads `{name}` before its scope ends", at, path=path)
+
+
+def _misspelt_lists(layout: ControlFlowGraph, read: set[str], problems: Problems) -> None:
     """Add a note for each list of records that nothing declares or reads and that resembles a declared list."""
-    facts = [each.compiled.facts for each in reads_below(layout.script)]
-    read = {name for each in facts for name in (*each.names, *each.quoted)}
-    read |= {name for skill in layout.script.skills for name in skill.returns}
     for node, body in layout.bodies():
         sight = layout.sight(node)
         lists = [each.var for each in sight.declared if each.kind in {None, "list"}]

@@ -84,6 +84,7 @@ class ExpressionInfo(Struct, frozen=True):
     value: Value | Unknown = UNKNOWN
     null_with: frozenset[str] = frozenset()
     is_null_able: bool = False
+    reads_any: bool = False  # `vars` with a computed name
     members: tuple[tuple[str, int], ...] = ()  # the members of variables that it reads, with lines
     keys: frozenset[str] = frozenset()  # of the records that are written out in it
     carried: frozenset[str] = frozenset()  # of an expression: the names whose values may occur in its result
@@ -158,6 +159,7 @@ class _Reader:
         self._comparisons: list[Comparison] = []
         self._atoms: dict[str, Atom] = {}
         self._unknown_functions: dict[str, int] = {}
+        self._reads_any = False
 
     def facts(self, tree: nodes.Template, every: list[nodes.Node], **known: Any) -> ExpressionInfo:
         names = frozenset(self._names)
@@ -166,6 +168,7 @@ class _Reader:
             quoted=frozenset(self._quoted),
             reads=tuple(self._reads),
             comparisons=tuple(self._comparisons),
+            reads_any=self._reads_any,
             atoms=tuple(self._atoms.values()),
             faults=member_faults(tree.body, names, has_loop=any(isinstance(node, nodes.For) for node in every)),
             members=tuple(_members(every)),
@@ -280,11 +283,13 @@ class _Reader:
             self._quoted.add(node.arg.value)
             self._read(node.arg.value, around, role)
         else:
+            self._reads_any = True
             self.use(node.arg, around)
 
     def _name(self, name: str, around: _Enclosing, role: Role) -> None:
         if name not in around.local:
             self._names.add(name)
+            self._reads_any = self._reads_any or name == "vars"
             self._read(name, around, role)
 
     def _read(self, name: str, around: _Enclosing, role: Role) -> None:
