@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from scripts.checks import effects
-from scripts.checks.control_flow import ControlFlowGraph, Spot
+from scripts.checks.control_flow import ControlFlowGraph, Spot, names_written
 from scripts.checks.effects import Leave, effect_of, goes_on, inner_lists, passes, truth_of, with_shared_expiry
-from scripts.model.actions import Action, Expiry, If, arms, walk
-from scripts.model.base import Location
+from scripts.expressions.members import BUILTINS
+from scripts.model.actions import Action, Expiry, If, Repeat, arms, walk
+from scripts.model.base import Expression, Location
 from scripts.model.diagnostics import Problems
-from scripts.model.script import Script, resolve_target
+from scripts.model.script import Script, Topic, resolve_target
 
 _END: Spot = ("", "")
 
@@ -21,6 +22,9 @@ def check_reachability(layout: ControlFlowGraph, problems: Problems) -> None:
     for node, body in layout.bodies():
         for dead, why in _dead(body.actions):
             problems.add("ACTION_UNREACHABLE", f"unreachable: {why}", dead.at, path=layout.path(node))
+        for action in walk(body.actions):
+            if isinstance(action, Repeat):
+                _check_repeat(action, problems, layout.path(node))
 
 
 # -- actions --------------------------------------------------------------------------------------------------------
@@ -136,20 +140,25 @@ class _Transitions:
     # -- loops ------------------------------------------------------------------------------------------------------
 
     def _check_rounds(self, reached: set[Spot]) -> None:
-        """Find cycles of topics in which nothing waits and out of which nothing leads."""
+        """Find cycles of topics in which nothing waits, and out of which nothing leads or only unchanged conditions."""
         ways = {spot: self._ways(spot) for spot in self._topics if spot in reached}
         targets = {spot: [way.target for way in found] for spot, found in ways.items()}
         reported: set[Spot] = set()
         for spot in ways:
-            ring = _endless(spot, targets)
-            actions = [action for each in ring for action in walk(self._topics[each][1].actions)]
+            ring = _ring(spot, targets)
+            topics = [self._topics[each][1] for each in ways if each in ring]
+            actions = [action for topic in topics for action in walk(topic.actions)]
             if not ring or spot in reported or any(_waits(action, self._waiting) for action in actions):
                 continue
             reported |= ring
-            inside = [way for each in ways if each in ring for way in ways[each]]
+            inside = [way for each in ways if each in ring for way in ways[each] if way.target in ring]
             back = next((way for way in inside if way.is_jump), inside[0])
-            message = "endless loop: nothing in it waits, and nothing leads out"
-            self._problems.add("LOOP_ENDLESS", message, back.at, path="/".join(spot))
+            if all(target in ring for each in ring for target in targets[each]):
+                message = "endless loop: nothing in it waits, and nothing leads out"
+                self._problems.add("LOOP_ENDLESS", message, back.at, path="/".join(spot))
+            elif condition := _unchanged(topics):
+                message = f"endless loop: nothing in it waits or changes its conditions (`{condition}`)"
+                self._problems.add("LOOP_ENDLESS", message, back.at, path="/".join(spot), severity="warning")
 
     def _ways(self, spot: Spot) -> list[_Transition]:
         """Return where a topic may lead without a wait."""
@@ -180,10 +189,10 @@ class _Transitions:
         return not through or isinstance(effect.body, effects.Each) or any(through)
 
 
-def _endless(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
-    """Return the topics on a cycle through a topic out of which nothing leads; empty if there is none."""
+def _ring(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
+    """Return the topics on a cycle through a topic; empty if there is none."""
     reached = _reach(spot, ways)
-    return reached if all(spot in _reach(each, ways) for each in reached) else set()
+    return {each for each in reached if spot in _reach(each, ways)} if spot in reached else set()
 
 
 def _reach(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
@@ -195,6 +204,20 @@ def _reach(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
                 found.add(target)
                 waiting.append(target)
     return found
+
+
+def _unchanged(topics: list[Topic]) -> str:
+    """Return the first condition in a cycle of topics if nothing in it changes a variable of any, or an empty text."""
+    conditions: list[Expression] = []
+    written: set[str] = set()
+    for topic in topics:
+        written |= {*names_written(topic.actions), *(each.var for each in topic.declare)}
+        for action in walk(topic.actions):
+            conditions += [action.when] if action.when is not None else []
+            conditions += [action.condition] if isinstance(action, If) else []
+        conditions += [topic.when] if topic.when is not None else []
+    names = {name for condition in conditions for name in condition.compiled.facts.names}
+    return " ".join(conditions[0].source.split()) if names and not names & (BUILTINS | written) else ""
 
 
 def _leaves(actions: tuple[Action, ...], expire: Expiry | None) -> Iterator[Leave]:
@@ -224,3 +247,22 @@ def _waiting_skills(script: Script) -> set[str]:
 def _waits(action: Action, waiting: set[str]) -> bool:
     effect = effect_of(action)
     return effect.waits != "never" or (isinstance(effect.body, effects.Run) and effect.body.call.skill in waiting)
+
+
+# -- repeat ---------------------------------------------------------------------------------------------------------
+
+
+def _check_repeat(action: Repeat, problems: Problems, path: str) -> None:
+    """Add a problem if nothing inside waits, leads out, calls a skill or changes a variable of the condition."""
+    until = action.until.until
+    inside = [effect_of(each) for each in walk(action.do)]
+    if until is None or truth_of(until) is not None:
+        return
+    if any(each.waits != "never" or each.leaves or isinstance(each.body, effects.Run) for each in inside):
+        return
+    if not until.compiled.facts.names & BUILTINS.union(names_written(action.do)):
+        spelled = " ".join(until.source.split())
+        message = (
+            f"nothing in `do` waits or changes a variable of `{spelled}`, so it runs {action.until.max} times or once"
+        )
+        problems.add("LOOP_ENDLESS", message, until.at, path=path, severity="warning")
