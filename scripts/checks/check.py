@@ -7,6 +7,7 @@ from typing import TypeVar
 import regex
 
 from scripts.checks import form_checks, tool_checks
+from scripts.checks.answer_words import check_answer_words
 from scripts.checks.choice_checks import choice_faults, list_faults, several_names, trigger_faults
 from scripts.checks.constant_conditions import check_conditions, check_constants
 from scripts.checks.control_flow import ControlFlowGraph, Spot
@@ -172,6 +173,7 @@ class _Checker:
         for check in (check_reachability, check_sense, check_arithmetic, check_constants, check_names):
             check(layout, self.problems)
         check_copies(self.script, self.problems)
+        check_answer_words(self.script, self.problems)
 
     def phase(self, phase: Phase) -> None:
         with self.within(Place(phase)):

@@ -19,6 +19,7 @@ from runtime.answers.lists import parse_list
 from runtime.answers.numbers import parse_number
 from runtime.answers.reply_values import labelled_parts, parse_answer
 from runtime.state.state import Choice
+from scripts.checks.answer_words import ANSWERED_IN
 from scripts.detectors.words import mentioned
 from scripts.model.script import RepairKind
 from scripts.translations.localisation import Phrase
@@ -400,6 +401,10 @@ async def test_a_complaint_is_in_the_language_of_the_session(drive: StartSession
 
 
 # -- the data ---------------------------------------------------------------------------------------------------------
+
+
+def test_check_knows_the_languages_the_runtime_reads() -> None:
+    assert frozenset(LANGUAGES) == ANSWERED_IN
 
 
 @pytest.mark.parametrize("code", sorted(LANGUAGES))
