@@ -8,6 +8,7 @@ import regex
 
 from scripts.checks import form_checks, tool_checks
 from scripts.checks.answer_words import check_answer_words
+from scripts.checks.answerability import check_questions
 from scripts.checks.choice_checks import choice_faults, list_faults, several_names, trigger_faults
 from scripts.checks.constant_conditions import check_conditions, check_constants
 from scripts.checks.control_flow import ControlFlowGraph, Spot
@@ -170,7 +171,7 @@ class _Checker:
         answered = check_assignment(layout, self.problems, reported)
         if self.script.form == "native":
             check_conditions(layout, self.problems, answered)
-        for check in (check_reachability, check_sense, check_arithmetic, check_constants, check_names):
+        for check in (check_reachability, check_sense, check_arithmetic, check_constants, check_questions, check_names):
             check(layout, self.problems)
         check_copies(self.script, self.problems)
         check_answer_words(self.script, self.problems)

@@ -42,7 +42,9 @@ def _conditions(action: Action) -> list[Expression]:
     found += [each.source for each in effect.steps if isinstance(each, Read) and each.is_condition]
     found += [each.when for each in effect.steps if isinstance(each, Write)]
     found += [effect.body.until] if isinstance(effect.body, LoopBack) else []
-    return [each for each in dict.fromkeys(found) if isinstance(each, Expression)]
+    conditions = [each for each in dict.fromkeys(found) if isinstance(each, Expression)]
+    rules = {rule.unless for item in outputs_of(action) for output in item.questions for rule in output.validate}
+    return [each for each in conditions if each not in rules or each.compiled.facts.value]  # else, unanswerable
 
 
 def _fix_for(action: Action, condition: Expression) -> str:

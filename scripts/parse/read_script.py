@@ -35,6 +35,7 @@ _NEEDS_A_SCRIPT = frozenset(
 _ODD_BUT_RUNS = frozenset(
     {
         "LOOP_ENDLESS",
+        "QUESTION_UNANSWERABLE",
         "FIELDS_INVALID",
         "FIELD_KEY_CONFLICT",
         "COLUMNS_INVALID",
