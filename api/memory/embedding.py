@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import structlog
 from cachetools import LRUCache
 
-from api.background import retrieve_exception
+from api.background import retrieve_exception, within
 from api.settings import Settings, SettingsInvalid
 from store.embedders.choosing import MakeEmbedder, embedder_for
 from store.embedders.embedder import Embedder, EmbedderMisconfigured, EmbedderUnavailable, Vectors
@@ -25,6 +25,7 @@ REST_S = 15.0  # pause after a failure
 REST_S_MAX = 3_600.0  # however long the endpoint asks for
 MISCONFIGURED_REST_S = 300.0
 THREADS = 2  # one embeds texts, one stays free for queries
+_LATE = "the embedder did not answer in time"
 
 T = TypeVar("T")
 Failed: TypeAlias = EmbedderUnavailable | EmbedderMisconfigured
@@ -93,11 +94,8 @@ class EmbeddingService:
             self._check_rest()
             self._loading = asyncio.create_task(self._load())
             self._loading.add_done_callback(retrieve_exception)
-        try:
-            async with asyncio.timeout(within_s):
-                return await asyncio.shield(self._loading)  # a waiter that gives up must not cancel it for others
-        except TimeoutError:
-            raise EmbedderUnavailable("the embedder is still being loaded") from None
+        async with within(within_s, EmbedderUnavailable("the embedder is still being loaded")):
+            return await asyncio.shield(self._loading)  # a waiter that gives up must not cancel it for others
 
     async def available(self, within_s: float = LOAD_S) -> Embedder | None:
         """Return the embedder, or None if there is none or it cannot be used now; units are then found by words."""
@@ -115,13 +113,10 @@ class EmbeddingService:
         """
         if text in self._questions:
             return self._questions[text]
-        try:
-            async with asyncio.timeout(QUESTION_S):
-                embedder = await self.embedder()
-                self._check_rest()
-                vector = await self._call(self._in_thread(lambda: embedder.embed_question(text)))
-        except TimeoutError:
-            raise EmbedderUnavailable("the embedder did not answer in time") from None
+        async with within(QUESTION_S, EmbedderUnavailable(_LATE)):
+            embedder = await self.embedder()
+            self._check_rest()
+            vector = await self._call(self._in_thread(lambda: embedder.embed_question(text)))
         if len(text) <= QUESTION_CHARS_MAX:
             self._questions[text] = vector
         return vector
@@ -135,11 +130,8 @@ class EmbeddingService:
         async with self._one_batch_at_a_time:
             self._check_rest()
             started = self._clock()
-            try:
-                async with asyncio.timeout(TEXTS_S):
-                    rows = await self._call(self._in_thread(lambda: embedder.embed(texts)))
-            except TimeoutError:
-                raise EmbedderUnavailable("the embedder did not answer in time") from None
+            async with within(TEXTS_S, EmbedderUnavailable(_LATE)):
+                rows = await self._call(self._in_thread(lambda: embedder.embed(texts)))
             self.embedded += len(texts)
             self.embedding_s += self._clock() - started
             return rows

@@ -9,7 +9,7 @@ import duckdb
 from cachetools import LRUCache
 
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.statements import as_list, execute, insert_statement, roll_back
+from store.duckdb.statements import as_list, execute, insert_statement, transaction
 from store.interface.admission import Entry, Head, ProposedTurn, SessionId, TurnGroup, UniqueKey, keys_of
 from store.interface.errors import StoreError
 from store.interface.rows import is_uuid
@@ -85,17 +85,12 @@ class TurnCommitter:
         if only_inserts and len(documents) == 1:  # one statement is a transaction by itself, and costs less
             self._insert_rows(cursor, documents)
             return
-        cursor.execute("BEGIN")
-        try:
+        with transaction(cursor):
             for table, sessions in group.replacements.items():
                 delete_rows_of(self._connection, table, sessions)
             self._insert_rows(cursor, documents)
             if group.settlements:
                 settle(self._connection, group.settlements)
-            cursor.execute("COMMIT")
-        except duckdb.Error:
-            roll_back(cursor)
-            raise
 
     def _insert_rows(self, cursor: duckdb.DuckDBPyConnection, documents: dict[str, list[bytes]]) -> None:
         for table, rows in documents.items():

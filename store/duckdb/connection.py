@@ -1,14 +1,14 @@
 """The connection to a DuckDB database: a cursor for one thread, as the SQL of `store.sql` uses it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
 from store.duckdb.session_heads import TABLE, SessionHeads
-from store.duckdb.statements import Cursor, as_list, execute, fetch, insert_statement, roll_back, snapshot
+from store.duckdb.statements import Cursor, as_list, execute, fetch, insert_statement, snapshot, transaction
 from store.duckdb.variables import merge_writes
 from store.interface.admission import SessionId
 from store.interface.rows import encode
@@ -41,16 +41,9 @@ class DuckDBConnection:
         """Let the statements in the block read the same state of the database. Not within a transaction."""
         return snapshot(self.cursor)
 
-    @contextmanager
-    def in_transaction(self) -> Iterator[None]:
+    def in_transaction(self) -> AbstractContextManager[None]:
         """Execute the statements in the block in one transaction."""
-        self.cursor.execute("BEGIN")
-        try:
-            yield
-            self.cursor.execute("COMMIT")
-        except BaseException:
-            roll_back(self.cursor)
-            raise
+        return transaction(self.cursor)
 
     def execute(self, statement: str) -> None:
         """Execute a statement without rows."""

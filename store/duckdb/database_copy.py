@@ -6,11 +6,11 @@ from pathlib import Path
 
 import duckdb
 
-from store.duckdb.connection import DuckDBConnection, with_cursor
+from store.duckdb.connection import with_cursor
 from store.duckdb.database import Database, make_empty, remove_database
 from store.duckdb.database_file import options, quoted
 from store.duckdb.engine import DuckDBEngine
-from store.duckdb.statements import Cursor
+from store.duckdb.statements import Cursor, transaction
 from store.interface.errors import DiskTooSmall, StoreUnavailable, describe_error
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.private_files import FILE_NAME, make_folder, sync
@@ -97,7 +97,7 @@ class DatabaseCopy:
         ).fetchall()
         for (table,) in found:  # a new file has some rows of its own
             self._cursor.execute(f"DELETE FROM fresh.main.{table}")  # noqa: S608
-        with DuckDBConnection(self._cursor).in_transaction():  # it reads the rows of one moment, whatever is committed
+        with transaction(self._cursor):  # it reads the rows of one moment, whatever is committed
             for (table,) in found:
                 self._begin_or_stop(f"copying {table}")
                 _copy_table(self._cursor, table)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import duckdb
 
-from store.duckdb.connection import DuckDBConnection
+from store.duckdb.statements import transaction
 from store.interface.errors import DatabaseTooOld, DatabaseUnreadable
 from store.sql.migrations import APPLIED, Migration, pending_migrations
 from store.sql.migrations import known_migrations as migrations_of
@@ -57,7 +57,7 @@ def _pending(connection: duckdb.DuckDBPyConnection, path: Path, known: list[Migr
 
 
 def _apply(connection: duckdb.DuckDBPyConnection, migration: Migration) -> None:
-    with DuckDBConnection(connection).in_transaction():
+    with transaction(connection):
         connection.execute(migration.sql)
         connection.execute(
             "INSERT INTO migrations (number, name, checksum) VALUES (?, ?, ?)",

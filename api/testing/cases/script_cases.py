@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from api.background import within
 from api.catalog.script_views import problem_views
 from api.errors import ApiError
 from api.schemas.scripts import CaseFailureView, CaseReport, CaseResultView, CoverageCount, MissedPart
@@ -49,13 +50,9 @@ def run_cases(reading: Reading, script: Script, files: Mapping[str, str]) -> Cas
 
 
 async def _run(cases: Sequence[FoundCase]) -> tuple[CaseResult, ...]:
-    try:
-        async with asyncio.timeout(RUN_S):
-            return tuple([await run_case(case) for case in cases])
-    except TimeoutError as error:
-        raise ApiError(
-            "REQUEST_INVALID", f"the cases take more than {RUN_S:g} s; run them with `cuebook test`"
-        ) from error
+    late = ApiError("REQUEST_INVALID", f"the cases take more than {RUN_S:g} s; run them with `cuebook test`")
+    async with within(RUN_S, late):
+        return tuple([await run_case(case) for case in cases])
 
 
 def _result(result: CaseResult) -> CaseResultView:
