@@ -189,7 +189,7 @@ def _duckdb_side(folder: Path, *, is_target: bool) -> Iterator[_Side]:
     database = Database.open(folder, read_only=not is_target, is_target=is_target)
     connection = database.connection()
     try:
-        yield _DuckDBSide(connection, str(folder))
+        yield _DuckDBSide(connection, str(folder), database)
     except duckdb.Error as error:
         raise StoreUnavailable(f"the copy failed: {describe_error(error)}") from error
     finally:
@@ -199,6 +199,10 @@ def _duckdb_side(folder: Path, *, is_target: bool) -> Iterator[_Side]:
 
 class _DuckDBSide(_Side):
     _connection: DuckDBConnection
+
+    def __init__(self, connection: DuckDBConnection, name: str, database: Database) -> None:
+        super().__init__(connection, name)
+        self._database = database
 
     def source(self, table: str) -> str:
         """Return the view, which has the values of variables that the table does not have yet."""
@@ -211,9 +215,13 @@ class _DuckDBSide(_Side):
     def insert(self, table: str, documents: Sequence[bytes]) -> None:
         duckdb_rows.insert_documents(self._connection.cursor, table, [_without_number(each) for each in documents])
 
+    def write(self, table: str, documents: Sequence[bytes], done: int) -> None:
+        super().write(table, documents, done)
+        self._database.checkpoint_if_due(self._connection.cursor)
+
     def finish(self) -> None:
         super().finish()
-        self._connection.execute("CHECKPOINT")
+        self._database.checkpoint(self._connection.cursor)
 
 
 def _without_number(document: bytes) -> bytes:

@@ -157,10 +157,12 @@ class PostgresMirror:
         Raises StoreUnavailable.
         """
         with self._lock:
-            connection = DuckDBConnection(self._open().cursor())
+            database = self._open()
+            connection = DuckDBConnection(database.cursor())
             try:
                 if tables:
                     self._engine.run_long(lambda source: self._refresh(source, connection.cursor, tables))
+                    database.checkpoint_if_due(connection.cursor)
                 yield connection
             except duckdb.Error as error:
                 raise StoreUnavailable(f"the copy for analytics failed: {describe_error(error)}") from error

@@ -1,6 +1,7 @@
 """The database file of a data folder: open, checked for lost commits, replaced by a compaction."""
 
 import shutil
+import time
 from collections.abc import Callable
 from os.path import samestat
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Self
 import duckdb
 import structlog
 
+from store.duckdb.checkpointer import SAVED, Checkpointer
 from store.duckdb.commit_mark import (
     CommitMark,
     LostCommits,
@@ -20,15 +22,17 @@ from store.duckdb.commit_mark import (
     report_loss,
 )
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.database_file import SPILLED, attach, inode_of, log_of
+from store.duckdb.database_file import CHECKPOINT_BYTES, SPILLED, attach, inode_of, log_of, size_of
 from store.duckdb.schema import migrate, require_current
 from store.duckdb.session_heads import SessionHeads
-from store.interface.errors import DatabaseFileLost, RestartNeeded, StoreUnavailable
+from store.interface.errors import DatabaseFileLost, RestartNeeded, StoreUnavailable, describe_error
 from store.interface.maintenance_rows import Size
 from store.interface.private_files import FILE_NAME, beside, make_data_folder, sync
 from store.sql import copy_progress
 
 FRESH = ".compacting"  # suffix of the file that a compaction writes
+EMPTY_LOG_TRIES = 10
+EMPTY_LOG_PAUSE_S = 0.1
 
 log = structlog.get_logger()
 
@@ -38,6 +42,7 @@ class Database:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         self._connection = connection
+        self._checkpointer = Checkpointer(path)
         self.path = path
         self.fresh = beside(path, FRESH)
         self._wal = log_of(path)
@@ -47,9 +52,7 @@ class Database:
         self._lost_commits: LostCommits | None = None
         self.last_commit = 0
         self.heads = SessionHeads()
-        opened = path.stat()
-        self._files = [opened]  # the files that may be at the path: two while a compaction replaces the file
-        self._written_ns = opened.st_mtime_ns
+        self._files = [path.stat()]  # the files that may be at the path: two while a compaction replaces the file
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, is_target: bool = False) -> Self:
@@ -64,12 +67,15 @@ class Database:
             _report_loss(path)
         database = cls(attach(path, read_only=read_only), path)
         try:
-            (require_current if read_only else migrate)(database._connection, path)
+            if read_only:
+                require_current(database._connection, path)
+            elif migrate(database._connection, path):  # a database whose log is lost is still the same database
+                database._empty_log()
             if not is_target:
                 copy_progress.require_finished(database._connection.execute(copy_progress.EXISTS).fetchall(), path)
             database._check_commits(read_only=read_only)
         except BaseException:
-            database._connection.close()
+            database._release()
             raise
         if not read_only:
             remove_database(database.fresh)
@@ -121,8 +127,9 @@ class Database:
         blocks = cursor.execute(
             "SELECT block_size * free_blocks FROM pragma_database_size() WHERE database_name = 'cuebook'"
         ).fetchall()
-        log_bytes = self._wal.stat().st_size if self._wal.exists() else 0
-        return Size(self.path.stat().st_size, log_bytes, blocks[0][0], shutil.disk_usage(self.path.parent).free)
+        return Size(
+            self.path.stat().st_size, size_of(self._wal), blocks[0][0], shutil.disk_usage(self.path.parent).free
+        )
 
     def take_fresh(self, on_step: Callable[[str], None]) -> None:
         """Replace the file with the new file and open that. No cursor may be open meanwhile.
@@ -130,24 +137,48 @@ class Database:
         If the process dies before the rename, the old file remains; if it dies after it, the new one. Either is
         complete. Raises StoreUnavailable, DatabaseFileLost, DatabaseLocked, OSError.
         """
-        self.require_file()  # otherwise the new file could replace another database
-        try:
-            self._connection.execute("CHECKPOINT cuebook")
-        except duckdb.Error as error:
-            raise StoreUnavailable(f"the log could not be emptied: {error}") from error
-        if self._wal.exists():  # DuckDB would apply it to the new file
-            raise StoreUnavailable("the log could not be emptied")
+        self._empty_log()  # DuckDB would apply it to the new file
         sync(self.fresh)
         on_step("replacing the file")
         self._files = [*self._files, self.fresh.stat()]
         self.fresh.replace(self.path)
         self._files = self._files[-1:]
         on_step("opening the new file")
-        self._connection.close()  # not earlier: until now the lock of the old file keeps other processes out
+        self._release()  # not earlier: until now the lock of the old file keeps other processes out
         self._connection = attach(self.path, read_only=False)
+        self._checkpointer = Checkpointer(self.path)
         self.heads.forget()
         self._wal_inode = None  # if the sync fails, the next commit syncs the folder, or is refused
         sync(self.path.parent)
+
+    def _empty_log(self) -> None:
+        """Make a checkpoint until the log is gone. Raises DatabaseFileLost, StoreUnavailable."""
+        for _ in range(EMPTY_LOG_TRIES):
+            try:
+                self.checkpoint(self._connection)
+            except duckdb.Error as error:
+                raise StoreUnavailable(f"the log could not be emptied: {describe_error(error)}") from error
+            if not self._wal.exists():
+                return
+            time.sleep(EMPTY_LOG_PAUSE_S)  # it can be in use for a moment
+        raise StoreUnavailable("the log could not be emptied; try again")
+
+    def checkpoint(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Write the log to the database file, and delete it. No other thread may write meanwhile.
+
+        Raises DatabaseFileLost, StoreUnavailable, duckdb.Error.
+        """
+        self.require_file()  # DuckDB deletes the log by its name, even another database's
+        try:
+            self._checkpointer.run(cursor)
+        except OSError as error:
+            raise StoreUnavailable(f"a checkpoint of {self.path} cannot begin: {error.strerror}") from error
+        self._wal_inode = None
+
+    def checkpoint_if_due(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Make a checkpoint if the log is large. Raises OSError, and as `checkpoint`."""
+        if size_of(self._wal) >= CHECKPOINT_BYTES:
+            self.checkpoint(cursor)
 
     def require_file(self) -> None:
         """Raise DatabaseFileLost unless the file at the path is the one that is open.
@@ -173,37 +204,30 @@ class Database:
 
         DuckDB syncs a new log file, but not its folder. If the log file was deleted, DuckDB continues to write to the
         open file, and its commits would be lost when the process ends; in that case a checkpoint writes them to the
-        database file. A checkpoint also deletes the log file, but it changes the modification time of the database
-        file. Raises OSError, duckdb.Error, RestartNeeded.
+        database file. Raises OSError, duckdb.Error, StoreUnavailable, RestartNeeded.
         """
-        written_ns = self.path.stat().st_mtime_ns
         inode = inode_of(self._wal)
-        if inode != self._wal_inode and self._wal_inode is not None and written_ns == self._written_ns:
-            cursor.execute("CHECKPOINT cuebook")
-            written_ns, inode = self.path.stat().st_mtime_ns, inode_of(self._wal)
-        if inode is not None and inode != self._wal_inode:
+        if inode != self._wal_inode and self._wal_inode is not None:
+            self.checkpoint(cursor)
+        elif inode is not None and inode != self._wal_inode:
             try:
                 sync(self.path.parent)
             except OSError as error:
                 raise RestartNeeded(f"{self.path.parent} could not be synced: {error.strerror}") from error
-        self._wal_inode, self._written_ns = inode, written_ns
+            self._wal_inode = inode
 
     def close(self) -> None:
-        """Close the file; commits that are still in the log stay there and are read at the next open.
-
-        DuckDB checkpoints the log at shutdown if it can, and deletes it by its name. This is disabled if another
-        database may be at the path.
-        """
+        """Close the file; commits that are still in the log stay there and are read at the next open."""
         if self._is_closed:
             return
         self._is_closed = True
-        try:
-            self.require_file()
-        except StoreUnavailable:
-            self._connection.execute("PRAGMA disable_checkpoint_on_shutdown")
-        self._connection.close()
+        self._release()
         if self._mark is not None:
             self._mark.close()
+
+    def _release(self) -> None:
+        self._connection.close()
+        self._checkpointer.close()
 
 
 def make_empty(path: Path) -> None:
@@ -217,8 +241,8 @@ def make_empty(path: Path) -> None:
 
 
 def remove_database(path: Path) -> None:
-    """Delete a database file and its log, if there are any. They must be closed."""
-    for leftover in (path, log_of(path)):
+    """Delete a database file and what belongs to it, if there is any. It must be closed."""
+    for leftover in (path, log_of(path), beside(path, SAVED)):
         leftover.unlink(missing_ok=True)
 
 

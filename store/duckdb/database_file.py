@@ -6,13 +6,15 @@ from pathlib import Path
 
 import duckdb
 
+from store.duckdb.checkpointer import undo_checkpoint
 from store.interface.errors import DatabaseLocked, DatabaseUnreadable, StoreUnavailable
 from store.interface.private_files import beside
 
 SPILLED = ".tmp"  # suffix of the folder for temporary data that does not fit into memory
 
-# A commit that fills the log waits for the checkpoint of the whole log: 8 MB are about 2,000 turns, 40-50 ms.
-CHECKPOINT_THRESHOLD = "8MB"
+# Commits wait for the checkpoint of the whole log: 8 MB are about 2,000 turns, 40-50 ms.
+CHECKPOINT_BYTES = 8_000_000
+_NEVER = "1TB"  # DuckDB makes no checkpoint by itself, since it could not be interrupted
 # 2,048 is DuckDB's minimum: about as many rows as a checkpoint writes.
 ROW_GROUP_ROWS = 2048
 # A checkpoint that also merges the small row groups of earlier ones takes three times as long. Turns do not wait for
@@ -22,7 +24,16 @@ THREADS = 2
 
 
 def attach(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    """Return a connection with the file as its default database. Only ATTACH can set the size of row groups."""
+    """Return a connection with the file as its default database. Only ATTACH can set the size of row groups.
+
+    Raises DatabaseLocked, DatabaseUnreadable, StoreUnavailable.
+    """
+    try:
+        undo_checkpoint(path)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"a checkpoint of {path} did not finish and cannot be undone: {error.strerror}"
+        ) from error
     while True:
         inode = inode_of(path)
         connection = _connect(path, read_only=read_only)
@@ -36,7 +47,7 @@ def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         ":memory:",
         config={
             "threads": THREADS,
-            "checkpoint_threshold": CHECKPOINT_THRESHOLD,
+            "checkpoint_threshold": _NEVER,
             "max_vacuum_tasks": 0,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
@@ -44,6 +55,7 @@ def _connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     )
     try:
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         if not read_only:  # not in the working directory: temporary data contains users' texts
             connection.execute(f"SET GLOBAL temp_directory = {quoted(beside(path, SPILLED))}")
         connection.execute(f"ATTACH {quoted(path)} AS cuebook ({options(read_only=read_only)})")
@@ -75,6 +87,14 @@ def inode_of(path: Path) -> int | None:
         return path.stat().st_ino
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def size_of(path: Path) -> int:
+    """Return the size of the file at a path in bytes, or 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 def why_not_open(path: Path, error: duckdb.Error) -> DatabaseLocked | DatabaseUnreadable | StoreUnavailable:

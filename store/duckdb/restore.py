@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 
+from store.duckdb.checkpointer import SAVED
 from store.duckdb.commit_mark import LOST, MARK
 from store.duckdb.database import Database, remove_database
 from store.duckdb.database_file import attach, log_of, why_not_open
@@ -36,7 +37,8 @@ def restore_database(backup: Path, data: Path, secrets: Iterable[Path], now: dat
     fresh = beside(path, RESTORED)
     _copy(backup / FILE_NAME, fresh)
     replaced = _retain(data, secrets, now) if path.exists() else None
-    log_of(path).unlink(missing_ok=True)  # it belongs to the replaced file
+    for of_replaced in (log_of(path), beside(path, SAVED)):
+        of_replaced.unlink(missing_ok=True)
     fresh.replace(path)
     for suffix in (MARK, LOST):  # last, so that a loss would be reported
         beside(path, suffix).unlink(missing_ok=True)

@@ -24,20 +24,19 @@ def known_migrations() -> list[Migration]:
     return migrations_of("store.duckdb")
 
 
-def migrate(connection: duckdb.DuckDBPyConnection, path: Path, known: list[Migration] | None = None) -> None:
-    """Apply the pending migrations. Raises DatabaseTooNew, MigrationChanged, or DatabaseUnreadable if one fails.
+def migrate(connection: duckdb.DuckDBPyConnection, path: Path, known: list[Migration] | None = None) -> bool:
+    """Apply the pending migrations; return whether there were any.
 
-    They are written to the database file at once: a database whose log is lost is still the same database.
+    Raises DatabaseTooNew, MigrationChanged, or DatabaseUnreadable if one fails.
     """
     try:
         connection.execute(_LEDGER)
         pending = _pending(connection, path, known_migrations() if known is None else known)
         for migration in pending:
             _apply(connection, migration)
-        if pending:
-            connection.execute("CHECKPOINT")
     except duckdb.Error as error:
         raise DatabaseUnreadable(f"{path} cannot be migrated: {error}") from error
+    return bool(pending)
 
 
 def require_current(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

@@ -34,6 +34,8 @@ from store.sql.writing_thread import Outcome, WritingThread, answer
 LOOK_S = 1.0
 """How often the files are checked while nothing is written, since the log with the last commits may be deleted."""
 
+CHECKPOINT_RETRY_S = 5.0
+
 LINGER_MAX_S = 0.01
 LINGER_AFTER = range(3, 8)
 """The sizes of groups after which the writer lingers: one or two users never wait, and after a larger group enough
@@ -83,6 +85,7 @@ class Writer(WritingThread[_Job]):
         self._unmerged = unmerged_turns(self._connection.cursor)
         self._failure: str | None = None
         self._last_commit = database.last_commit
+        self._checkpoint_after = 0.0  # time.monotonic()
         self._is_durable = True
         self._is_stopped = False
         self._thread.start()
@@ -146,13 +149,26 @@ class Writer(WritingThread[_Job]):
                         self._wait_until_over(group)
                     else:
                         answer(self._write(group))
+                self._checkpoint_if_due()
                 self._merge_writes()
                 self._linger(len(jobs))
                 self._working_since = None
-            self._checkpoint()
+            self._checkpoint_at_end()
         finally:
             self._abandon(jobs)
             self._close_cursors()
+
+    def _checkpoint_if_due(self) -> None:
+        """Make a checkpoint if the log is large. If that fails, the log grows, and it is tried again after a while."""
+        if self._is_stopped or time.monotonic() < self._checkpoint_after:
+            return
+        try:
+            self._database.checkpoint_if_due(self._connection.cursor)
+        except duckdb.FatalException as error:
+            self._failed(error)
+        except (duckdb.Error, OSError, StoreUnavailable) as error:
+            self._checkpoint_after = time.monotonic() + CHECKPOINT_RETRY_S
+            log.warning("the log could not be written to the database file", problem=_problem(error))
 
     def _merge_writes(self) -> None:
         """Merge the writes of global variables if there were MERGE_TURNS turns since; try again after as many."""
@@ -279,7 +295,7 @@ class Writer(WritingThread[_Job]):
         another sync would succeed without them. DuckDB reports a failed sync of its files as a fatal error.
         """
         self._forget()
-        problem = str(error) if isinstance(error, StoreUnavailable) else describe_error(error)
+        problem = _problem(error)
         if isinstance(error, duckdb.FatalException | RestartNeeded):
             if not self._is_stopped:
                 self._is_stopped = True
@@ -309,13 +325,16 @@ class Writer(WritingThread[_Job]):
             jobs = jobs if waiting is None else [*jobs, waiting]
         answer([(job.done, StoreUnavailable("the writing thread has ended")) for job in jobs])
 
-    def _checkpoint(self) -> None:
+    def _checkpoint_at_end(self) -> None:
         try:
-            self._database.require_file()  # a checkpoint deletes the log by its name, even another database's
             self._connection.cursor.execute(f"SET GLOBAL max_vacuum_tasks = {MERGES_AT_CLOSE}")
-            self._connection.cursor.execute("CHECKPOINT cuebook")
+            self._database.checkpoint(self._connection.cursor)
         except (StoreUnavailable, duckdb.Error) as error:  # the log stays, and is read at the next open
-            self._failure = describe_error(error)
+            self._failure = _problem(error)
+
+
+def _problem(error: Exception) -> str:
+    return str(error) if isinstance(error, StoreUnavailable) else describe_error(error)
 
 
 def _grouped(jobs: list[_Job]) -> list[list[_Entry] | _Statements | _Pause]:

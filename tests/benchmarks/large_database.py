@@ -130,7 +130,6 @@ def fill(folder: Path, sessions: int) -> int:
         template = _converse(Path(name))
         Database.open(folder).close()
         with closing(attach(folder / FILE_NAME, read_only=False)) as connection:
-            connection.execute("SET checkpoint_threshold = '1GB'")
             connection.execute(f"ATTACH {quoted(template)} AS template (READ_ONLY)")
             for table in ("scripts", "script_texts"):
                 connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM template.{table}")

@@ -62,6 +62,7 @@ def contents(folder: Path) -> dict[str, Any]:
         table: cursor.execute(f"SELECT {columns.get(table, '*')} FROM {table}").fetchall()
         for (table,) in sorted(tables)
     }
+    database.checkpoint(cursor)
     cursor.close()
     database.close()
     return held

@@ -3,20 +3,12 @@
 import os
 import signal
 import threading
-from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-SMALL_LOG = "64KB"
+SMALL_LOG_BYTES = 64_000
 """A log that soon needs a checkpoint."""
-NEARLY_FULL_BYTES = 56_000
-
-
-def _log_is_nearly_full() -> bool:
-    log = Path("data/cuebook.duckdb.wal")
-    return log.exists() and log.stat().st_size > NEARLY_FULL_BYTES
 
 
 class Point(NamedTuple):
@@ -25,7 +17,6 @@ class Point(NamedTuple):
     module: str
     name: str
     when: Literal["before", "during", "after"]
-    counts: Callable[[], bool] = lambda: True  # whether a call is one of those that are counted
 
 
 _COMMIT = ("store.duckdb.committer", "TurnCommitter.commit")
@@ -35,7 +26,7 @@ POINTS = {
     "during the commit": Point(*_COMMIT, "during"),
     "after the commit": Point(*_COMMIT, "after"),
     "before the answer": Point("store.duckdb.commit_mark", "CommitMark.write", "after"),
-    "during a checkpoint": Point(*_COMMIT, "during", _log_is_nearly_full),
+    "during a checkpoint": Point("store.duckdb.database", "Database.checkpoint", "during"),
     "during an erasure": Point(_MAINTENANCE, "DuckDBMaintenance.erase_user", "during"),
     "during a compaction": Point(_MAINTENANCE, "DuckDBMaintenance.compact", "during"),
 }
@@ -51,7 +42,7 @@ POSTGRES_POINTS = {
 def kill_at(name: str, passes: int, after_s: float) -> None:
     """Kill this process at the nth call of a point; `after_s` is the time since the call began, for "during"."""
     if name == "during a checkpoint":
-        import_module("store.duckdb.database_file").CHECKPOINT_THRESHOLD = SMALL_LOG  # type: ignore[attr-defined]
+        import_module("store.duckdb.database").CHECKPOINT_BYTES = SMALL_LOG_BYTES  # type: ignore[attr-defined]
     point = (POINTS | POSTGRES_POINTS)[name]
     owner: Any = import_module(point.module)
     *path, attribute = point.name.split(".")
@@ -63,7 +54,7 @@ def kill_at(name: str, passes: int, after_s: float) -> None:
     @wraps(original)
     def watched(*args: Any, **options: Any) -> Any:
         nonlocal left
-        left -= point.counts()
+        left -= 1
         is_now, left = left == 0, left if left else -1
         if is_now and point.when == "before":
             _kill()
