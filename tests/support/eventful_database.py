@@ -1,5 +1,6 @@
 """A database in which everything happens that can: written through the API, with words that occur nowhere else."""
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.support.api_client import ApiClient
 
 WORD = "Zanzibar"
 """In everything that somebody says, that is personal, or that an application calls somebody by."""
+USERS = ("ana", "ben", WORD)
 REPLIES = ("yes", f"Ana {WORD}", "34", "no", f"tired, says {WORD}", "7", "2", "pause", "danger", "", "stop", f"{WORD}?")
 
 TALK = """\
@@ -85,7 +87,7 @@ async def converse(api: ApiClient, seed: int, steps: int) -> None:
 async def begun(api: ApiClient, dice: random.Random) -> Any:
     name = f"{dice.randrange(10**9)}"
     fields = {"key": f"{WORD}:{name}", "metadata": {"note": WORD}} if dice.random() < 0.5 else {}
-    user = dice.choice(("ana", "ben", WORD))
+    user = dice.choice(USERS)
     return await api.create_session(dice.choice(("talk", "talk", "visit", "diary")), user=user, **fields)
 
 
@@ -126,6 +128,17 @@ async def made(app: Any, folder: Path, seed: int = 1, steps: int = 120) -> None:
         await api.publish_script(RENAMED, files=HOMES)
         await converse(api, seed, steps)
         await rate(api)
+        await remembered(api)
+
+
+async def remembered(api: ApiClient) -> None:
+    """Wait until some turns are in the memory of their user: they are added in the background."""
+    async with asyncio.timeout(30):
+        while True:
+            for user in USERS:
+                if (await api.read("/api/memory/units", userId=user))["data"]:
+                    return
+            await asyncio.sleep(0.05)
 
 
 async def rate(api: ApiClient) -> None:
