@@ -2,19 +2,14 @@
 
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from api.replay.differences import TurnDifference, differences
-from api.replay.recorded_session import (
-    RecordedSession,
-    RecordedStep,
-    SessionUnknown,
-    with_others,
-)
+from api.replay.recorded_session import RecordedSession, RecordedStep, SessionUnknown, with_others
 from api.sessions import row_mapping
 from runtime.context.selection import newest
 from runtime.engine.engine import Turn, TurnFailed, run_turn
@@ -77,7 +72,7 @@ async def replay(session: RecordedSession, first: int = 0) -> AsyncIterator[Turn
             yield TurnReplay(step.row.turn, "passed over", why="the session could not start")
             continue
         try:
-            row = await _replay_turn(session, again, program, step, RecordedModel(step.calls, step.budget))
+            row = await again.replay(program, step, RecordedModel(step.calls, step.budget))
         except ReplyRedacted as withheld:
             again.pass_over(step)
             yield TurnReplay(step.row.turn, "passed over", why=str(withheld), action=withheld.action_id)
@@ -107,7 +102,7 @@ async def record_again(session: RecordedSession, steps: Sequence[RecordedStep]) 
         again = again or await _replayer(session, program, step.before)
         recording.model = RecordedModel(step.calls, step.budget)
         try:
-            await _replay_turn(session, again, program, step, recording)
+            await again.replay(program, step, recording)
         except (_TurnNotReplayable, ReplyRedacted) as error:
             raise NotRepeatable(f"turn {step.row.turn} cannot be repeated: {error}") from error
     return recording.replies if any(step.calls for step in steps) else {}  # without a model there is nothing to write
@@ -131,7 +126,7 @@ async def calls_of_turn(session: RecordedSession, turn: int) -> tuple[CallAgain,
             program = await session.program(turn)
             again = await _replayer(session, program, step.before)
             with contextlib.suppress(_TurnNotReplayable, ReplyRedacted):
-                await _replay_turn(session, again, program, step, model)
+                await again.replay(program, step, model)
         made = model.requests
         return tuple(CallAgain(call, made[call.digest]) for call in step.calls if call.digest in made)
     raise SessionUnknown(f"session {session.head.session_id} has no turn {turn}")
@@ -168,22 +163,14 @@ async def replay_on_new_version(
         yield TurnReplay(step.row.turn, "differs" if found else "same", found)
 
 
-class _Replayer:
-    """Replays the turns of one session in memory."""
+class _Replayer(Struct):
+    """Replays the turns of one session in memory, from `state` on."""
 
-    def __init__(
-        self,
-        session: RecordedSession,
-        state: State,
-        history: tuple[Message, ...],
-        history_max: int,
-    ) -> None:
-        self.state = state
-        self._source = session.source
-        self._session = session
-        self._history = history
-        self._history_max = history_max
-        self._numbers = itertools.count(1)
+    session: RecordedSession
+    state: State
+    history: tuple[Message, ...]
+    history_max: int
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def apply_others(self, step: RecordedStep) -> None:
         """Apply the changes that other sessions made to the user variables before a turn."""
@@ -192,12 +179,13 @@ class _Replayer:
     def pass_over(self, step: RecordedStep) -> None:
         """Skip a turn: continue with its recorded state and messages."""
         self.state = step.after
-        self._history = newest((*self._history, *row_mapping.messages_of(step.row.messages)), self._history_max)
+        self.history = newest((*self.history, *row_mapping.messages_of(step.row.messages)), self.history_max)
 
     async def turn(
         self, program: Program, step: RecordedStep, turn_input: Input | Moved | Intervention, model: Model
     ) -> TurnRow:
         """Run a turn at its recorded time and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
+        source = self.session.source
         if not isinstance(turn_input, Moved):  # the state of a migration already contains them
             self.apply_others(step)
         cells = None if isinstance(turn_input, Moved) or not program.global_names else self.state.global_cells
@@ -208,15 +196,15 @@ class _Replayer:
                 turn_input,
                 TurnEnvironment(
                     model=model,
-                    ids=lambda: str(next(self._numbers)),
-                    limits=msgspec.structs.replace(self._source.limits, turn_budget=Bounds(), session_budget=Bounds()),
+                    ids=lambda: str(next(self.numbers)),
+                    limits=msgspec.structs.replace(source.limits, turn_budget=Bounds(), session_budget=Bounds()),
                     meter=model if isinstance(model, RecordedModel) else None,
-                    history=self._history,
-                    contexts=self._source.contexts,
+                    history=self.history,
+                    contexts=source.contexts,
                     now=step.row.started_at,
                     memory=RecordedMemory(step.recalled),
                     tools=RecordedTools(step.tool_calls, None if isinstance(model, RecordedModel) else EXAMPLES),
-                    default_zone=self._source.timezone,
+                    default_zone=source.timezone,
                 ),
                 global_cells=cells,
             )
@@ -232,17 +220,17 @@ class _Replayer:
             raise _TurnNotReplayable(str(error)) from error
         row = self._follow(program, step, turn)
         if isinstance(turn_input, Rewind | Moved):  # the conversation has other or more messages now
-            self._history_max = self._source.contexts.messages_max(program.script, self.state)
-            self._history = await self._session.history(self.state, self._history_max)
+            self.history_max = source.contexts.messages_max(program.script, self.state)
+            self.history = await self.session.history(self.state, self.history_max)
         elif isinstance(turn_input, Clear):
-            self._history = ()
+            self.history = ()
         return row
 
     def _follow(self, program: Program, step: RecordedStep, turn: Turn) -> TurnRow:
         self.state = turn.state
-        self._history = newest((*self._history, *turn.messages), self._history_max)
+        self.history = newest((*self.history, *turn.messages), self.history_max)
         return row_mapping.turn_row(
-            row_mapping.session_of(self._session.head),
+            row_mapping.session_of(self.session.head),
             program,
             turn,
             started_at=step.row.started_at,
@@ -250,50 +238,34 @@ class _Replayer:
             execution_status="" if turn.state.begun else "error",
         )
 
+    async def replay(self, program: Program, step: RecordedStep, model: Model) -> TurnRow:
+        """Replay a turn or a migration and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
+        if step.input is not None:
+            return await self.turn(program, step, step.input, model)
+        refused = "the session can no longer be migrated"
+        if step.move is not None and step.move.kind == "undo":
+            migration = undo(self.state, await self.session.state(step.row.turn - 2))
+            return await self._move(program, step, migration, model, refused)
+        return await self.migrate(program, step, model, refused)
+
+    async def migrate(self, program: Program, step: RecordedStep, model: Model, refused: str) -> TurnRow:
+        """Migrate the session before a turn from its own version. Raises _TurnNotReplayable with the text `refused`."""
+        self.apply_others(step)
+        old = await self.session.program(step.row.turn - 1)
+        migration = plan(old, program, self.state, step.row.started_at, self.session.source.timezone)
+        return await self._move(program, step, migration, model, refused)
+
+    async def _move(self, program: Program, step: RecordedStep, migration: Plan, model: Model, refused: str) -> TurnRow:
+        if migration.verdict not in MOVING:
+            raise _TurnNotReplayable(f"{refused}: {'; '.join(migration.why)}")
+        self.state = migration.state
+        return await self.turn(program, step, Moved(migration.account, migration.restart), model)
+
 
 async def _replayer(session: RecordedSession, program: Program, state: State) -> _Replayer:
     """Return a replayer of the session from a state on."""
     most = session.source.contexts.messages_max(program.script, state)
     return _Replayer(session, state, await session.history(state, most), most)
-
-
-# -- on the same version ----------------------------------------------------------------------------------------------
-
-
-async def _replay_turn(
-    session: RecordedSession,
-    again: _Replayer,
-    program: Program,
-    step: RecordedStep,
-    model: Model,
-) -> TurnRow:
-    """Replay a turn or a migration and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
-    if step.input is not None:
-        return await again.turn(program, step, step.input, model)
-    refused = "the session can no longer be migrated"
-    if step.move is not None and step.move.kind == "undo":
-        migration = undo(again.state, await session.state(step.row.turn - 2))
-        return await _move(again, program, step, migration, model, refused)
-    return await _migrate(session, again, program, step, model, refused)
-
-
-async def _migrate(
-    session: RecordedSession, again: _Replayer, program: Program, step: RecordedStep, model: Model, refused: str
-) -> TurnRow:
-    """Migrate the session before a turn from its own version. Raises _TurnNotReplayable with the text `refused`."""
-    again.apply_others(step)
-    old = await session.program(step.row.turn - 1)
-    migration = plan(old, program, again.state, step.row.started_at, session.source.timezone)
-    return await _move(again, program, step, migration, model, refused)
-
-
-async def _move(
-    again: _Replayer, program: Program, step: RecordedStep, migration: Plan, model: Model, refused: str
-) -> TurnRow:
-    if migration.verdict not in MOVING:
-        raise _TurnNotReplayable(f"{refused}: {'; '.join(migration.why)}")
-    again.state = migration.state
-    return await again.turn(program, step, Moved(migration.account, migration.restart), model)
 
 
 # -- on another version -----------------------------------------------------------------------------------------------
@@ -304,7 +276,7 @@ async def _migrated_replayer(session: RecordedSession, program: Program, step: R
     again = await _replayer(session, program, step.before)
     if step.row.turn > 0:
         refused = f"at {place_of(again.state)} the session cannot be migrated to this version"
-        await _migrate(session, again, program, step, model, refused)
+        await again.migrate(program, step, model, refused)
     return again
 
 
