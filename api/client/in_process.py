@@ -22,8 +22,7 @@ class InProcess(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the response; its body is read as the application sends it."""
-        exchange = _Exchange(await request.aread())
-        exchange.begin(self._app, _scope(request))
+        exchange = _Exchange(self._app, _scope(request), await request.aread())
         try:
             status, headers = await exchange.started()
         except BaseException:  # also if the caller gives up: there is no response yet that it could close
@@ -52,20 +51,13 @@ def _scope(request: httpx.Request) -> _Message:
 
 
 class _Exchange(httpx.AsyncByteStream):
-    """One request and its response."""
+    """One request, on which the application runs from now on, and its response."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, app: ASGIApplication, scope: _Message, body: bytes) -> None:
         self._body: bytes | None = body
         self._messages: asyncio.Queue[_Message] = asyncio.Queue(CHUNKS_MAX)
         self._left = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def begin(self, app: ASGIApplication, scope: _Message) -> None:
-        """Start the application on the request."""
-        self._tasks.add(asyncio.create_task(self._run(app, scope)))
-
-    async def _run(self, app: ASGIApplication, scope: _Message) -> None:
-        await app(scope, self._receive, self._send)
+        self._running = asyncio.ensure_future(app(scope, self._receive, self._send))
 
     async def _send(self, message: _Message) -> None:
         if not self._left.is_set():
@@ -93,7 +85,7 @@ class _Exchange(httpx.AsyncByteStream):
     async def _next(self) -> _Message:
         """Return the next message of the application. Raises httpx.TransportError if it ended without one."""
         getting = asyncio.create_task(self._messages.get())
-        await asyncio.wait({getting, *self._tasks}, timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({getting, self._running}, timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
         if getting.done():
             return getting.result()
         getting.cancel()

@@ -12,6 +12,7 @@ from api.schemas.lifecycle import (
     CompressionView,
     ContextView,
     Ending,
+    ExternalMessage,
     KeyedSession,
     KeyedView,
     ModelChoice,
@@ -34,14 +35,7 @@ from scripts.model.script import Scope
 
 Values: TypeAlias = Mapping[str, Any]
 
-_SENT = {
-    "role": "role",
-    "content": "content",
-    "tool_calls": "toolCalls",
-    "tool_call_id": "toolCallId",
-    "name": "name",
-    "metadata": "metadata",
-}
+_SENT = {field.name: field.encode_name for field in msgspec.structs.fields(ExternalMessage)}
 """Fields of a message that API requests accept, by their names in prompts."""
 
 

@@ -215,9 +215,7 @@ def _ends_attempt(event: StreamEvent) -> bool:
 
 
 def _broken_off() -> CuebookError:
-    failed = CuebookError(UNREACHABLE, "the stream was interrupted before its end")
-    failed.is_passing = True
-    return failed
+    return CuebookError(UNREACHABLE, "the stream was interrupted before its end", is_passing=True)
 
 
 def _message(content: str | None, choice: str | None, form: Values | None) -> NewMessage:

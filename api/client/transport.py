@@ -29,7 +29,15 @@ class CuebookError(Exception):
     """
 
     def __init__(
-        self, code: str, message: str, *, status: int = 0, details: Sequence[ErrorDetail] = (), suggestion: str = ""
+        self,
+        code: str,
+        message: str,
+        *,
+        status: int = 0,
+        details: Sequence[ErrorDetail] = (),
+        suggestion: str = "",
+        is_passing: bool = False,
+        retry_after_s: float | None = None,
     ) -> None:
         super().__init__(f"{code}: {message}{f' ({suggestion})' if suggestion else ''}")
         self.code = code
@@ -37,8 +45,8 @@ class CuebookError(Exception):
         self.status = status
         self.details = details
         self.suggestion = suggestion
-        self.retry_after_s: float | None = None
-        self.is_passing = False
+        self.is_passing = is_passing
+        self.retry_after_s = retry_after_s
 
 
 def failure_of(answer: httpx.Response) -> CuebookError:
@@ -48,17 +56,16 @@ def failure_of(answer: httpx.Response) -> CuebookError:
     except msgspec.DecodeError:
         status = answer.status_code
         return CuebookError(UNEXPECTED, f"status {status} without a Cuebook error", status=status)
-    failed = CuebookError(
+    retry_after = answer.headers.get("Retry-After", "")
+    return CuebookError(
         error.code,
         error.message,
         status=answer.status_code,
         details=error.details,
         suggestion=error.recovery.suggestion,
+        is_passing=error.recovery.can_retry and error.recovery.retry_action in _AGAIN,
+        retry_after_s=float(retry_after) if retry_after.isdigit() else None,
     )
-    failed.is_passing = error.recovery.can_retry and error.recovery.retry_action in _AGAIN
-    retry_after = answer.headers.get("Retry-After", "")
-    failed.retry_after_s = float(retry_after) if retry_after.isdigit() else None
-    return failed
 
 
 def unreachable(error: httpx.TransportError) -> CuebookError:
@@ -70,13 +77,12 @@ def unreachable(error: httpx.TransportError) -> CuebookError:
     if isinstance(error, httpx.LocalProtocolError):  # its message contains the key
         fix = "Pass the API key without blanks and line breaks."
         return CuebookError(UNREACHABLE, "a header of the request, such as the API key, is not valid", suggestion=fix)
-    failed = CuebookError(
+    return CuebookError(
         UNREACHABLE,
         f"no answer from {url.scheme}://{url.netloc.decode()} ({type(error).__name__})",
         suggestion="Start the server, or correct its address.",
+        is_passing=True,
     )
-    failed.is_passing = True
-    return failed
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
@@ -167,28 +173,22 @@ class HttpTransport:
         finally:
             await answer.aclose()
 
-    def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: object = None,
-        parameters: Mapping[str, object] | None = None,
-        headers: Mapping[str, str] | None = None,
-        answer_s: float | None = None,
-    ) -> httpx.Request:
+    def _request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> httpx.Request:
         query: list[tuple[str, str | int | float | bool | None]] = [
-            (name, each) for name, value in (parameters or {}).items() for each in _parameter_values(value)
+            (name, each)
+            for name, value in (options.get("parameters") or {}).items()
+            for each in _parameter_values(value)
         ]
+        body = options.get("body")
         content = None if body is None else msgspec.json.encode(body)
         kind = {} if content is None else {"Content-Type": "application/json"}
-        answer_s = self._patience.answer_s if answer_s is None else answer_s
+        answer_s = options.get("answer_s") or self._patience.answer_s
         return self._http.build_request(
             method,
             path,
             params=httpx.QueryParams(query),
             content=content,
-            headers={**kind, **(headers or {})},
+            headers={**kind, **(options.get("headers") or {})},
             timeout=httpx.Timeout(answer_s, connect=self._patience.connect_s),
         )
 

@@ -15,7 +15,7 @@ from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
 from api.atomic_files import writing_whole
 from api.cli.backend import RequestRefused
-from api.cli.options import Command
+from api.cli.options import EXISTING_FILE, OUTPUT_FILE, Command
 from api.cli.output import errors, fail, file_errors
 from api.cli.progress import ProgressBar, progress_bar
 from api.schemas.analytics import MAX_AGE_DEFAULT_S
@@ -31,18 +31,11 @@ ENDINGS = {"vl.json": "vega-lite"} | {form: form for form in FORMS[1:] if form !
 BINARY = frozenset({"parquet", "png"})  # not for a terminal
 
 _as_form = click.option("--format", "form", type=click.Choice(FORMS), default="table", help="Output format [table].")
-_to_file = click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Output file; its suffix selects the format.",
-)
+_to_file = click.option("-o", "--output", type=OUTPUT_FILE, help="Output file; its suffix selects the format.")
 unmasked = click.option(
     "--unmasked", is_flag=True, help="Include texts, personal values and original user ids; requires the role `reader`."
 )
-_from_file = click.option(
-    "--file", "snapshot", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Query a snapshot instead."
-)
+_from_file = click.option("--file", "snapshot", type=EXISTING_FILE, help="Query a snapshot instead.")
 
 
 fresh = click.option("--fresh", is_flag=True, help="Refresh the tables first; else the data is up to a minute old.")
