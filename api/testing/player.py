@@ -58,37 +58,30 @@ class PlayedTurn(Struct, frozen=True):
     turn: Turn
 
 
-class Player:
-    """Plays one session of a script."""
+class Player(Struct):
+    """Plays one session of a script, from `state` on."""
 
-    def __init__(
-        self,
-        program: Program,
-        state: State,
-        model: Model,
-        clock: Clock,
-        ids: Ids,
-        limits: Limits,
-        contexts: Contexts = Contexts(),  # noqa: B008  (frozen)
-        tools: Tools = EXAMPLES,
-    ) -> None:
-        self.program = program
-        self.state = state
-        self.played: list[PlayedTurn] = []
-        self.failure: TurnFailed | None = None
-        self.memory: LocalMemory = LOCAL
-        self._history: tuple[Message, ...] = ()
-        self._model = model
-        self._tools = tools
-        self._given_clock = clock
-        self._ids = ids
-        self._limits = limits
-        self._contexts = contexts
-        self._history_max = contexts.messages_max(program.script, state)
-        self._passed = timedelta()
+    program: Program
+    state: State
+    model: Model
+    clock: Clock
+    ids: Ids
+    limits: Limits = Limits()
+    contexts: Contexts = Contexts()
+    tools: Tools = EXAMPLES
+    played: list[PlayedTurn] = []
+    failure: TurnFailed | None = None
+    memory: LocalMemory = LOCAL
+    history: tuple[Message, ...] = ()
+    history_max: int = 0
+    passed: timedelta = timedelta()
 
-    def _clock(self) -> datetime:
-        return self._given_clock() + self._passed
+    def __post_init__(self) -> None:
+        self.history_max = self.contexts.messages_max(self.program.script, self.state)
+
+    def now(self) -> datetime:
+        """Return the time after all that has passed."""
+        return self.clock() + self.passed
 
     async def take(self, given: Input, shown: Value) -> Turn:
         """Run a turn; `shown` is its input in the report. Raises TurnFailed, InputRefused."""
@@ -98,22 +91,22 @@ class Player:
                 self.state,
                 given,
                 TurnEnvironment(
-                    model=self._model,
-                    now=self._clock(),
-                    ids=self._ids,
-                    limits=self._limits,
-                    history=self._history,
-                    contexts=self._contexts,
+                    model=self.model,
+                    now=self.now(),
+                    ids=self.ids,
+                    limits=self.limits,
+                    history=self.history,
+                    contexts=self.contexts,
                     memory=self.memory,
-                    tools=self._tools,
+                    tools=self.tools,
                 ),
             )
         except TurnFailed as failed:
             self.failure = failed
             raise
         self.state = turn.state
-        self._history = newest((*self._history, *turn.messages), self._history_max)
-        self.memory = self.memory.after(turn.events, self._clock(), self.program.script.memory)
+        self.history = newest((*self.history, *turn.messages), self.history_max)
+        self.memory = self.memory.after(turn.events, self.now(), self.program.script.memory)
         self.played.append(PlayedTurn(shown, turn))
         return turn
 
@@ -128,15 +121,15 @@ class Player:
 
     async def pass_time(self, duration: Duration, shown: Value) -> AsyncIterator[Turn]:
         """Let time pass on the virtual clock, and yield the turns that timers cause. Raises TurnFailed."""
-        start = self._clock()
+        start = self.now()
         end = after_duration(start, duration, self.program.zone(self.state, ZONE))
         for _ in range(TIMER_TURNS_MAX):
             timers = self.timers
             if not timers or timers[0].due > end:
                 break
-            self._passed += max(timers[0].due - self._clock(), timedelta())
+            self.passed += max(timers[0].due - self.now(), timedelta())
             yield await self.take(TimerDue(), shown)
-        self._passed += max(end - self._clock(), timedelta())
+        self.passed += max(end - self.now(), timedelta())
 
     def report(self, problems: tuple[Problem, ...]) -> dict[str, Any]:
         """Return the whole conversation as one JSON document."""
@@ -163,37 +156,29 @@ class Player:
 
     def _turn(self, played: PlayedTurn) -> dict[str, Any]:
         state = played.turn.state
+        bodies = [event.body for event in played.turn.events]
         emitted = [
-            {"event": event.body.event, "data": event.body.data, "actionId": event.body.action_id}
-            for event in played.turn.events
-            if isinstance(event.body, Emitted)
+            {"event": body.event, "data": body.data, "actionId": body.action_id}
+            for body in bodies
+            if isinstance(body, Emitted)
         ]
         detected = [
-            {
-                "detector": event.body.detector,
-                "label": event.body.label,
-                "score": event.body.score,
-                "by": event.body.by,
-                "words": event.body.words,
-            }
-            for event in played.turn.events
-            if isinstance(event.body, Detected)
+            {"detector": body.detector, "label": body.label, "score": body.score, "by": body.by, "words": body.words}
+            for body in bodies
+            if isinstance(body, Detected)
         ]
-        return (
-            {
-                "input": played.given,
-                "messages": [
-                    {"role": message.role, "content": message.content, "actionId": message.action_id}
-                    | ({"metadata": message.metadata} if message.metadata else {})
-                    for message in played.turn.messages
-                    if message.role == "assistant"
-                ],
-                "wait": wait_view(state.wait),
-                "position": position(self.program, state),
-            }
-            | ({"emitted": emitted} if emitted else {})
-            | ({"detected": detected} if detected else {})
-        )
+        turn: dict[str, Any] = {
+            "input": played.given,
+            "messages": [
+                {"role": message.role, "content": message.content, "actionId": message.action_id}
+                | ({"metadata": message.metadata} if message.metadata else {})
+                for message in played.turn.messages
+                if message.role == "assistant"
+            ],
+            "wait": wait_view(state.wait),
+            "position": position(self.program, state),
+        }
+        return turn | ({"emitted": emitted} if emitted else {}) | ({"detected": detected} if detected else {})
 
     def _warnings(self) -> list[dict[str, Any]]:
         return [

@@ -14,7 +14,6 @@ from api.testing.player import Player
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.state.events import ActionSkipped, Body, Emitted, Event, Message, ScopeSkipped, Warned
 from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply
-from runtime.state.limits import Limits
 from runtime.state.ports import Model
 from runtime.state.scopes import Scopes
 from runtime.state.state import State, Wait, decode, encode
@@ -79,11 +78,8 @@ async def run_case(found: FoundCase, *, model: Model | None = None, to_the_end: 
 
 def _not_taken(found: FoundCase, number: int, expected: CaseTurn, failed: Exception) -> CaseFailure:
     at = "/".join(failed.place) + ": " if isinstance(failed, TurnFailed) else ""
-    line = found.line("turns", number)
-    what, expectation = "the turn", "a turn without failure"
-    return CaseFailure(
-        what, expectation, f"{at}{failed}", found.file, line, turn=number, input_text=expected.input_text
-    )
+    difference = ExpectationDifference("the turn", "a turn without failure", f"{at}{failed}", ())
+    return _turn_failure(found, number, expected, difference)
 
 
 def input_of(turn: CaseTurn) -> Input:
@@ -114,15 +110,8 @@ def player_of(found: FoundCase, model: Model) -> Player:
     locale = case.locale or found.script.program.locale
     program = found.script.program.in_locale(locale)
     state = State(case.seed, locale, "visitor", start_variables=dict(case.variables), timezone=case.timezone)
-    return Player(
-        program,
-        state,
-        model,
-        lambda: found.now,
-        lambda: f"m{next(numbers)}",
-        Limits(),
-        tools=ScriptedTools(found.tools),
-    )
+    tools = ScriptedTools(found.tools)
+    return Player(program, state, model, lambda: found.now, lambda: f"m{next(numbers)}", tools=tools)
 
 
 async def take(player: Player, turn: CaseTurn, *, first: bool) -> Turn:
@@ -180,10 +169,14 @@ def position_of(state: State) -> str:
 def turn_failures(found: FoundCase, number: int, expected: CaseTurn, turn: Turn) -> Iterator[CaseFailure]:
     """Yield the unmet expectations of a turn."""
     for each in _turn_differences(found, expected, turn):
-        at = found.line("turns", number, *each.keys)
-        yield CaseFailure(
-            each.what, each.expected, each.got, found.file, at, turn=number, input_text=expected.input_text
-        )
+        yield _turn_failure(found, number, expected, each)
+
+
+def _turn_failure(found: FoundCase, number: int, expected: CaseTurn, each: ExpectationDifference) -> CaseFailure:
+    line = found.line("turns", number, *each.keys)
+    return CaseFailure(
+        each.what, each.expected, each.got, found.file, line, turn=number, input_text=expected.input_text
+    )
 
 
 def _turn_differences(found: FoundCase, expected: CaseTurn, turn: Turn) -> Iterator[ExpectationDifference]:
@@ -197,11 +190,8 @@ def _turn_differences(found: FoundCase, expected: CaseTurn, turn: Turn) -> Itera
             yield ExpectationDifference("skipped", list(expected.skipped), list(skipped), ("skipped",))
     yield from _waits(expected, turn.state.wait)
     values = Scopes(found.script.program, turn.state).flat() if expected.variables else {}
-    for name, expectation, got in _unlike(values, expected.variables):
-        yield ExpectationDifference(f"variable {name}", expectation, got, ("variables", name))
-    at = position_of(turn.state)
-    if expected.position is not None and at != expected.position:
-        yield ExpectationDifference("at", expected.position, at, ("at",))
+    yield from _unlike("variable", values, expected.variables, "variables")
+    yield from _other("at", expected.position, position_of(turn.state))
 
 
 def _said(expected: CaseTurn, messages: list[Message]) -> Iterator[ExpectationDifference]:
@@ -256,9 +246,7 @@ def _skipped(bodies: Iterable[Body]) -> Iterator[str]:
 
 
 def _waits(expected: CaseTurn, wait: Wait | None) -> Iterator[ExpectationDifference]:
-    kind = None if wait is None else wait.kind
-    if expected.wait is not None and kind != expected.wait:
-        yield ExpectationDifference("wait", expected.wait, kind, ("wait",))
+    yield from _other("wait", expected.wait, None if wait is None else wait.kind)
     offered = () if wait is None else wait.choices
     if expected.choices is not None:
         for index, (expectation, choice) in enumerate(itertools.zip_longest(expected.choices, offered)):
@@ -293,25 +281,28 @@ def end_failures(found: FoundCase, player: Player) -> Iterator[CaseFailure]:
 
 def _end_differences(found: FoundCase, player: Player) -> Iterator[ExpectationDifference]:
     end, state, scopes = found.case.end, player.state, Scopes(player.program, player.state)
-    if end.status is not None and state.execution_status != end.status:
-        yield ExpectationDifference("status", end.status, state.execution_status, ("end", "status"))
-    if end.reason is not None and state.end_reason != end.reason:
-        yield ExpectationDifference("reason", end.reason, state.end_reason, ("end", "reason"))
-    if end.outcome is not None and state.outcome != end.outcome:
-        yield ExpectationDifference("outcome", end.outcome, state.outcome, ("end", "outcome"))
-    for name, expectation, got in _unlike(scopes.flat(), end.variables):
-        yield ExpectationDifference(f"variable {name}", expectation, got, ("end", "variables", name))
+    yield from _other("status", end.status, state.execution_status, "end")
+    yield from _other("reason", end.reason, state.end_reason, "end")
+    yield from _other("outcome", end.outcome, state.outcome, "end")
+    yield from _unlike("variable", scopes.flat(), end.variables, "end", "variables")
     for scope, variables in end.scopes.by_scope().items():
         cells = {name: cell.value for name, cell in scopes.cells(scope).items()}
-        for name, expectation, got in _unlike(cells, variables):
-            yield ExpectationDifference(f"{scope} variable {name}", expectation, got, ("end", "scopes", scope, name))
+        yield from _unlike(f"{scope} variable", cells, variables, "end", "scopes", scope)
 
 
-def _unlike(got: Mapping[str, Value], expected: Mapping[str, Value]) -> Iterator[tuple[str, Value, Value]]:
-    """Yield name, expected and actual value of each difference."""
+def _other(what: str, expected: str | None, got: str | None, *within: str) -> Iterator[ExpectationDifference]:
+    """Yield a difference unless nothing is expected or a text is the expected one."""
+    if expected is not None and got != expected:
+        yield ExpectationDifference(what, expected, got, (*within, what))
+
+
+def _unlike(
+    what: str, got: Mapping[str, Value], expected: Mapping[str, Value], *within: str
+) -> Iterator[ExpectationDifference]:
+    """Yield the differences of variables."""
     for name, value in expected.items():
         if not _equal(got.get(name), value):
-            yield name, value, got.get(name)
+            yield ExpectationDifference(f"{what} {name}", value, got.get(name), (*within, name))
 
 
 def _equal(one: Value, other: Value) -> bool:
