@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 
 import click
 from msgspec import Struct
+from msgspec.structs import asdict
 from rich.cells import cell_len
 from rich.markup import escape
 
@@ -154,7 +155,7 @@ def explain(code: str | None, as_json: bool) -> None:
     if selected[0] not in CODES:
         _fail_unknown(selected[0])
     if as_json:
-        described: list[Any] = [{"code": each, **_described(each)} for each in selected]
+        described: list[Any] = [{"code": each, **asdict(CODES[each]), **asdict(explanation(each))} for each in selected]
         print_json(described if code is None else described[0])
     elif code is None:
         for title, codes in code_groups().items():
@@ -185,18 +186,6 @@ def _fail_unknown(code: str) -> NoReturn:
     for title, codes in code_groups().items():
         errors.print(f"  {title}: {', '.join(codes)}")
     end(2)
-
-
-def _described(code: str) -> dict[str, str]:
-    kind, explained = CODES[code], explanation(code)
-    return {
-        "severity": kind.severity,
-        "meaning": kind.meaning,
-        "cause": explained.cause,
-        "fix": kind.fix,
-        "broken": explained.broken,
-        "fixed": explained.fixed,
-    }
 
 
 # -- reading the paths: scripts, case files, and for an include file the scripts that use it --------------------------

@@ -99,16 +99,8 @@ def play(
     check_recording(record)
     recording = RecordingModel(chosen)
     answering = RecordingTools(_tools(tools, settings.model))
-    player = Player(
-        program,
-        state,
-        recording if record else chosen,
-        utc_now,
-        new_id,
-        settings.limits,
-        settings.contexts,
-        tools=answering,
-    )
+    model = recording if record else chosen
+    player = Player(program, state, model, utc_now, new_id, settings.limits, settings.contexts, answering)
     talk = _ScriptedInput(_lines(inputs), quiet=as_json) if inputs is not None else _Terminal(quiet=as_json)
     with asyncio.Runner() as runner:
         _converse(player, talk, runner)

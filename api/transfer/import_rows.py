@@ -161,7 +161,7 @@ def _turns(document: SessionDocumentFile, owner: Owner, programs: Mapping[str, P
         messages, events = messages + len(rows), events + len(happened)
         counts = (state.message_seq, state.event_seq)
         _require(counts == (messages, events), where, "the state counts other messages or events than the document has")
-        yield _turn(where, part, owner, program, state, rows, variables, happened)
+        yield _turn(where, part, owner, program, state, messages=rows, variables=variables, events=happened)
 
 
 def _state(where: str, part: TurnPart, owner: Owner, seed: int) -> State:
@@ -173,16 +173,7 @@ def _state(where: str, part: TurnPart, owner: Owner, seed: int) -> State:
     return msgspec.structs.replace(state, user_id=owner.user_id)
 
 
-def _turn(
-    where: str,
-    part: TurnPart,
-    owner: Owner,
-    program: Program,
-    state: State,
-    messages: list[MessageRow],
-    variables: list[VariableRow],
-    events: list[EventRow],
-) -> TurnRow:
+def _turn(where: str, part: TurnPart, owner: Owner, program: Program, state: State, **lists: Any) -> TurnRow:
     try:
         check(program, state)
         place = turn_position_of(program, state)
@@ -194,7 +185,6 @@ def _turn(
     status = state.execution_status if state.begun else "error"
     _require(part.execution_status == status, where, f"by its state its execution_status is {status}")
     times = {"started_at": _utc(where, part.started_at), "finished_at": _utc(where, part.finished_at)}
-    lists = {"messages": messages, "variables": variables, "events": events}
     return TurnRow(**asdict(part) | asdict(owner) | asdict(place) | times | lists | {"state": msgspec.Raw(saved)})
 
 

@@ -12,7 +12,7 @@ from api.sessions import row_mapping
 from api.transfer.document import in_utc
 from api.transfer.import_report import DocumentInvalid, ImportReport
 from runtime.context.messages import PARTS
-from runtime.engine.engine import Turn, run_turn
+from runtime.engine.engine import run_turn
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import Role
 from runtime.state.inputs import Append, Appended, Input, Intervention, Start
@@ -213,9 +213,8 @@ class _Maker:
     def __init__(self, session: SessionRow, program: Program, ids: Ids) -> None:
         self._session = session
         self._program = program
-        self._ids = ids
-        self._model = OfflineModel()
-        self._limits = Limits(output_chars_max=CONTENT_CHARS_MAX)
+        limits = Limits(output_chars_max=CONTENT_CHARS_MAX)
+        self._environment = TurnEnvironment(model=OfflineModel(), ids=ids, limits=limits, now=session.created_at)
         self._state = State(seed=session.seed, locale=session.locale or program.locale, user_id=session.user_id)
         self._now = session.created_at
         self.rows: list[TurnRow] = []
@@ -231,7 +230,8 @@ class _Maker:
         times = list(self._times(messages))
         started = min(times, default=self._now)
         self._now = max([self._now, *times, *([ended] if ended is not None else [])])
-        turn = await self._run(turn_input, started)
+        environment = msgspec.structs.replace(self._environment, now=started)
+        turn = await run_turn(self._program, self._state, turn_input, environment)
         if memory is not None:
             state = msgspec.structs.replace(turn.state, context=memory)
             turn = msgspec.structs.replace(turn, state=state, saved=encode(state))
@@ -241,8 +241,6 @@ class _Maker:
             turn,
             started_at=started,
             finished_at=self._now,
-            idempotency_key=None,
-            fingerprint=None,
         )
         recorded = [
             msgspec.structs.replace(message, created_at=at)
@@ -256,7 +254,3 @@ class _Maker:
         for message in messages:
             last = message.at or last
             yield last
-
-    async def _run(self, turn_input: Input | Intervention, now: datetime) -> Turn:
-        environment = TurnEnvironment(model=self._model, ids=self._ids, limits=self._limits, now=now)
-        return await run_turn(self._program, self._state, turn_input, environment)

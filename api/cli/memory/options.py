@@ -47,11 +47,9 @@ async def read(settings: Settings, path: str, **query: Any) -> Any:
 def unit_row(unit: Any) -> dict[str, Any]:
     """Return the cells of a unit by UNIT_COLUMNS."""
     return {
-        "unitId": unit["unitId"],
+        **unit,
         "group": unit["groupId"],
-        "rank": unit["rank"],
         "time": minute(unit["creationTime"]),
-        "source": unit["source"],
         "visits": unit["visitCount"],
         "pinned": "yes" if unit["neverDelete"] else "",
         "text": shortened(unit["content"]),

@@ -3,7 +3,7 @@
 They use the same YAML as scripts (``yes`` is a text) and the same reader, so that every problem has a location.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -279,13 +279,9 @@ def check_names(case: Case, tree: Tree, program: Program, reader: Reader) -> Non
         _check_variables(turn.variables, tree, ("turns", index, "variables"), variables, reader)
     for name in case.replies:
         if name.removesuffix(".extract") not in names.actions:
-            message = f"the script has no action {name}"
-            where = key_place(tree, "replies", name)
-            reader.add("ENUM_VALUE_INVALID", message, where, suggest(name, sorted(names.actions)))
+            _check_name("action", name, names.actions, key_place(tree, "replies", name), reader)
     for name in case.tools:
-        if name not in program.tools:
-            fix = suggest(name, sorted(program.tools))
-            reader.add("ENUM_VALUE_INVALID", f"the script has no tool {name}", key_place(tree, "tools", name), fix)
+        _check_name("tool", name, program.tools.keys(), key_place(tree, "tools", name), reader)
     end = case.end
     _check_variables(end.variables, tree, ("end", "variables"), variables, reader)
     for scope, expected in end.scopes.by_scope().items():
@@ -293,15 +289,15 @@ def check_names(case: Case, tree: Tree, program: Program, reader: Reader) -> Non
 
 
 def _check_turn(turn: CaseTurn, tree: Tree, keys: Keys, names: _Names, reader: Reader) -> None:
-    at = turn.position
-    if at is not None and at not in names.places:
-        message = f"the script has no place {at}"
-        reader.add("ENUM_VALUE_INVALID", message, place(tree, *keys, "at"), suggest(at, sorted(names.places)))
+    if turn.position is not None:
+        _check_name("place", turn.position, names.places, place(tree, *keys, "at"), reader)
     for index, each in enumerate(turn.skipped or ()):
-        if each not in names.nodes:
-            message = f"the script has no phase, topic or action {each}"
-            where = place(tree, *keys, "skipped", index)
-            reader.add("ENUM_VALUE_INVALID", message, where, suggest(each, sorted(names.nodes)))
+        _check_name("phase, topic or action", each, names.nodes, place(tree, *keys, "skipped", index), reader)
+
+
+def _check_name(what: str, name: str, known: Set[str], at: Location, reader: Reader) -> None:
+    if name not in known:
+        reader.add("ENUM_VALUE_INVALID", f"the script has no {what} {name}", at, suggest(name, sorted(known)))
 
 
 def _check_variables(
@@ -325,13 +321,12 @@ def names_of(script: Script) -> frozenset[str]:
 def _names_of(script: Script) -> _Names:
     lists = [*(skill.actions for skill in script.skills), *(each.actions for each in script.interrupts)]
     in_skills = {action.id for actions in lists for action in walk(actions)}  # they run within a topic
-    places = {THE_END}
-    ids = set(in_skills)
-    for phase in script.phases:
-        ids.add(phase.id)
-        for topic in phase.topics:
-            inside = {action.id for action in walk(topic.actions)}
-            ids |= {topic.id} | inside
-            places |= {f"{phase.id}/{topic.id}/{each}" for each in inside | in_skills}
-    actions = {action.id for phase in script.phases for topic in phase.topics for action in walk(topic.actions)}
-    return _Names(frozenset(places), frozenset(ids), frozenset(actions | in_skills), names_of(script))
+    topics = {
+        f"{phase.id}/{topic.id}": {action.id for action in walk(topic.actions)}
+        for phase in script.phases
+        for topic in phase.topics
+    }
+    actions = in_skills.union(*topics.values())
+    parents = {each for phase in script.phases for each in (phase.id, *(topic.id for topic in phase.topics))}
+    places = {THE_END, *(f"{topic}/{each}" for topic, inside in topics.items() for each in inside | in_skills)}
+    return _Names(frozenset(places), frozenset(actions | parents), frozenset(actions), names_of(script))

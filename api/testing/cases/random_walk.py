@@ -80,7 +80,6 @@ class _Path(Struct, frozen=True):
     """One walk."""
 
     turns: tuple[Turn, ...]
-    inputs: tuple[Input, ...]
     finding: WalkFinding | None
     failed_expressions: tuple[WalkFinding, ...]
     globals: Mapping[str, Value]
@@ -151,7 +150,7 @@ async def _walk(
     if finding is not None:
         finding = structs.replace(finding, inputs=tuple(inputs))
     failed = {each.place: each for each in reversed(_failed_expressions(player, seed, variables, inputs))}
-    return _Path(tuple(played.turn for played in player.played), tuple(inputs), finding, tuple(failed.values()), cells)
+    return _Path(tuple(played.turn for played in player.played), finding, tuple(failed.values()), cells)
 
 
 def _failed_expressions(
