@@ -268,12 +268,9 @@ class Log:
 
     def compare(self, state: State) -> Iterator[str]:
         """Yield the differences between a state and the log, then continue with the values of the state."""
-        cells_by_scope: dict[Scope, Cells] = {
-            "session": state.session_cells,
-            "phase": state.phase_cells,
-            "topic": state.topic_cells,
+        expected: dict[Scope, Layer] = {
+            scope: _layer(cells) for scope, cells in state.layers.items() if scope != "global"
         }
-        expected = {scope: _layer(cells) for scope, cells in cells_by_scope.items()}
         if self._layers is not None:
             for scope, layer in self._layers.items():
                 if not self._is_of_call(

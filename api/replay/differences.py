@@ -137,10 +137,8 @@ def _position(row: TurnRow) -> tuple[Any, ...]:
 
 
 def _values(state: State) -> dict[tuple[str, str], Any]:
-    layers = {"session": state.session_cells, "phase": state.phase_cells, "topic": state.topic_cells}
-    layers["global"] = state.global_cells
     return {
         (layer, name): {"name": name, "scope": layer, "value": cell.value}
-        for layer, cells in layers.items()
+        for layer, cells in state.layers.items()
         for name, cell in cells.items()
     }

@@ -60,8 +60,7 @@ def _check_gaps(state: State) -> None:
 
 
 def _check_cells(state: State) -> None:
-    layers = [state.global_cells, state.session_cells, state.phase_cells, state.topic_cells]
-    for cells in (*layers, *(frame.cells for frame in state.frames)):
+    for cells in (*state.layers.values(), *(frame.cells for frame in state.frames)):
         if len(cells) > CELLS_MAX:
             raise InvalidState(f"more than {CELLS_MAX:,} variables in one scope")
         for name, cell in cells.items():

@@ -53,7 +53,7 @@ class Cells:
         moved["global"] = dict(state.global_cells)
         strays: list[tuple[Scope, str, Cell]] = []
         for scope in scopes:
-            for name, cell in _layers(before)[scope].items():
+            for name, cell in before.layers[scope].items():
                 last = self._name(name, cell, name in was[scope])
                 if last is None:
                     continue
@@ -168,15 +168,6 @@ class Cells:
 def _declared(program: Program, state: State) -> Mapping[Scope, Declared]:
     home = state.phase, state.topic
     return {scope: program.declared(scope, state.phase, home) for scope in (*LOCAL, "global")}
-
-
-def _layers(state: State) -> Layers:
-    return {
-        "global": state.global_cells,
-        "session": state.session_cells,
-        "phase": state.phase_cells,
-        "topic": state.topic_cells,
-    }
 
 
 _Layer: TypeAlias = tuple[Scope, Mapping[str, Cell], str]

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, field
 from runtime.state.form_view import RenderedForm
 from scripts.expressions.values import INTEGER_ABS_MAX, Value, ValueType
 from scripts.model.context_strategies import ContextSettings
-from scripts.model.script import Locale
+from scripts.model.script import Locale, Scope
 
 STATE_VERSION = 1
 STATE_VERSION_MIN = 1  # the oldest version that `decode` reads
@@ -262,6 +262,16 @@ class State(Struct, omit_defaults=True):
             if frame.skill or frame.interrupt or frame.detector:
                 return frame
         return None
+
+    @property
+    def layers(self) -> dict[Scope, dict[str, Cell]]:
+        """Return the cells of each scope; those of skills and interrupts are in `frames`."""
+        return {
+            "session": self.session_cells,
+            "phase": self.phase_cells,
+            "topic": self.topic_cells,
+            "global": self.global_cells,
+        }
 
     @property
     def interrupted(self) -> bool:
