@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
-from api.schemas.base import Body, Id, View
+from api.schemas.base import Body, Id, PageView, View
 from store.interface.analyst_rows import Interval
 
 Form: TypeAlias = Literal["json", "csv", "parquet", "vega-lite", "svg", "png"]
@@ -149,11 +149,10 @@ class SavedQuery(View, frozen=True, kw_only=True):
     updated_at: datetime
 
 
-class SavedQueryList(View, frozen=True, kw_only=True):
+class SavedQueryList(PageView, frozen=True, kw_only=True):
     """A page of saved queries, the last changed first."""
 
     data: list[SavedQuery]
-    next_cursor: str | None
 
 
 TILES_MAX = 50
@@ -207,11 +206,10 @@ class DashboardView(View, frozen=True, kw_only=True):
     updated_at: datetime
 
 
-class DashboardList(View, frozen=True, kw_only=True):
+class DashboardList(PageView, frozen=True, kw_only=True):
     """A page of dashboards, the last changed first."""
 
     data: list[DashboardView]
-    next_cursor: str | None
 
 
 class DashboardFile(View, frozen=True, kw_only=True):

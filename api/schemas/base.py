@@ -1,5 +1,6 @@
 """Base types of requests and responses: camelCase names and bounds."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Self, TypeAlias
 
@@ -31,3 +32,11 @@ class View(Struct, frozen=True, rename="camel", kw_only=True):
             names = (name for name in cls.__struct_fields__ if name not in others and hasattr(row, name))
             others |= {name: getattr(row, name) for name in names}
         return cls(**others)
+
+
+class PageView(View, frozen=True, kw_only=True):
+    """A page of a list; `nextCursor` is null on the last one."""
+
+    data: Sequence[View]
+    """Of the type that each list names."""
+    next_cursor: str | None

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from api.schemas.base import View
+from api.schemas.base import PageView, View
 
 
 class UsageView(View, frozen=True, kw_only=True):
@@ -97,11 +97,10 @@ class CallView(View, frozen=True, kw_only=True):
     reply: Any = UNSET
 
 
-class CallList(View, frozen=True, kw_only=True):
+class CallList(PageView, frozen=True, kw_only=True):
     """A page of calls, oldest first."""
 
     data: list[CallView]
-    next_cursor: str | None
 
 
 class DebugInfo(View, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Meta
 
-from api.schemas.base import Body, Id, View
+from api.schemas.base import Body, Id, PageView, View
 
 Role: TypeAlias = Literal["app", "author", "analyst", "reader", "admin"]
 ROLES: frozenset[Role] = frozenset(get_args(Role))
@@ -64,8 +64,7 @@ class KeyWithText(KeyView, frozen=True, kw_only=True):
     key: str
 
 
-class KeyList(View, frozen=True, kw_only=True):
+class KeyList(PageView, frozen=True, kw_only=True):
     """A page of keys."""
 
     data: list[KeyView]
-    next_cursor: str | None

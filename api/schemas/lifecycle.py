@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from api.schemas.base import Body, Content, Id, ScriptText, View
+from api.schemas.base import Body, Content, Id, PageView, ScriptText, View
 from api.schemas.sessions import EventView, MessageView, NewSession, Position, SessionView, Snapshot, WaitView
 from runtime.state.events import Role
 from runtime.state.scopes import CELLS_MAX
@@ -130,11 +130,10 @@ class SnapshotEntry(View, frozen=True, kw_only=True):
     event_count: int
 
 
-class SnapshotList(View, frozen=True, kw_only=True):
+class SnapshotList(PageView, frozen=True, kw_only=True):
     """A page of turns, oldest first; `nextCursor` is null on the last page."""
 
     data: list[SnapshotEntry]
-    next_cursor: str | None
 
 
 class SnapshotView(Snapshot, frozen=True, kw_only=True):
@@ -204,11 +203,10 @@ class TimerView(View, frozen=True, kw_only=True):
     """The code of the error of the last attempt."""
 
 
-class TimerList(View, frozen=True, kw_only=True):
+class TimerList(PageView, frozen=True, kw_only=True):
     """A page of timers, the earliest first; `nextCursor` is null on the last page."""
 
     data: list[TimerView]
-    next_cursor: str | None
 
 
 class FiredTimer(Body, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, field
 
 from api.ids import ID_PATTERN
-from api.schemas.base import Body, Id, Moment, View
+from api.schemas.base import Body, Id, Moment, PageView, View
 from runtime.state.recall_types import Trust
 
 UNITS_MAX = 1_000
@@ -151,11 +151,10 @@ class UnitsAdded(View, frozen=True, kw_only=True):
     data: Sequence[StoredUnit]
 
 
-class UnitList(View, frozen=True, kw_only=True):
+class UnitList(PageView, frozen=True, kw_only=True):
     """A page of units."""
 
     data: Sequence[UnitView]
-    next_cursor: str | None
 
 
 class ChainUnit(StoredUnit, frozen=True, kw_only=True):
@@ -204,11 +203,10 @@ class GroupView(View, frozen=True, kw_only=True):
     short_term: int | None
 
 
-class GroupList(View, frozen=True, kw_only=True):
+class GroupList(PageView, frozen=True, kw_only=True):
     """A page of sessions and collections, the oldest first."""
 
     data: Sequence[GroupView]
-    next_cursor: str | None
 
 
 class NewGroup(Body, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
-from api.schemas.base import Body, Id, View
+from api.schemas.base import Body, Id, PageView, View
 from api.schemas.memory import GroupId, StoredUnit
 
 HISTORY_CHARS_MAX = 20_000
@@ -67,11 +67,10 @@ class JobAnswer(View, frozen=True, kw_only=True):
     job: JobView
 
 
-class JobList(View, frozen=True, kw_only=True):
+class JobList(PageView, frozen=True, kw_only=True):
     """A page of jobs, the newest first."""
 
     data: Sequence[JobView]
-    next_cursor: str | None
 
 
 class WouldGo(View, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import UNSET, Meta, UnsetType
 
 from api.ids import ID_PATTERN
-from api.schemas.base import Body, Id, Moment, View
+from api.schemas.base import Body, Id, Moment, PageView, View
 from api.schemas.sessions import WaitView
 from runtime.state.state import ExecutionStatus, Status
 from scripts.model.script import Locale
@@ -61,11 +61,10 @@ class LinkView(View, frozen=True, kw_only=True):
     revoked_at: datetime | None
 
 
-class LinkList(View, frozen=True, kw_only=True):
+class LinkList(PageView, frozen=True, kw_only=True):
     """A page of links."""
 
     data: list[LinkView]
-    next_cursor: str | None
 
 
 class LinkPage(View, frozen=True, kw_only=True):
@@ -163,11 +162,10 @@ class ParticipantView(View, frozen=True, kw_only=True):
     revoked_at: datetime | None
 
 
-class ParticipantList(View, frozen=True, kw_only=True):
+class ParticipantList(PageView, frozen=True, kw_only=True):
     """A page of participants."""
 
     data: list[ParticipantView]
-    next_cursor: str | None
 
 
 class MediaView(View, frozen=True, kw_only=True):
@@ -191,11 +189,10 @@ class VisibleMessage(View, frozen=True, kw_only=True):
     """A person wrote it, in place of the script."""
 
 
-class VisibleMessageList(View, frozen=True, kw_only=True):
+class VisibleMessageList(PageView, frozen=True, kw_only=True):
     """A page of messages, oldest first; `nextCursor` leads to earlier ones and is null if there are none."""
 
     data: list[VisibleMessage]
-    next_cursor: str | None
 
 
 class VisibleStatus(View, frozen=True, kw_only=True):

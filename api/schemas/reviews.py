@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from api.schemas.base import Body, Id, Moment, View
+from api.schemas.base import Body, Id, Moment, PageView, View
 from runtime.state.state import Status
 from store.interface.review_rows import QuestionKind, ReviewUnit
 
@@ -76,11 +76,10 @@ class ReviewView(View, frozen=True, kw_only=True):
     """Null while it is open."""
 
 
-class ReviewList(View, frozen=True, kw_only=True):
+class ReviewList(PageView, frozen=True, kw_only=True):
     """A page of reviews, the newest first."""
 
     data: list[ReviewView]
-    next_cursor: str | None
 
 
 class TargetView(View, frozen=True, kw_only=True):
@@ -96,11 +95,10 @@ class TargetView(View, frozen=True, kw_only=True):
     """Whether the sender has rated it."""
 
 
-class TargetList(View, frozen=True, kw_only=True):
+class TargetList(PageView, frozen=True, kw_only=True):
     """A page of what is rated in a review, in order."""
 
     data: list[TargetView]
-    next_cursor: str | None
 
 
 class NewRating(Body, frozen=True, kw_only=True):
@@ -123,11 +121,10 @@ class RatingView(View, frozen=True, kw_only=True):
     rated_at: datetime
 
 
-class RatingList(View, frozen=True, kw_only=True):
+class RatingList(PageView, frozen=True, kw_only=True):
     """A page of ratings, by target and rater."""
 
     data: list[RatingView]
-    next_cursor: str | None
 
 
 class QuestionAgreement(View, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from api.schemas.base import Body, Content, Id, ScriptText, View
+from api.schemas.base import Body, Content, Id, PageView, ScriptText, View
 from scripts.yaml.parser import FILE_CHARS_MAX
 
 OutlineKind: TypeAlias = Literal["phase", "topic", "action"]
@@ -142,11 +142,10 @@ class ScriptEntry(View, frozen=True, kw_only=True):
     updated_at: datetime
 
 
-class ScriptList(View, frozen=True, kw_only=True):
+class ScriptList(PageView, frozen=True, kw_only=True):
     """A page of scripts, the last changed first."""
 
     data: list[ScriptEntry]
-    next_cursor: str | None
 
 
 class ScriptView(ScriptEntry, frozen=True, kw_only=True):
@@ -192,11 +191,10 @@ class DraftView(DraftEntry, frozen=True, kw_only=True):
     files: Mapping[str, str]
 
 
-class DraftList(View, frozen=True, kw_only=True):
+class DraftList(PageView, frozen=True, kw_only=True):
     """A page of drafts, the last saved first."""
 
     data: list[DraftEntry]
-    next_cursor: str | None
 
 
 class BreakingChangeView(View, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
-from api.schemas.base import View
+from api.schemas.base import PageView, View
 from api.schemas.sessions import SessionHandOver
 from runtime.state.events import Role
 
@@ -36,11 +36,10 @@ class SessionEntry(View, frozen=True, kw_only=True):
     redacted_at: datetime | None
 
 
-class SessionList(View, frozen=True, kw_only=True):
+class SessionList(PageView, frozen=True, kw_only=True):
     """A page of sessions."""
 
     data: list[SessionEntry]
-    next_cursor: str | None
 
 
 class ExcerptPiece(View, frozen=True, kw_only=True):
@@ -71,11 +70,10 @@ class HitView(View, frozen=True, kw_only=True):
     message: MessageHit
 
 
-class HitList(View, frozen=True, kw_only=True):
+class HitList(PageView, frozen=True, kw_only=True):
     """A page of matching messages, the last recorded first; a short page may still have a next one."""
 
     data: list[HitView]
-    next_cursor: str | None
 
 
 class HandOverView(SessionHandOver, frozen=True, kw_only=True):
@@ -91,11 +89,10 @@ class HandOverView(SessionHandOver, frozen=True, kw_only=True):
     """Whether the conversation is over; the request stays until somebody gives the session back."""
 
 
-class HandOverList(View, frozen=True, kw_only=True):
+class HandOverList(PageView, frozen=True, kw_only=True):
     """A page of sessions for a person, those that wait longest first; `nextCursor` is null on the last page."""
 
     data: list[HandOverView]
-    next_cursor: str | None
 
 
 class RoleCountsView(View, frozen=True, kw_only=True):

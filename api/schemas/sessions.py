@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from api.schemas.base import Body, Content, Id, View
+from api.schemas.base import Body, Content, Id, PageView, View
 from api.schemas.calls import DebugInfo
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Source, Status
@@ -288,19 +288,17 @@ class SessionView(Snapshot, frozen=True, kw_only=True):
     """When its texts and values were removed; null: they are present."""
 
 
-class MessageList(View, frozen=True, kw_only=True):
+class MessageList(PageView, frozen=True, kw_only=True):
     """A page of messages; `nextCursor` is null on the last page."""
 
     data: list[ChatMessageView]
-    next_cursor: str | None
     success: bool = True
 
 
-class EventList(View, frozen=True, kw_only=True):
+class EventList(PageView, frozen=True, kw_only=True):
     """A page of events, oldest first; `nextCursor` is null on the last page."""
 
     data: list[EventView]
-    next_cursor: str | None
 
 
 class DeltaView(View, frozen=True, kw_only=True):

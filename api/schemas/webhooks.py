@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
-from api.schemas.base import Body, View
+from api.schemas.base import Body, PageView, View
 from api.schemas.sessions import MessageView, Position, WaitView
 from store.interface.webhook_rows import DeliveryStatus, PausedBecause, WebhookStatus
 
@@ -190,11 +190,10 @@ class DeliveryDetail(DeliveryView, frozen=True, kw_only=True):
     payload: Notice
 
 
-class DeliveryList(View, frozen=True, kw_only=True):
+class DeliveryList(PageView, frozen=True, kw_only=True):
     """A page of deliveries, the newest first."""
 
     data: list[DeliveryView]
-    next_cursor: str | None
 
 
 class ReplayCount(View, frozen=True, kw_only=True):
