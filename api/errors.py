@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 import structlog
@@ -38,6 +38,7 @@ from store.interface.errors import (
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
 ErrorType: TypeAlias = Literal["syntax", "configuration", "runtime", "session", "system"]
 
 
@@ -113,6 +114,18 @@ class ApiError(Exception):
 def invalid_field(field: str, problem: str) -> ApiError:
     """Return the error of a field, parameter or header of a request that is not valid."""
     return ApiError("REQUEST_INVALID", f"{field}: {problem}", details=[ErrorDetail(message=problem, field=field)])
+
+
+def require_found(value: T | None, code: str, message: str, context: Mapping[str, Any] | None = None) -> T:
+    """Return what a request names; raise an ApiError with this code if there is nothing: None or false."""
+    if not value:
+        raise ApiError(code, message, context=context)
+    return value
+
+
+def require_session(value: T | None, session_id: str) -> T:
+    """Return what was read of a session. Raises ApiError SESSION_NOT_FOUND if there is nothing: None or false."""
+    return require_found(value, "SESSION_NOT_FOUND", "Session not found", {"sessionId": session_id})
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from api.atomic_files import create_private
 from api.auth.api_keys import ApiKeys
-from api.errors import ApiError
+from api.errors import require_session
 from api.sessions.chat import Chat
 from api.sessions.turn_runner import TurnRunner
 from store.interface.errors import StoreError, StoreUnavailable
@@ -58,10 +58,9 @@ class Deletion:
 
     async def delete(self, tenant: str, session_id: str, expected_turn: int | None) -> None:
         """Delete a session after its running turn. Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY, TURN_CONFLICT."""
-        if not is_uuid(session_id) or not await self._chat.run_shielded(
-            self._delete(tenant, session_id, expected_turn)
-        ):
-            raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+        require_session(is_uuid(session_id), session_id)
+        is_deleted = await self._chat.run_shielded(self._delete(tenant, session_id, expected_turn))
+        require_session(is_deleted, session_id)
 
     async def _delete(self, tenant: str, session_id: str, expected_turn: int | None) -> bool:
         async with self._chat.locks.hold((tenant, session_id)):

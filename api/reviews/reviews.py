@@ -5,11 +5,12 @@ import io
 import random
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 from msgspec.structs import asdict
 
 from api.auth.principal import Principal
-from api.errors import ApiError, invalid_field, refusing
+from api.errors import ApiError, invalid_field, refusing, require_found, require_session
 from api.reviews.agreement import alpha
 from api.schemas.reviews import (
     TARGETS_MAX,
@@ -32,6 +33,7 @@ from store.interface.review_rows import QuestionRow, RatingRow, ReviewRow, Targe
 from store.interface.rows import is_uuid
 from store.store import Store
 
+T = TypeVar("T")
 COLUMNS = ("session_id", "turn", "rater", "question", "answer", "rated_at")
 
 
@@ -68,10 +70,7 @@ class Reviews:
 
     async def get(self, tenant: str, review_id: str) -> ReviewRow:
         """Return a review. Raises ApiError REVIEW_NOT_FOUND."""
-        row = await self._rows.get(tenant, review_id)
-        if row is None:
-            raise ApiError("REVIEW_NOT_FOUND", f"there is no review {review_id}")
-        return row
+        return _require(await self._rows.get(tenant, review_id), review_id)
 
     async def close(self, tenant: str, review_id: str) -> ReviewRow:
         """Close a review; without effect if it is closed. Raises ApiError REVIEW_NOT_FOUND."""
@@ -80,8 +79,7 @@ class Reviews:
 
     async def delete(self, tenant: str, review_id: str) -> None:
         """Delete a review with its ratings. Raises ApiError REVIEW_NOT_FOUND."""
-        if not await self._rows.delete(tenant, review_id):
-            raise ApiError("REVIEW_NOT_FOUND", f"there is no review {review_id}")
+        _require(await self._rows.delete(tenant, review_id), review_id)
 
     async def targets(self, principal: Principal, review_id: str, limit: int, cursor: str | None) -> Page[TargetListed]:
         """Return a page of what is rated. Raises ApiError REVIEW_NOT_FOUND."""
@@ -171,13 +169,16 @@ class Reviews:
         if new.session_ids is not None:
             for session_id in new.session_ids:
                 known = await self._store.sessions.start(tenant, session_id) if is_uuid(session_id) else None
-                if known is None:
-                    raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+                require_session(known, session_id)
             return list(dict.fromkeys(new.session_ids))
         chosen = asdict(new.sessions or SessionChoice())
         which = SessionFilter(script=chosen.pop("script_id"), **chosen)
         page = await self._store.sessions.page(tenant, which, order="created", limit=TARGETS_MAX)
         return [row.session_id for row in page.rows]
+
+
+def _require(found: T | None, review_id: str) -> T:
+    return require_found(found, "REVIEW_NOT_FOUND", f"there is no review {review_id}")
 
 
 def _only_rater(review: ReviewRow, principal: Principal) -> str | None:

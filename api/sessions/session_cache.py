@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from msgspec import Struct
 
 from api.catalog.catalog import Catalog
-from api.errors import ApiError, refusing
+from api.errors import ApiError, refusing, require_session
 from api.model_calls import RecordedCalls
 from api.sessions import row_mapping
 from api.sessions.history import messages_of_load, recent_messages
@@ -249,9 +249,7 @@ class SessionCache:
                 self.remove(*key)
             load = self._loads.setdefault(key, _Load())
             loaded = await self._store.sessions.load(tenant, session_id) if is_uuid(session_id) else None
-            if loaded is None:
-                raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
-            cached = await self._cached(loaded)
+            cached = await self._cached(require_session(loaded, session_id))
             cached.mark = None if stamp is None else stamp.mark
             if load.is_current:  # else it was deleted, renamed or changed by a turn during the load
                 return self._remember(cached)

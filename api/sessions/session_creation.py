@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from api.catalog.catalog import Catalog
-from api.errors import ApiError, invalid_field, refusing_field
+from api.errors import ApiError, invalid_field, refusing_field, require_session
 from api.model_calls import RecordedCalls
 from api.schemas.lifecycle import KeyedSession, NewLabels
 from api.schemas.sessions import NewMessage, NewSession
@@ -248,9 +248,7 @@ class Labels:
 
     async def _try_label(self, tenant: str, session_id: str, new: NewLabels) -> bool:
         """Return false if the session was changed between the read and the write, on another server."""
-        session = await self._store.sessions.start(tenant, session_id)
-        if session is None:
-            raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+        session = require_session(await self._store.sessions.start(tenant, session_id), session_id)
         require_not_redacted(session)
         if new.key is not None and session.key not in {None, new.key}:
             message = "the session has a key already, which cannot be changed"

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from api.errors import ApiError
+from api.errors import require_session
 from api.schemas.session_lists import ModelUsageView, RoleCountsView, SessionStatsView, TranscriptTokens
 from api.sessions.session_cache import CachedSession
 from runtime.context.fitting import MESSAGE_TOKENS, tokens_of
@@ -16,9 +16,8 @@ _PAGE = 1_000
 async def statistics_of(store: Store, cached: CachedSession) -> SessionStatsView:
     """Return the statistics of a session. Raises ApiError SESSION_NOT_FOUND."""
     session_id = cached.session.session_id
-    counts = await store.sessions.statistics(*cached.key, without=cached.state.gaps)
-    if counts is None:  # deleted since it was loaded
-        raise ApiError("SESSION_NOT_FOUND", "Session not found", context={"sessionId": session_id})
+    found = await store.sessions.statistics(*cached.key, without=cached.state.gaps)
+    counts = require_session(found, session_id)  # it may have been deleted since it was loaded
     return SessionStatsView.of(
         counts,
         session_id=session_id,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +14,7 @@ from msgspec import Struct
 from api.analytics.charts.chart import chart_words, report_texts
 from api.analytics.formats.readable import label
 from api.analytics.queries import AnalyticsQueries
-from api.errors import ApiError, invalid_field, refusing, refusing_field
+from api.errors import ApiError, invalid_field, refusing, refusing_field, require_found
 from api.schemas.analytics import DashboardText, DashboardView, Form, Language, NewAnalyticsQuery, Tile
 from runtime.state.ports import Clock, Ids
 from store.analytics.reporting import report_named, statement
@@ -25,6 +25,7 @@ from store.store import Store
 if TYPE_CHECKING:
     from jinja2 import Template
 
+T = TypeVar("T")
 ROWS_SHOWN_MAX = 200
 """Rows of a table on a page."""
 PAGE_S = 300.0
@@ -63,7 +64,7 @@ class Dashboards:
 
     async def get(self, tenant: str, dashboard_id: str) -> DashboardRow:
         """Return a dashboard. Raises ApiError DASHBOARD_NOT_FOUND."""
-        return _found(await self._rows.dashboard(tenant, dashboard_id), dashboard_id)
+        return _require(await self._rows.dashboard(tenant, dashboard_id), dashboard_id)
 
     async def create(self, tenant: str, new: DashboardText) -> DashboardRow:
         """Create a dashboard. Raises ApiError REQUEST_INVALID, REPORT_NOT_FOUND, QUERY_NOT_FOUND, DASHBOARDS_FULL."""
@@ -82,14 +83,13 @@ class Dashboards:
         current = await self.get(tenant, dashboard_id)
         row = await self._row(tenant, dashboard_id, new, current.tiles)
         try:
-            return _found(await self._rows.change_dashboard(row, expected), dashboard_id)
+            return _require(await self._rows.change_dashboard(row, expected), dashboard_id)
         except RowConflict as conflict:
             raise ApiError("DASHBOARD_CONFLICT", f"the dashboard was changed meanwhile: {conflict}") from conflict
 
     async def delete(self, tenant: str, dashboard_id: str) -> None:
         """Delete a dashboard. Raises ApiError DASHBOARD_NOT_FOUND."""
-        if not await self._rows.delete_dashboard(tenant, dashboard_id):
-            raise _not_found(dashboard_id)
+        _require(await self._rows.delete_dashboard(tenant, dashboard_id), dashboard_id)
 
     async def all(self) -> list[DashboardRow]:
         """Return the dashboards of all tenants. Raises StoreError."""
@@ -135,10 +135,7 @@ class Dashboards:
             statement(definition, tile.parameters)
 
     async def _query(self, tenant: str, query_id: str) -> SavedQueryRow:
-        query = await self._rows.query(tenant, query_id)
-        if query is None:
-            raise ApiError("QUERY_NOT_FOUND", f"there is no saved query {query_id}")
-        return query
+        return require_query(await self._rows.query(tenant, query_id), query_id)
 
     async def _part(self, tenant: str, tile: TileRow, ends_at: float, language: Language, *, masked: bool) -> _Part:
         """Compute a tile, unless the time of the page is over."""
@@ -198,14 +195,13 @@ def _failed(tile: TileRow, problem: str) -> _Part:
     return _Part(title=tile.title or tile.report or "", is_wide=tile.is_wide, problem=problem)
 
 
-def _found(row: DashboardRow | None, dashboard_id: str) -> DashboardRow:
-    if row is None:
-        raise _not_found(dashboard_id)
-    return row
+def _require(found: T | None, dashboard_id: str) -> T:
+    return require_found(found, "DASHBOARD_NOT_FOUND", f"there is no dashboard {dashboard_id}")
 
 
-def _not_found(dashboard_id: str) -> ApiError:
-    return ApiError("DASHBOARD_NOT_FOUND", f"there is no dashboard {dashboard_id}")
+def require_query(found: T | None, query_id: str) -> T:
+    """Return what was found of a saved query. Raises ApiError QUERY_NOT_FOUND if there is nothing: None or false."""
+    return require_found(found, "QUERY_NOT_FOUND", f"there is no saved query {query_id}")
 
 
 # -- the page ---------------------------------------------------------------------------------------------------------

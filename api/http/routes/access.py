@@ -9,7 +9,7 @@ from litestar.params import JSONBody
 
 from api.auth.authenticator import COOKIE
 from api.auth.principal import Principal
-from api.errors import ApiError
+from api.errors import require_found
 from api.http.request import ApiRequest, Cursor, KeyId, Limit, creating
 from api.schemas.keys import CallerView, KeyList, KeyView, KeyWithText, NewKey, SignIn
 
@@ -36,9 +36,7 @@ async def list_keys(request: ApiRequest, limit: Limit = 50, cursor: Cursor = Non
 async def get_key(key_id: KeyId, request: ApiRequest) -> KeyView:
     """Return a key without its text, also one that is revoked."""
     row = await request.services.store.keys.get(request.tenant, key_id)
-    if row is None:
-        raise ApiError("KEY_NOT_FOUND", "there is no such key")
-    return KeyView.of(row)
+    return KeyView.of(require_found(row, "KEY_NOT_FOUND", "there is no such key"))
 
 
 @delete("/keys/{keyId:str}", summary="Revoke a key")

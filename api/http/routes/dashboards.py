@@ -6,9 +6,9 @@ from litestar import MediaType, Response, delete, get, post, put
 from litestar.params import JSONBody
 from litestar.response import Stream
 
-from api.analytics.dashboards.dashboards import dashboard_view
+from api.analytics.dashboards.dashboards import dashboard_view, require_query
 from api.auth.principal import masks
-from api.errors import ApiError, refusing
+from api.errors import refusing
 from api.http.files import download
 from api.http.request import (
     REVISION_ETAG,
@@ -56,21 +56,21 @@ async def create_query(data: JSONBody[QueryText], request: ApiRequest) -> Respon
 @get("/queries/{queryId:str}", summary="Read a saved query")
 async def get_query(query_id: QueryId, request: ApiRequest) -> SavedQuery:
     """Return a saved query."""
-    return _found(await request.services.store.analytics.query(request.tenant, query_id), query_id)
+    row = await request.services.store.analytics.query(request.tenant, query_id)
+    return SavedQuery.of(require_query(row, query_id))
 
 
 @put("/queries/{queryId:str}", summary="Change a saved query")
 async def change_query(query_id: QueryId, data: JSONBody[QueryText], request: ApiRequest) -> SavedQuery:
     """Replace the name and the text of a saved query."""
     changed = await request.services.store.analytics.change_query(_row(request, query_id, data))
-    return _found(changed, query_id)
+    return SavedQuery.of(require_query(changed, query_id))
 
 
 @delete("/queries/{queryId:str}", summary="Delete a saved query")
 async def delete_query(query_id: QueryId, request: ApiRequest) -> None:
     """Delete a saved query."""
-    if not await request.services.store.analytics.delete_query(request.tenant, query_id):
-        raise _not_found(query_id)
+    require_query(await request.services.store.analytics.delete_query(request.tenant, query_id), query_id)
 
 
 def _row(request: ApiRequest, query_id: str, text: QueryText) -> SavedQueryRow:
@@ -78,16 +78,6 @@ def _row(request: ApiRequest, query_id: str, text: QueryText) -> SavedQueryRow:
     return SavedQueryRow(
         tenant=request.tenant, query_id=query_id, name=text.name, sql=text.sql, created_at=now, updated_at=now
     )
-
-
-def _found(row: SavedQueryRow | None, query_id: str) -> SavedQuery:
-    if row is None:
-        raise _not_found(query_id)
-    return SavedQuery.of(row)
-
-
-def _not_found(query_id: str) -> ApiError:
-    return ApiError("QUERY_NOT_FOUND", f"there is no saved query {query_id}")
 
 
 _CREATED = [location("The URL of the dashboard."), REVISION_ETAG]

@@ -1,13 +1,13 @@
 """Routes for sessions and collections of a memory: their units, context and short-term memory."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from litestar import Response, delete, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody, QueryParameter
 
 from api.auth.principal import memory_of
-from api.errors import ApiError
+from api.errors import require_found
 from api.http.request import ApiRequest, Cursor, GroupId, Limit, location
 from api.http.routes.memory_units import OfMemory
 from api.ids import in_path
@@ -22,6 +22,7 @@ from api.schemas.memory import (
     StoredUnit,
 )
 
+T = TypeVar("T")
 CONTEXT_MAX = 1_000
 
 
@@ -61,8 +62,8 @@ async def delete_group(group_id: GroupId, request: ApiRequest, user_id: OfMemory
     """Deletes the group's units, vectors and summaries; summaries of all groups are rebuilt. A session itself remains,
     and its later messages become units.
     """
-    if not await request.services.memory_system.memories.remove_group(*memory_of(request, user_id), group_id):
-        raise _not_found(group_id)
+    memories = request.services.memory_system.memories
+    _require(await memories.remove_group(*memory_of(request, user_id), group_id), group_id)
 
 
 @get("/memory/groups/{groupId:str}/context", summary="Read recent messages of a group")
@@ -90,12 +91,10 @@ async def restore_group(group_id: GroupId, data: JSONBody[Restoring], request: A
 
 async def found_group(request: ApiRequest, user_id: str, group_id: str) -> GroupView:
     """Return a session or collection. Raises ApiError FORBIDDEN, MEMORY_GROUP_NOT_FOUND."""
-    group = await request.services.memory_system.listing.group(*memory_of(request, user_id), group_id)
-    if group is None:
-        raise _not_found(group_id)
-    return group
+    listing = request.services.memory_system.listing
+    return _require(await listing.group(*memory_of(request, user_id), group_id), group_id)
 
 
-def _not_found(group_id: str) -> ApiError:
+def _require(found: T | None, group_id: str) -> T:
     message = "there is no such session or collection in this memory"
-    return ApiError("MEMORY_GROUP_NOT_FOUND", message, context={"group": group_id})
+    return require_found(found, "MEMORY_GROUP_NOT_FOUND", message, {"group": group_id})

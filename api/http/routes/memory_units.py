@@ -1,6 +1,6 @@
 """Routes for units of memory: add, list, read, pin, remove, search."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -10,7 +10,7 @@ from litestar.params import JSONBody, QueryParameter
 from numpy.typing import NDArray
 
 from api.auth.principal import check_trust_level, memory_of
-from api.errors import ApiError
+from api.errors import require_found
 from api.http.request import ApiRequest, Cursor, Limit, UnitId, location
 from api.ids import in_path
 from api.memory.listing import UnitFilter
@@ -33,6 +33,7 @@ from runtime.memory.recall.query import decay_of_days
 from store.interface.errors import FilterInvalid
 from store.interface.memory_filters import Filter, parse
 
+T = TypeVar("T")
 FILTERS_CHARS_MAX = 20_000
 
 LOCATION = location("The URL of the first unit.")
@@ -94,9 +95,8 @@ async def change_unit(
     unit_id: UnitId, data: JSONBody[ChangedUnit], request: ApiRequest, user_id: OfMemory
 ) -> UnitAnswer:
     """Pin or unpin a unit."""
-    owner = memory_of(request, user_id)
-    if await request.services.memory_system.memories.pin(*owner, unit_id, pinned=data.never_delete) is None:
-        raise _not_found(unit_id)
+    owner, memories = memory_of(request, user_id), request.services.memory_system.memories
+    _require(await memories.pin(*owner, unit_id, pinned=data.never_delete), unit_id)
     return await _unit_answer(request, user_id, unit_id)
 
 
@@ -104,8 +104,7 @@ async def change_unit(
 async def delete_unit(unit_id: UnitId, request: ApiRequest, user_id: OfMemory) -> None:
     """Removes a unit and its vector; its summaries are rebuilt. A message stays in its session."""
     owner = memory_of(request, user_id)
-    if not await request.services.memory_system.memories.remove(*owner, [unit_id]):
-        raise _not_found(unit_id)
+    _require(await request.services.memory_system.memories.remove(*owner, [unit_id]), unit_id)
 
 
 @post("/memory/search", status_code=200, summary="Search memory")
@@ -119,13 +118,11 @@ async def search_memory(data: JSONBody[NewMemorySearch], request: ApiRequest) ->
 
 async def _unit_answer(request: ApiRequest, user_id: str, unit_id: str) -> UnitAnswer:
     unit = await request.services.memory_system.listing.unit(*memory_of(request, user_id), unit_id)
-    if unit is None:
-        raise _not_found(unit_id)
-    return UnitAnswer(unit=unit)
+    return UnitAnswer(unit=_require(unit, unit_id))
 
 
-def _not_found(unit_id: str) -> ApiError:
-    return ApiError("MEMORY_UNIT_NOT_FOUND", "there is no such unit in this memory", context={"unitId": unit_id})
+def _require(found: T | None, unit_id: str) -> T:
+    return require_found(found, "MEMORY_UNIT_NOT_FOUND", "there is no such unit in this memory", {"unitId": unit_id})
 
 
 def _new_unit(unit: NewUnitBody) -> NewUnit:

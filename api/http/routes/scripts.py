@@ -5,7 +5,7 @@ drafts, the texts that authors work on.
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from litestar import Response, delete, get, patch, post, put
 from litestar.openapi.datastructures import ResponseSpec
@@ -15,7 +15,7 @@ from api.catalog.catalog import SavedScript, unusable
 from api.catalog.diff import diff
 from api.catalog.outline import outline
 from api.catalog.script_views import list_entry, problem_views, view
-from api.errors import ApiError, refusing
+from api.errors import ApiError, refusing, require_found
 from api.http.request import (
     REVISION_ETAG,
     ApiRequest,
@@ -56,6 +56,7 @@ from store.interface.errors import DraftConflict, RowRefused
 from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.rows import DraftRow
 
+T = TypeVar("T")
 _LOCATION = location("The URL of the script.")
 _SAVE_RESPONSES = {
     200: ResponseSpec(ScriptView, generate_examples=False, description="The same text was saved before."),
@@ -218,9 +219,7 @@ async def list_drafts(request: ApiRequest, limit: Limit = 50, cursor: Cursor = N
 @get("/drafts/{draftId:str}", summary="Read a draft", response_headers=[REVISION_ETAG])
 async def get_draft(draft_id: DraftId, request: ApiRequest) -> Response[DraftView]:
     """Return the unpublished changes of a script."""
-    draft = await request.services.store.scripts.draft(request.tenant, draft_id)
-    if draft is None:
-        raise _no_draft(draft_id)
+    draft = _require_draft(await request.services.store.scripts.draft(request.tenant, draft_id), draft_id)
     return Response(DraftView.of(draft, yaml_content=draft.text), headers={"ETag": f'"{draft.revision}"'})
 
 
@@ -252,8 +251,7 @@ async def delete_draft(draft_id: DraftId, request: ApiRequest, if_match: IfRevis
     """Delete the unpublished changes of a script; its versions stay."""
     with _refusing_conflict():
         found = await request.services.store.scripts.delete_draft(request.tenant, draft_id, revision_of(if_match))
-    if not found:
-        raise _no_draft(draft_id)
+    _require_draft(found, draft_id)
 
 
 @contextmanager
@@ -265,5 +263,5 @@ def _refusing_conflict() -> Iterator[None]:
         raise ApiError("DRAFT_CONFLICT", str(conflict), context={"revision": conflict.actual}) from conflict
 
 
-def _no_draft(draft_id: str) -> ApiError:
-    return ApiError("DRAFT_NOT_FOUND", f"there is no draft of {draft_id}")
+def _require_draft(found: T | None, draft_id: str) -> T:
+    return require_found(found, "DRAFT_NOT_FOUND", f"there is no draft of {draft_id}")

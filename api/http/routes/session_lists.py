@@ -13,7 +13,7 @@ from litestar.openapi.spec import OpenAPIHeader, OpenAPIResponse, OpenAPIType, O
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
-from api.errors import ApiError, refusing_field
+from api.errors import refusing_field, require_found
 from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, moment, number_of, query
 from api.schemas.base import Id
 from api.schemas.lifecycle import (
@@ -235,9 +235,8 @@ async def get_by_key(
     key: Annotated[str, query("key", "The key as it was set.", min_length=1, max_length=ID_CHARS_MAX)],
 ) -> Response[SessionView]:
     """Return the session with a key in its current state."""
-    cached = await request.services.labels.by_key(request.tenant, key)
-    if cached is None:
-        raise ApiError("SESSION_NOT_FOUND", "there is no session with this key", context={"key": key})
+    found = await request.services.labels.by_key(request.tenant, key)
+    cached = require_found(found, "SESSION_NOT_FOUND", "there is no session with this key", {"key": key})
     return Response(session_view(cached), headers=etag(cached.state.turn))
 
 

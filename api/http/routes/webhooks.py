@@ -3,7 +3,7 @@
 from litestar import Response, delete, get, patch, post
 from litestar.params import FromQuery, JSONBody
 
-from api.errors import ApiError
+from api.errors import require_found
 from api.http.request import ApiRequest, Cursor, DeliveryId, Limit, WebhookId, creating
 from api.http.services import Services
 from api.schemas.webhooks import (
@@ -115,10 +115,8 @@ def _webhook(request: ApiRequest, webhook_id: str) -> WebhookRow:
 async def _delivery(request: ApiRequest, webhook: WebhookRow, delivery_id: str) -> DeliveryRow:
     delivery = request.services.store.delivery
     row = await delivery.get(webhook.tenant, webhook.webhook_id, delivery_id) if is_uuid(delivery_id) else None
-    if row is None:
-        context = {"webhookId": webhook.webhook_id, "deliveryId": delivery_id}
-        raise ApiError("DELIVERY_NOT_FOUND", "Delivery not found", context=context)
-    return row
+    context = {"webhookId": webhook.webhook_id, "deliveryId": delivery_id}
+    return require_found(row, "DELIVERY_NOT_FOUND", "Delivery not found", context)
 
 
 def _view(webhook: WebhookRow, services: Services) -> WebhookView:
