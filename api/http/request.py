@@ -111,23 +111,16 @@ LastEventId: TypeAlias = Annotated[
         "0b8a4a4e-5f0e-4c39-9e57-6f1f3a1c2d4e:12",
     ),
 ]
-Debug: TypeAlias = Annotated[bool, QueryParameter(name="debug", description="With the prompts and replies of models.")]
+Debug: TypeAlias = Annotated[bool, query("debug", "With the prompts and replies of models.")]
 WithEvents: TypeAlias = Annotated[
-    bool, QueryParameter(name="events", description="With `events`: everything that happened in the turn, in order.")
+    bool, query("events", "With `events`: everything that happened in the turn, in order.")
 ]
-Limit: TypeAlias = Annotated[
-    int, QueryParameter(name="limit", ge=1, le=PAGE_MAX, description="The greatest number of items.")
-]
+Limit: TypeAlias = Annotated[int, query("limit", "The greatest number of items.", ge=1, le=PAGE_MAX)]
 Masked: TypeAlias = Annotated[
     bool | None,
-    QueryParameter(
-        name="masked",
-        description="Without personal values. The default is `false` with the role `reader` or `admin`, else `true`.",
-    ),
+    query("masked", "Without personal values. The default is `false` with the role `reader` or `admin`, else `true`."),
 ]
-Cursor: TypeAlias = Annotated[
-    str | None, QueryParameter(name="cursor", description="`nextCursor` of the previous page.")
-]
+Cursor: TypeAlias = Annotated[str | None, query("cursor", "`nextCursor` of the previous page.")]
 
 
 DECODERS_MAX = 2_000

@@ -55,8 +55,7 @@ _OURS = frozenset({"format", "masked", "maxAgeS", "language"})  # parameters of 
 
 
 Masked: TypeAlias = Annotated[
-    bool,
-    QueryParameter(description="False: with texts, personal values and user ids; needs the role `reader`."),
+    bool, query("masked", "False: with texts, personal values and user ids; needs the role `reader`.")
 ]
 
 

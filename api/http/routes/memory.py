@@ -6,13 +6,12 @@ from typing import Annotated, Any
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.spec import Example
-from litestar.params import HeaderParameter, JSONBody, QueryParameter
+from litestar.params import JSONBody
 from msgspec.structs import asdict
 
 from api.auth.principal import memory_of, user_for
 from api.errors import ApiError
-from api.http.request import ApiRequest, Cursor, JobId, Limit, location, seconds_to_wait
+from api.http.request import ApiRequest, Cursor, JobId, Limit, header, location, query, seconds_to_wait
 from api.http.routes.memory_groups import found_group
 from api.http.routes.memory_units import OfMemory
 from api.memory.jobs import JobOptions, Jobs, is_over
@@ -37,10 +36,8 @@ SHOWN_MAX = 1_000
 
 Prefer = Annotated[
     str | None,
-    HeaderParameter(
-        name="Prefer",
-        description=f"`wait=SECONDS`, at most {WAIT_S_MAX}: answers 200 with the job if it finishes in time.",
-        examples=[Example(value="wait=10")],
+    header(
+        "Prefer", f"`wait=SECONDS`, at most {WAIT_S_MAX}: answers 200 with the job if it finishes in time.", "wait=10"
     ),
 ]
 
@@ -100,7 +97,7 @@ async def embed_memory(data: JSONBody[NewEmbedding], request: ApiRequest, prefer
 @get("/memory/jobs", summary="List jobs")
 async def list_jobs(
     request: ApiRequest,
-    user_id: Annotated[str | None, QueryParameter(name="userId", description="The jobs of this user.")] = None,
+    user_id: Annotated[str | None, query("userId", "The jobs of this user.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> JobList:

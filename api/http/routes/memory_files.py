@@ -5,13 +5,12 @@ from typing import Annotated
 
 from litestar import Router, get, post
 from litestar.openapi.spec import OpenAPIType, Schema
-from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from api.auth.principal import check_trust_level, memory_of
 from api.http.files import answering, download, taking
 from api.http.openapi import EXAMPLES
-from api.http.request import JSON, TAKES, ApiRequest
+from api.http.request import JSON, TAKES, ApiRequest, query
 from api.http.routes.memory_units import OfMemory
 from api.memory.transfers.import_memory import ImportOptions
 from api.memory.transfers.memory_document import MEDIA_TYPES, Form
@@ -28,8 +27,8 @@ _FILES = dict.fromkeys(MEDIA_TYPES.values(), _BINARY) | {JSON: _DOCUMENT}
 async def export_memory(
     request: ApiRequest,
     user_id: OfMemory,
-    form: Annotated[Form, QueryParameter(name="format", description=f"One of {', '.join(MEDIA_TYPES)}.")] = "json",
-    vectors: Annotated[bool, QueryParameter(description="Also the vectors.")] = False,
+    form: Annotated[Form, query("format", f"One of {', '.join(MEDIA_TYPES)}.")] = "json",
+    vectors: Annotated[bool, query("vectors", "Also the vectors.")] = False,
 ) -> Stream:
     """All units with their content and links, in order; with `vectors` also the vectors of the server's embedder."""
     owner = memory_of(request, user_id)
@@ -47,8 +46,8 @@ async def export_memory(
 async def import_memory(
     request: ApiRequest,
     user_id: OfMemory,
-    trusted: Annotated[bool, QueryParameter(description="Import the trust levels of the file.")] = False,
-    dry_run: Annotated[bool, QueryParameter(name="dryRun", description="Return the result without a change.")] = False,
+    trusted: Annotated[bool, query("trusted", "Import the trust levels of the file.")] = False,
+    dry_run: Annotated[bool, query("dryRun", "Return the result without a change.")] = False,
 ) -> MemoryImportView:
     """A file of `export`, or an SQLite database of MemForest, becomes part of a user's memory, completely or not at
     all. Its units are appended in order, in collections. Their trust levels are imported only with `trusted`; else all

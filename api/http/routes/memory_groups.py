@@ -4,11 +4,11 @@ from typing import Annotated, TypeVar
 
 from litestar import Response, delete, get, post
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 
 from api.auth.principal import memory_of
 from api.errors import require_found
-from api.http.request import ApiRequest, Cursor, GroupId, Limit, location
+from api.http.request import ApiRequest, Cursor, GroupId, Limit, location, query
 from api.http.routes.memory_units import OfMemory
 from api.ids import in_path
 from api.schemas.memory import (
@@ -71,9 +71,7 @@ async def get_group_context(
     group_id: GroupId,
     request: ApiRequest,
     user_id: OfMemory,
-    length: Annotated[
-        int | None, QueryParameter(ge=1, le=CONTEXT_MAX, description="The greatest number of units.")
-    ] = None,
+    length: Annotated[int | None, query("length", "The greatest number of units.", ge=1, le=CONTEXT_MAX)] = None,
 ) -> ContextAnswer:
     """Return the context, oldest first: the units that `excludeContext` leaves out of a search."""
     await found_group(request, user_id, group_id)

@@ -6,12 +6,12 @@ import msgspec
 import numpy as np
 from litestar import Response, delete, get, patch, post
 from litestar.openapi.spec import Example
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 from numpy.typing import NDArray
 
 from api.auth.principal import check_trust_level, memory_of
 from api.errors import require_found
-from api.http.request import ApiRequest, Cursor, Limit, UnitId, location
+from api.http.request import ApiRequest, Cursor, Limit, UnitId, location, query
 from api.ids import in_path
 from api.memory.listing import UnitFilter
 from api.memory.requests import NewUnit, Query
@@ -37,9 +37,7 @@ T = TypeVar("T")
 FILTERS_CHARS_MAX = 20_000
 
 LOCATION = location("The URL of the first unit.")
-OfMemory: TypeAlias = Annotated[
-    Id, QueryParameter(name="userId", description="The user whose memory it is.", examples=[Example(value="ana")])
-]
+OfMemory: TypeAlias = Annotated[Id, query("userId", "The user whose memory it is.", examples=[Example(value="ana")])]
 
 
 @post("/memory/units", status_code=201, summary="Add units", response_headers=[LOCATION])
@@ -63,16 +61,16 @@ async def list_units(
     user_id: OfMemory,
     filters: Annotated[
         str | None,
-        QueryParameter(
+        query(
+            "filters",
+            'Filters as in a search, as JSON: `{"source": "user"}`.',
             max_length=FILTERS_CHARS_MAX,
-            description='Filters as in a search, as JSON: `{"source": "user"}`.',
             examples=[Example(value='{"source": "user"}')],
         ),
     ] = None,
-    group: Annotated[str | None, QueryParameter(description="Units of this group.")] = None,
+    group: Annotated[str | None, query("group", "Units of this group.")] = None,
     rank: Annotated[
-        Rank | None,
-        QueryParameter(description="0: messages and notes; 1: summaries of groups; 2: summaries of all groups."),
+        Rank | None, query("rank", "0: messages and notes; 1: summaries of groups; 2: summaries of all groups.")
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
