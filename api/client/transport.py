@@ -5,7 +5,7 @@ import itertools
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import httpx
 import msgspec
@@ -106,7 +106,7 @@ class RequestOptions(TypedDict, total=False):
     """What a request contains besides its path, and how long to wait for the response (default: the policy's)."""
 
     body: object
-    parameters: Mapping[str, object] | None
+    parameters: Mapping[str, Any] | None
     headers: Mapping[str, str] | None
     answer_s: float | None
 
@@ -126,24 +126,13 @@ class HttpTransport:
 
     async def content(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
         """Return the content of the response. Raises CuebookError."""
-        return (await self._send_with_retries(self._request(method, path, **options))).content
-
-    async def _send_with_retries(self, request: httpx.Request) -> httpx.Response:
         for attempt in itertools.count(1):
             try:
-                return await self._send(request)
+                async with self.stream(method, path, **options) as answer:
+                    return await answer.aread()
             except CuebookError as failed:
                 await self.retry_delay(attempt, failed)
         raise AssertionError("every attempt returns or raises")
-
-    async def _send(self, request: httpx.Request) -> httpx.Response:
-        try:
-            answer = await self._http.send(request)
-        except httpx.TransportError as error:
-            raise unreachable(error) from error
-        if not answer.is_success:
-            raise failure_of(answer)
-        return answer
 
     async def retry_delay(self, attempt: int, failed: CuebookError) -> None:
         """Wait before the next attempt: longer each time, and for a random time, so that clients that failed together
@@ -161,24 +150,18 @@ class HttpTransport:
         request = self._request(method, path, **options)
         try:
             answer = await self._http.send(request, stream=True)
+            try:
+                if not answer.is_success:
+                    await answer.aread()
+                    raise failure_of(answer)
+                yield answer
+            finally:
+                await answer.aclose()
         except httpx.TransportError as error:
             raise unreachable(error) from error
-        try:
-            if not answer.is_success:
-                await answer.aread()
-                raise failure_of(answer)
-            yield answer
-        except httpx.TransportError as error:
-            raise unreachable(error) from error
-        finally:
-            await answer.aclose()
 
     def _request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> httpx.Request:
-        query: list[tuple[str, str | int | float | bool | None]] = [
-            (name, each)
-            for name, value in (options.get("parameters") or {}).items()
-            for each in _parameter_values(value)
-        ]
+        parameters = options.get("parameters") or {}
         body = options.get("body")
         content = None if body is None else msgspec.json.encode(body)
         kind = {} if content is None else {"Content-Type": "application/json"}
@@ -186,24 +169,11 @@ class HttpTransport:
         return self._http.build_request(
             method,
             path,
-            params=httpx.QueryParams(query),
+            params={name: value for name, value in parameters.items() if value is not None},
             content=content,
             headers={**kind, **(options.get("headers") or {})},
             timeout=httpx.Timeout(answer_s, connect=self._patience.connect_s),
         )
-
-
-def _parameter_values(value: object) -> list[str]:
-    """Return the values of a parameter: one, none, or one per item of a list."""
-    match value:
-        case None:
-            return []
-        case bool():
-            return [str(value).lower()]
-        case list():
-            return [str(each) for each in value]
-        case _:
-            return [str(value)]
 
 
 def _decode(content: bytes, kind: type[T]) -> T:
