@@ -61,9 +61,8 @@ class Catalog:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._programs: LRUCache[tuple[str, str, str], _PreparedScript] = LRUCache(
-            PROGRAMS_MAX
-        )  # by tenant, digest and string table
+        # by tenant, digest and string table
+        self._programs: LRUCache[tuple[str, str, str], _PreparedScript] = LRUCache(PROGRAMS_MAX)
         self._saving = asyncio.Lock()  # saves several attempts when two requests add a version of one script
 
     async def save(self, tenant: str, new: NewScript, mode: Mode) -> SavedScript:
@@ -288,22 +287,21 @@ class Catalog:
         if table is None:
             return program
         key = (tenant, digest, table.locale.casefold())
-        return self._remember(key, self._programs.get(key) or _PreparedScript(program.in_locale(locale))).program
+        prepared = self._programs.get(key) or _PreparedScript(program.in_locale(locale))
+        self._programs[key] = prepared
+        return prepared.program
 
     async def _prepared(self, tenant: str, digest: str) -> "_PreparedScript":
-        prepared = self._programs.get((tenant, digest, ""))
+        key = (tenant, digest, "")
+        prepared = self._programs.get(key)
         if prepared is None:
             reading = await self._reading(tenant, digest)
             if reading.draft is None:
                 raise unusable(reading.errors)
-            prepared = _PreparedScript(Program(reading.draft), reading.errors)
+            prepared = self._programs[key] = _PreparedScript(Program(reading.draft), reading.errors)
             if reading.errors:
                 problem = str(reading.errors[0])
                 log.warning("sessions run on a script that has errors now", digest=digest, problem=problem)
-        return self._remember((tenant, digest, ""), prepared)
-
-    def _remember(self, key: tuple[str, str, str], prepared: "_PreparedScript") -> "_PreparedScript":
-        self._programs[key] = prepared
         return prepared
 
     async def _reading(self, tenant: str, digest: str) -> Reading:

@@ -1,6 +1,6 @@
 """Compares a script with an earlier version: breaking changes, and how many running sessions they affect."""
 
-from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -69,7 +69,9 @@ def _with_changes(reading: Reading, old: Script, states: list[State] | None) -> 
         return reading
     problems = Problems(reading.source.file)
     breaking = changes(old, reading.script)
-    counts = None if states is None else {each: sum(map(_touching(each), states)) for each in breaking}
+    counts = None
+    if states is not None:
+        counts = {each: sum(_touches(each, state) for state in states) for each in breaking}
     report(breaking, problems, counts)
     merged = sorted((*reading.problems, *problems.sorted()), key=lambda each: (each.line, each.column))
     return Reading(reading.source, reading.script, tuple(merged))
@@ -83,16 +85,14 @@ async def _running(store: Store, script_uuid: str) -> list[State]:
             if row.script_uuid != script_uuid or row.status == "completed" or row.redacted_at is not None:
                 continue
             head = await store.sessions.head(TENANT, row.session_id)
-            try:
+            with suppress(StateUnreadable):
                 states += [decode(bytes(head.state))] if head is not None else []
-            except StateUnreadable:
-                continue
     return states
 
 
-def _touching(change: BreakingChange) -> Callable[[State], bool]:
-    """Return a test whether a session is at the changed position or has the changed variable."""
-    return lambda state: _has_variable(change, state) if change.kind == "variable" else _is_at(change, state)
+def _touches(change: BreakingChange, state: State) -> bool:
+    """Return whether a session is at the changed position or has the changed variable."""
+    return _has_variable(change, state) if change.kind == "variable" else _is_at(change, state)
 
 
 def _is_at(change: BreakingChange, state: State) -> bool:

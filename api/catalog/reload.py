@@ -91,12 +91,8 @@ class Reloader:
         for path in [path for path in self._scripts if path not in there]:
             removed = self._scripts.pop(path)
             if removed.script_id:
-                log.warning(
-                    "script removed",
-                    script=removed.script_id,
-                    file=str(self._relative(path)),
-                    note="it stays published",
-                )
+                file = str(self._relative(path))
+                log.warning("script removed", script=removed.script_id, file=file, note="it stays published")
         known = {path for path, known in self._scripts.items() if known.problems or touches(changed, known.files)}
         for path in sorted(known | {path for path in there if touches(changed, (path,))}):
             try:

@@ -54,12 +54,11 @@ class Operation(Struct, frozen=True):
             work = asyncio.create_task(api.send("POST", path, timeout_s=self.timeout_s))
             with progress_bar(self.what, self.counted) as bar:
                 while errors.is_terminal and not (await asyncio.wait({work}, timeout=LOOK_S))[0]:
-                    found: Any = None
                     with suppress(RequestRefused):  # a failed request for progress does not matter: the work continues
-                        found = await api.get(path)
-                    if found and found["running"] is not None:
-                        step, done, total = self.progress_of(found["running"])
-                        bar.update(description=step, completed=done, total=max(done, total))
+                        running = (await api.get(path))["running"]
+                        if running is not None:
+                            step, done, total = self.progress_of(running)
+                            bar.update(description=step, completed=done, total=max(done, total))
                 return await work
 
 

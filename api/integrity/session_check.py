@@ -273,9 +273,8 @@ class Log:
         }
         if self._layers is not None:
             for scope, layer in self._layers.items():
-                if not self._is_of_call(
-                    scope, state.topic
-                ):  # a skill and a topic have the same name: the log cannot tell them apart
+                # a skill and a topic may have the same name: the log cannot tell them apart
+                if not self._is_of_call(scope, state.topic):
                     yield from _differences(scope, layer, expected[scope])
         self._layers = expected
 

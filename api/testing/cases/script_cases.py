@@ -10,7 +10,7 @@ from api.errors import ApiError
 from api.schemas.scripts import CaseFailureView, CaseReport, CaseResultView, CoverageCount, MissedPart
 from api.testing.cases.case_model import FoundCase, Prepared
 from api.testing.cases.case_reader import read_case_text
-from api.testing.cases.case_run import CaseFailure, CaseResult, run_case
+from api.testing.cases.case_run import CaseResult, run_case
 from api.testing.cases.coverage import KINDS, cover, reached_by
 from runtime.state.program import Program
 from scripts.model.script import Script
@@ -62,9 +62,5 @@ def _result(result: CaseResult) -> CaseResultView:
         name=result.found.case.name,
         passed=result.passed,
         turns=len(result.turns),
-        failures=list(map(_failure, result.failures)),
+        failures=[CaseFailureView.of(each, input=each.input_text) for each in result.failures],
     )
-
-
-def _failure(failure: CaseFailure) -> CaseFailureView:
-    return CaseFailureView.of(failure, input=failure.input_text)
