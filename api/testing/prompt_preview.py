@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from api.ids import new_id
 from api.timestamps import utc_now
-from runtime.actions import ask, chat, form
+from runtime.actions import ask, dispatch
 from runtime.engine import detection, interrupts
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
@@ -97,26 +97,13 @@ async def _carry_out(run: TurnContext, action: Action, purpose: str, reply: str 
     """Run the beginning of the action, or its first reply."""
     if reply is not None:
         run.hear(reply)
-    match action, purpose, reply:
-        case _, "route", str():
-            await interrupts.interrupt_of(run, action, reply, ())
-        case _, "detect", str():
-            await detection.of_user(run)
-        case AiSay(), _, _:
-            await chat.ai_say(run, action, reply)
-        case AiAsk(), _, None:
-            await ask.ai_ask(run, action)
-        case AiAsk(), _, str():
-            await ask.answer_ai_ask(run, action, reply)
-        case Ask(), _, str():
-            await ask.answer_ask(run, action, reply, None)
-        case AiThink(), _, _:
-            await ask.ai_think(run, action)
-        case Chat(), _, None:
-            await chat.chat(run, action)
-        case Chat(), _, str():
-            await chat.answer_chat(run, action, reply)
-        case Form(), _, str():
-            await form.answer_form(run, action, reply, None)
-        case _:
-            pass
+    if reply is not None and purpose == "route":
+        await interrupts.interrupt_of(run, action, reply, ())
+    elif reply is not None and purpose == "detect":
+        await detection.of_user(run)
+    elif reply is not None and isinstance(action, AiSay | Ask | AiAsk | Chat | Form):
+        await dispatch.resume(run, action, None, reply, None, None)
+    elif reply is None and isinstance(action, AiAsk):
+        await ask.ai_ask(run, action)  # also if its values are known
+    elif isinstance(action, AiSay | AiThink | Chat):
+        await dispatch.enter(run, action)
