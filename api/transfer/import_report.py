@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from msgspec import Struct
+from api.schemas.session_lists import SkippedView
 
 SKIPPED_MAX = 1_000
 """Skipped lines that are listed; beyond, only their number is reported."""
@@ -15,18 +15,11 @@ class DocumentInvalid(ValueError):
     """The document cannot become a session; the message says why and where."""
 
 
-class SkippedPart(Struct, frozen=True):
-    """A skipped part of a document: its line (or its number in a list, from 1), and the reason."""
-
-    line: int
-    reason: str
-
-
 class ImportReport:
     """The skipped parts of one document."""
 
     def __init__(self) -> None:
-        self.skipped: list[SkippedPart] = []
+        self.skipped: list[SkippedView] = []
         self.skipped_count = 0
         self.remarks: list[str] = []
 
@@ -34,7 +27,7 @@ class ImportReport:
         """Report a part that is left out."""
         self.skipped_count += 1
         if len(self.skipped) < SKIPPED_MAX:
-            self.skipped.append(SkippedPart(line, reason))
+            self.skipped.append(SkippedView(line=line, reason=reason))
 
     def remark(self, words: str) -> None:
         """Report a part that is imported with a change."""

@@ -13,12 +13,13 @@ from api.background import within
 from api.catalog.catalog import NAMESPACE, Catalog
 from api.errors import ApiError, ErrorDetail, invalid_field
 from api.ids import has_control
+from api.schemas.session_lists import ImportView
 from api.sessions import row_mapping
 from api.sessions.chat import Chat
 from api.sessions.turn_runner import TurnRunner
 from api.transfer.document import FORMAT, SessionDocumentFile
 from api.transfer.document_reader import Kind, read_document
-from api.transfer.import_report import DocumentInvalid, ImportReport, SkippedPart
+from api.transfer.import_report import DocumentInvalid, ImportReport
 from api.transfer.import_rows import Owner, build_rows
 from api.transfer.imported_conversation import ImportedConversation, turns_of
 from runtime.state.program import Program
@@ -49,20 +50,6 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     bound_to: str | None = None  # the only user whose sessions may be replaced; None: all users
 
 
-class ImportResult(Struct, frozen=True, kw_only=True):
-    """The result of an import, or of its preview."""
-
-    format: str
-    session: SessionRow
-    script_version: int  # of the script that it runs now
-    turns: int
-    messages: int
-    replaced: bool
-    skipped: list[SkippedPart]
-    skipped_count: int
-    remarks: list[str]
-
-
 class SessionImporter:
     """Imports sessions of all tenants."""
 
@@ -77,7 +64,7 @@ class SessionImporter:
         self._locale = runner.settings.locale
         self._free = asyncio.Semaphore(IMPORTS_MAX)
 
-    async def load(self, tenant: str, content: bytes, options: ImportOptions) -> ImportResult:
+    async def load(self, tenant: str, content: bytes, options: ImportOptions) -> ImportView:
         """Import a document, completely or not at all. Raises ApiError."""
         if options.replace and options.copy:
             raise invalid_field("copy", "it cannot be combined with `replace`")
@@ -88,7 +75,7 @@ class SessionImporter:
         finally:
             self._free.release()
 
-    async def _load(self, tenant: str, content: bytes, options: ImportOptions) -> ImportResult:
+    async def _load(self, tenant: str, content: bytes, options: ImportOptions) -> ImportView:
         report = ImportReport()
         try:
             document = await asyncio.to_thread(
@@ -103,16 +90,15 @@ class SessionImporter:
             raise ApiError("DOCUMENT_INVALID", str(error), details=_details(report)) from error
         if not options.dry_run:
             await self._write(whole, replaces=replaces)
-        return ImportResult(
+        return ImportView.of(
+            report,
+            whole.session,
+            dry_run=options.dry_run,
             format=FORMAT if isinstance(document, SessionDocumentFile) else document.format,
-            session=whole.session,
             script_version=whole.migrations[-1].script_version if whole.migrations else whole.session.script_version,
             turns=len(whole.turns),
             messages=sum(len(turn.messages) for turn in whole.turns),
             replaced=replaces,
-            skipped=report.skipped,
-            skipped_count=report.skipped_count,
-            remarks=report.remarks,
         )
 
     # -- rows -----------------------------------------------------------------------------------------------------

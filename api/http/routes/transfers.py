@@ -17,10 +17,10 @@ from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, Ses
 from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
 from api.replay.replay_session import NotRepeatable
 from api.replay.session_case import case_file_name, session_case
-from api.schemas.session_lists import FORMATS, Format, ImportView, SessionCase, SkippedView
+from api.schemas.session_lists import FORMATS, Format, ImportView, SessionCase
 from api.transfer.document_reader import Kind
 from api.transfer.session_export import MEDIA_TYPES, export
-from api.transfer.session_import import ImportOptions, ImportResult
+from api.transfer.session_import import ImportOptions
 from scripts.model.base import ID_CHARS_MAX
 
 KINDS: Mapping[str, Kind] = {
@@ -108,14 +108,9 @@ async def import_session(
     )
     found = await request.services.session_importer.load(request.tenant, await request.body(), options)
     if dry_run:
-        return Response(_view(found, dry_run=True), status_code=200)
-    headers = {"Location": f"/api/sessions/{found.session.session_id}"}
-    return Response(_view(found, dry_run=False), status_code=200 if found.replaced else 201, headers=headers)
-
-
-def _view(result: ImportResult, *, dry_run: bool) -> ImportView:
-    skipped = [SkippedView.of(each) for each in result.skipped]
-    return ImportView.of(result, result.session, dry_run=dry_run, skipped=skipped)
+        return Response(found, status_code=200)
+    headers = {"Location": f"/api/sessions/{found.session_id}"}
+    return Response(found, status_code=200 if found.replaced else 201, headers=headers)
 
 
 @get("/sessions/{sessionId:str}/case", summary="Write a session as a test case")
