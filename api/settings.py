@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -465,11 +465,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
                 raise ValueError(
                     f"{proxy!r} of `trusted_proxies` is not an address or network such as 10.0.0.0/8: {error}"
                 ) from None
-        for name, targets in (
-            ("webhook_private_targets", self.webhook_private_targets),
-            ("tool_private_targets", self.tool_private_targets),
-        ):
-            for target in targets:
+        for name in ("webhook_private_targets", "tool_private_targets"):
+            for target in getattr(self, name):
                 try:
                     read_target(target)
                 except ValueError as error:
@@ -543,18 +540,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     @cached_property
     def limits(self) -> Limits:
         """The limits of one turn."""
-        return Limits(
-            actions_max=self.actions_max,
-            model_calls_max=self.model_calls_max,
-            output_chars_max=self.output_chars_max,
-            turn_s=self.turn_s,
-            context_s=self.context_s,
-            recalls_max=self.recalls_max,
-            tool_calls_max=self.tool_calls_max,
-            recall_s=self.recall_s,
-            turn_budget=self.budgets.bounds("turn"),
-            session_budget=self.budgets.bounds("session"),
-        )
+        own = {name: getattr(self, name) for name in Limits.__struct_fields__ if name in self.__struct_fields__}
+        turn, session = self.budgets.bounds("turn"), self.budgets.bounds("session")
+        return Limits(**own, turn_budget=turn, session_budget=session)
 
 
 class SettingsInvalid(ValueError):
@@ -594,6 +582,10 @@ def _from_file(file: Path | None) -> Mapping[str, Any]:
 _LISTS = frozenset(each.name for each in msgspec.structs.fields(Settings) if each.type == list[str])
 """Settings that are comma-separated in variables."""
 _PATHS = frozenset(each.name for each in msgspec.structs.fields(Settings) if each.type in (Path, Path | None))
+_TABLES = {
+    each.name: get_args(each.type)[1] for each in msgspec.structs.fields(Settings) if get_origin(each.type) is dict
+}
+"""The type of a table of each setting that has several by name."""
 
 
 def _scripted_file(model: str) -> str:
@@ -632,13 +624,7 @@ def _convert(values: Mapping[str, Any], origin: str) -> Settings:
         if unknown := _UNKNOWN.fullmatch(problem):
             close = get_close_matches(unknown[1], Settings.__struct_fields__, 1)
             problem += f"; did you mean `{close[0]}`?" if close else ""
-        for name, kind in (
-            ("models", ModelSettings),
-            ("memories", ExternalSettings),
-            ("tool_secrets", ToolSecret),
-            ("tool_providers", ToolProvider),
-            ("mcp_servers", McpServer),
-        ):
+        for name, kind in _TABLES.items():
             problem = problem.replace(f"{name}[...]", f"{name}.{_wrong_table(plain.get(name), kind)}")
         raise SettingsInvalid(f"{origin}: {problem}") from error
 
