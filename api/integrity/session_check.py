@@ -214,7 +214,7 @@ def _columns_differ(row: TurnRead, state: State, program: Program | None) -> Ite
         except PlaceLost:
             yield "the position in its state does not exist in its script"
         else:
-            columns |= {name: (getattr(row, name), getattr(place, name)) for name in place.__struct_fields__}
+            columns |= {name: (getattr(row, name), of_state) for name, of_state in place.items()}
     for name, (column, column_value) in columns.items():
         if column != column_value:
             yield f"the {name.replace('_id', '').replace('_', ' ')} of the turn is not that of its state"

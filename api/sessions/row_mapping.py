@@ -39,11 +39,9 @@ def origin_of(session: SessionRow) -> Origin | None:
 
 def hand_over_rows(session: SessionRow, before: State, after: State) -> tuple[HandOverRow, ...] | None:
     """Return the row of a session for a person after a turn, if it is one; None if it was none before either."""
-    if before.hand_over is None and after.hand_over is None:
-        return None
     found = after.hand_over
     if found is None:
-        return ()
+        return None if before.hand_over is None else ()
     row = HandOverRow(
         tenant=session.tenant,
         session_id=session.session_id,
@@ -72,7 +70,6 @@ def turn_row(
 ) -> TurnRow:
     """Return the database row of a turn."""
     state = turn.state
-    place = turn_position_of(program, state)
     return TurnRow(
         tenant=session.tenant,
         session_id=session.session_id,
@@ -82,11 +79,7 @@ def turn_row(
         finished_at=finished_at,
         status=state.status,
         execution_status=execution_status or state.execution_status,
-        phase_id=place.phase_id,
-        topic_id=place.topic_id,
-        action_id=place.action_id,
-        action_type=place.action_type,
-        wait_kind=place.wait_kind,
+        **turn_position_of(program, state),
         state=msgspec.Raw(turn.saved),
         idempotency_key=idempotency_key,
         fingerprint=fingerprint,
@@ -96,26 +89,16 @@ def turn_row(
     )
 
 
-class TurnPosition(Struct, frozen=True):
-    """The position of a session after a turn, by the columns of the turn."""
-
-    phase_id: str | None
-    topic_id: str | None
-    action_id: str | None
-    action_type: str | None
-    wait_kind: str | None
-
-
-def turn_position_of(program: Program, state: State) -> TurnPosition:
-    """Return the position of a state. Raises PlaceLost."""
+def turn_position_of(program: Program, state: State) -> dict[str, str | None]:
+    """Return the position of a state by the columns of a turn. Raises PlaceLost."""
     action = state.frames[-1].action if state.frames else ""
-    return TurnPosition(
-        phase_id=state.phase or None,
-        topic_id=state.topic or None,
-        action_id=action or None,
-        action_type=action_type(program.action(*state.home(), action)) if action else None,
-        wait_kind=state.wait.kind if state.wait is not None else None,
-    )
+    return {
+        "phase_id": state.phase or None,
+        "topic_id": state.topic or None,
+        "action_id": action or None,
+        "action_type": action_type(program.action(*state.home(), action)) if action else None,
+        "wait_kind": state.wait.kind if state.wait is not None else None,
+    }
 
 
 def _message_row(message: Message, now: datetime) -> MessageRow:

@@ -185,7 +185,7 @@ def _turn(where: str, part: TurnPart, owner: Owner, program: Program, state: Sta
     status = state.execution_status if state.begun else "error"
     _require(part.execution_status == status, where, f"by its state its execution_status is {status}")
     times = {"started_at": _utc(where, part.started_at), "finished_at": _utc(where, part.finished_at)}
-    return TurnRow(**asdict(part) | asdict(owner) | asdict(place) | times | lists | {"state": msgspec.Raw(saved)})
+    return TurnRow(**asdict(part) | asdict(owner) | place | times | lists | {"state": msgspec.Raw(saved)})
 
 
 def _utc(where: str, moment: datetime) -> datetime:
