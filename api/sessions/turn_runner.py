@@ -25,7 +25,7 @@ from runtime.context.selection import Contexts
 from runtime.engine.engine import FailureKind, Turn, TurnFailed, run_turn
 from runtime.state.inputs import Chosen, Filled, Input, Intervention, Moved, Reply
 from runtime.state.ports import Clock, Ids, Model, OnDelta
-from runtime.state.state import Cell, Spent, State
+from runtime.state.state import Cell, State
 from runtime.state.tool_ports import Tools
 from runtime.tools.examples import EXAMPLES
 from runtime.turn.context import TurnEnvironment
@@ -145,7 +145,7 @@ class TurnRunner(Struct, frozen=True):
                     ids=self.ids,
                     limits=self.settings.limits,
                     history=cached.history,
-                    journal=self._journal(calls),
+                    journal=CallJournal(calls, self.metrics, [*calls.attempts.rows.values()], calls.attempts.spent()),
                     meter=meter,
                     live=live,
                     now=started,
@@ -164,15 +164,6 @@ class TurnRunner(Struct, frozen=True):
             raise
         finally:
             self.metrics.turn_seconds.observe(time.perf_counter() - began)
-
-    def _journal(self, calls: CallLog) -> CallJournal:
-        attempts = calls.attempts
-        return CallJournal(
-            calls,
-            self.metrics,
-            earlier=list(attempts.rows.values()),
-            spent=attempts.spent() if attempts.rows else Spent(),
-        )
 
     async def new_session_id(self, tenant: str, idempotency_key: str | None) -> str:
         """Return the id of a session to be created. A repeated request gets the same id, so that the model calls of an
