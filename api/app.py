@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import structlog
-from msgspec import Struct
 
 from api.auth.middleware import OpenRequests
 from api.background import background
@@ -31,30 +30,24 @@ WATCH_S = 1.0  # between two looks at the database file
 log = structlog.get_logger()
 
 
-class _Lifespan(Struct, frozen=True, kw_only=True):
-    """The background work of an application: starts before the first request, stops after the last one."""
-
-    announce: Callable[[], None]
-    serves: bool
-    reload: bool
-
-    @asynccontextmanager
-    async def __call__(self, services: Services) -> AsyncIterator[None]:
-        """Run the background work within the context."""
-        try:
-            async with AsyncExitStack() as stack:
-                if self.serves:
-                    await _start_serving(services, stack)
-                await stack.enter_async_context(services.memory_system.running(looks=self.serves))
-                await stack.enter_async_context(services.retention.running(by_itself=self.serves, leads=services.leads))
-                if self.serves:
-                    look_at, folder = partial(_log_lacking, services), services.settings.scripts
-                    published = _published(services.catalog, folder, look_at, reload=self.reload)
-                    await stack.enter_async_context(published)
-                self.announce()
-                yield
-        finally:
-            await _stop(services)
+@asynccontextmanager
+async def _running(
+    services: Services, *, announce: Callable[[], None], serves: bool, reload: bool
+) -> AsyncIterator[None]:
+    """Run the background work of an application within the context: before the first request and after the last one."""
+    try:
+        async with AsyncExitStack() as stack:
+            if serves:
+                await _start_serving(services, stack)
+            await stack.enter_async_context(services.memory_system.running(looks=serves))
+            await stack.enter_async_context(services.retention.running(by_itself=serves, leads=services.leads))
+            if serves:
+                look_at, folder = partial(_log_lacking, services), services.settings.scripts
+                await stack.enter_async_context(_published(services.catalog, folder, look_at, reload=reload))
+            announce()
+            yield
+    finally:
+        await _stop(services)
 
 
 def _log_lacking(services: Services, script: Script) -> None:
@@ -136,7 +129,7 @@ def create_app(
         model,
         clock=clock,
         ids=ids,
-        lifespan=_Lifespan(announce=announce, serves=serves, reload=reload),
+        lifespan=partial(_running, announce=announce, serves=serves, reload=reload),
         serves=serves,
         live=live,
         requests=requests,
