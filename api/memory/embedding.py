@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import structlog
 from cachetools import LRUCache
@@ -116,7 +116,7 @@ class EmbeddingService:
         async with within(QUESTION_S, EmbedderUnavailable(_LATE)):
             embedder = await self.embedder()
             self._check_rest()
-            vector = await self._call(self._in_thread(lambda: embedder.embed_question(text)))
+            vector = await self._call(lambda: embedder.embed_question(text))
         if len(text) <= QUESTION_CHARS_MAX:
             self._questions[text] = vector
         return vector
@@ -131,7 +131,7 @@ class EmbeddingService:
             self._check_rest()
             started = self._clock()
             async with within(TEXTS_S, EmbedderUnavailable(_LATE)):
-                rows = await self._call(self._in_thread(lambda: embedder.embed(texts)))
+                rows = await self._call(lambda: embedder.embed(texts))
             self.embedded += len(texts)
             self.embedding_s += self._clock() - started
             return rows
@@ -150,18 +150,15 @@ class EmbeddingService:
         make, started = self._make, self._clock()
         if make is None:
             raise EmbedderMisconfigured("this server has no embedder; see the setting `embedder`")
-        self.current = embedder = await self._call(self._in_thread(make))
+        self.current = embedder = await self._call(make)
         seconds = round(self._clock() - started, 1)
         log.info("embedder loaded", embedder=embedder.id, dimension=embedder.dimension, seconds=seconds)
         return embedder
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-    async def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await work with the embedder and return its result; start a pause if it fails."""
+    async def _call(self, work: Callable[[], T]) -> T:
+        """Do work with the embedder in a thread and return its result; start a pause if it fails."""
         try:
-            done = await work
+            done = await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except EmbedderUnavailable as error:
             self._rest(error, min(error.retry_after_s or REST_S, REST_S_MAX))
             raise
