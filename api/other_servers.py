@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import structlog
+from msgspec import Struct, field
 
 from api.analytics.pseudonyms import FILE_NAME as PSEUDONYMS
 from api.analytics.pseudonyms import salt_of
@@ -42,28 +43,21 @@ KEY_FILES = ("webhook-key", "participant-key", "web-push-key")
 log = structlog.get_logger()
 
 
-class OtherServers:
+class OtherServers(Struct):
     """The part of a server that follows the others."""
 
-    def __init__(
-        self,
-        shared: SharedDatabase,
-        live: LiveTurns,
-        authenticator: Authenticator,
-        deletion: Deletion,
-        data: Path,
-        reloads: Mapping[str, Sequence[Callable[[], Awaitable[None]]]],
-    ) -> None:
-        self._shared = shared
-        self._live = live
-        self._authenticator = authenticator
-        self._deletion = deletion
-        self._erasures = data / ERASURES
-        self._reloads = reloads  # what reads again, by the mark that says that others changed it
-        self._dropping = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.leads = False
-        """Whether this server does what one server at a time does: retention, snapshots, dashboards."""
+    shared: SharedDatabase
+    live: LiveTurns
+    authenticator: Authenticator
+    deletion: Deletion
+    erasures: Path
+    """The file of the numbers of erasures after which the files of this server were deleted."""
+    reloads: Mapping[str, Sequence[Callable[[], Awaitable[None]]]]
+    """What reads again, by the mark that says that others changed it."""
+    leads: bool = False
+    """Whether this server does what one server at a time does: retention, snapshots, dashboards."""
+    _dropping: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -74,7 +68,7 @@ class OtherServers:
                 for work, every_s in ((self._beat, BEAT_S), (self._follow, FOLLOW_S)):
                     stopped = "this server no longer follows the other servers"
                     await stack.enter_async_context(background(_repeat(work, every_s), stopped))
-                marks = await self._shared.marks()
+                marks = await self.shared.marks()
                 watch = self._watch(marks._replace(erasures=await asyncio.to_thread(self._known_erasures)))
                 await stack.enter_async_context(background(watch, "changes of other servers are not noticed"))
                 yield
@@ -82,19 +76,19 @@ class OtherServers:
             await cancel_all(*self._tasks)
             self.leads = False
             with suppress(StoreError):  # others notice it within LEAD_S
-                await self._shared.leave()
+                await self.shared.leave()
 
     async def _beat(self) -> None:
-        servers = await self._shared.beat()
-        self._authenticator.share_limits(servers)
-        self.leads = await self._shared.lead("housekeeping", LEAD_S)
+        servers = await self.shared.beat()
+        self.authenticator.share_limits(servers)
+        self.leads = await self.shared.lead("housekeeping", LEAD_S)
 
     async def _watch(self, marks: Marks) -> None:
         while True:
             await asyncio.sleep(MARKS_S)
             try:
-                now = await self._shared.marks()
-                for name, reloads in self._reloads.items():
+                now = await self.shared.marks()
+                for name, reloads in self.reloads.items():
                     if getattr(now, name) != getattr(marks, name):
                         for reload in reloads:
                             await reload()
@@ -108,28 +102,28 @@ class OtherServers:
     async def _drop_copies(self, erasures: Mapping[str, int]) -> None:
         """Delete the files of this server that may contain data of a user who was erased, also while it did not run."""
         async with self._dropping:
-            await self._shared.drop_copies()
+            await self.shared.drop_copies()
             known = await asyncio.to_thread(self._known_erasures)
             for tenant, count in erasures.items():
                 if count != known.get(tenant):
-                    await self._deletion.drop_copies(tenant)
-            await asyncio.to_thread(write_whole, msgspec.json.encode(erasures).decode(), self._erasures)
+                    await self.deletion.drop_copies(tenant)
+            await asyncio.to_thread(write_whole, msgspec.json.encode(erasures).decode(), self.erasures)
 
     def _known_erasures(self) -> dict[str, int]:
         """Return the numbers of erasures after which the files were deleted, by tenant."""
         try:
-            return msgspec.json.decode(self._erasures.read_bytes(), type=dict[str, int])
+            return msgspec.json.decode(self.erasures.read_bytes(), type=dict[str, int])
         except (FileNotFoundError, msgspec.DecodeError):
             return {}
 
     async def _follow(self) -> None:
         """Wake the readers of sessions that had a turn elsewhere, and end the streams of those that were deleted."""
-        followed = self._live.followed()
-        found = await self._shared.progress(followed) if followed else []
+        followed = self.live.followed()
+        found = await self.shared.progress(followed) if followed else []
         for progress in found:
-            self._live.advanced(progress.session, progress.event_count, is_completed=progress.is_completed)
+            self.live.advanced(progress.session, progress.event_count, is_completed=progress.is_completed)
         for session in {*followed} - {progress.session for progress in found}:
-            self._live.remove(session)
+            self.live.remove(session)
 
 
 async def _repeat(work: Callable[[], Awaitable[None]], every_s: float) -> None:

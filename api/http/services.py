@@ -26,7 +26,7 @@ from api.memory.transfer import MemoryTransfer
 from api.metrics import Metrics
 from api.model_calls import Spending
 from api.notifications.web_push import Reminders
-from api.other_servers import OtherServers
+from api.other_servers import ERASURES, OtherServers
 from api.participants.access import Participants
 from api.participants.links import Links
 from api.privacy.deletion import Deletion
@@ -126,7 +126,9 @@ class Services:
             "webhooks": [self.webhooks.reload],
             "participants": [self.participants.reload, self.reminders.reload],
         }
-        return OtherServers(shared, self.live, self.authenticator, self.deletion, self.settings.data, reloads)
+        return OtherServers(
+            shared, self.live, self.authenticator, self.deletion, self.settings.data / ERASURES, reloads
+        )
 
     def leads(self) -> bool:
         """Return whether this server does what one of the servers on a database does."""

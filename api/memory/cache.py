@@ -10,6 +10,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 import structlog
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from api.memory.embedding import READ_S, EmbeddingService
@@ -39,33 +40,21 @@ Plans = Callable[[str, str], Awaitable[MemoryPlan]]
 """Returns the memory plan of the script with a digest, of a tenant."""
 
 
-class MemoryCache:
+class MemoryCache(Struct):
     """Loads memories, locks them for one task at a time, and writes changes to them."""
 
-    def __init__(
-        self,
-        store: MemoryRepository,
-        embedding: EmbeddingService,
-        plans: Plans,
-        clock: Clock,
-        ids: Ids,
-        folder: Path,
-        *,
-        shared: SharedDatabase | None = None,
-        graph_from: int = GRAPH_FROM,
-    ) -> None:
-        self._store = store
-        self._shared = shared
-        self._embedding = embedding
-        self._plans = plans
-        self._clock = clock
-        self._ids = ids
-        self.folder = folder
-        """The folder of all saved indexes."""
-        self._graph_from = graph_from  # number of vectors from which a memory has an index
-        self.loaded: OrderedDict[OwnerId, LoadedMemory] = OrderedDict()
-        """The loaded memories, the least recently used first."""
-        self._loading: WeakValueDictionary[OwnerId, asyncio.Lock] = WeakValueDictionary()
+    store: MemoryRepository
+    embedding: EmbeddingService
+    plans: Plans
+    clock: Clock
+    ids: Ids
+    folder: Path
+    """The folder of all saved indexes."""
+    shared: SharedDatabase | None = None
+    graph_from: int = GRAPH_FROM  # number of vectors from which a memory has an index
+    loaded: OrderedDict[OwnerId, LoadedMemory] = field(default_factory=OrderedDict)
+    """The loaded memories, the least recently used first."""
+    _loading: WeakValueDictionary[OwnerId, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     @property
     def units(self) -> int:
@@ -87,9 +76,9 @@ class MemoryCache:
                 if not await self._is_current(loaded):
                     self.drop(tenant, user_id)
                     continue
-                loaded.is_behind = loaded.is_behind or self._shared is not None  # turns of other servers
+                loaded.is_behind = loaded.is_behind or self.shared is not None  # turns of other servers
                 # the embedder was not available at loading
-                is_outdated = loaded.embedder is None and self._embedding.current is not None
+                is_outdated = loaded.embedder is None and self.embedding.current is not None
                 try:
                     if flushed or is_outdated:
                         await self._flush(loaded)
@@ -104,7 +93,7 @@ class MemoryCache:
 
     async def _is_current(self, loaded: LoadedMemory) -> bool:
         """Return whether no other server has changed a memory since it was loaded; unsaved visits are then lost."""
-        return self._shared is None or await self._shared.memory_version(*loaded.id) == loaded.version
+        return self.shared is None or await self.shared.memory_version(*loaded.id) == loaded.version
 
     @asynccontextmanager
     async def exclusive(self, tenant: str, user_id: str) -> AsyncIterator[None]:
@@ -153,7 +142,7 @@ class MemoryCache:
             if loaded.index is not None and change.removes:
                 # before the commit: a crash after it must not leave a file with vectors that were removed
                 await asyncio.to_thread(loaded.index.drop_saved)
-            loaded.version = await self._store.change(replace(change, version=self._expected(loaded)))
+            loaded.version = await self.store.change(replace(change, version=self._expected(loaded)))
             await asyncio.to_thread(loaded.apply, change)
         except BaseException:
             self.drop(*loaded.id)
@@ -180,13 +169,13 @@ class MemoryCache:
             return
         try:
             change = replace(loaded.unwritten.drain(*loaded.id), version=self._expected(loaded))
-            loaded.version = await self._store.change(change)
+            loaded.version = await self.store.change(change)
         except BaseException:
             self.drop(*loaded.id)
             raise
 
     def _expected(self, loaded: LoadedMemory) -> int | None:
-        return None if self._shared is None else loaded.version
+        return None if self.shared is None else loaded.version
 
     # -- loading ------------------------------------------------------------------------------------------------------
 
@@ -215,29 +204,27 @@ class MemoryCache:
                 self.drop(*owner)
 
     async def _read(self, owner: OwnerId) -> LoadedMemory:
-        version = 0 if self._shared is None else await self._shared.memory_version(*owner)
-        row = await self._store.owner(*owner)
+        version = 0 if self.shared is None else await self.shared.memory_version(*owner)
+        row = await self.store.owner(*owner)
         if row is None:
-            row = OwnerRow(
-                tenant=owner[0], user_id=owner[1], memory_id=self._ids(), sequence=0, created_at=self._clock()
-            )
-        embedder = await self._embedding.available(READ_S)
+            row = OwnerRow(tenant=owner[0], user_id=owner[1], memory_id=self.ids(), sequence=0, created_at=self.clock())
+        embedder = await self.embedding.available(READ_S)
         embedder_id, dimension = (None, 0) if embedder is None else (embedder.id, embedder.dimension)
         loaded = LoadedMemory(row, MemoryIndex(embedder_id or ""), embedder_id, dimension)
         loaded.version = version
-        groups = await self._store.groups(*owner)
+        groups = await self.store.groups(*owner)
         loaded.apply(MemoryChange(tenant=owner[0], user_id=owner[1], groups=groups))
         after = 0
         while True:
-            units = await self._store.units(*owner, after=after, limit=PAGE_UNITS)
+            units = await self.store.units(*owner, after=after, limit=PAGE_UNITS)
             await asyncio.to_thread(loaded.add, units)
             if len(units) < PAGE_UNITS:
                 break
             after = units[-1].sequence
         if loaded.embedder is not None:
-            vectors = await self._store.vectors(*owner, loaded.embedder)
+            vectors = await self.store.vectors(*owner, loaded.embedder)
             await asyncio.to_thread(loaded.add_vectors, vectors.sequences, vectors.vectors)
-            loaded.mark_embedding_stale(await self._store.stale_embeddings(*owner, loaded.embedder))
+            loaded.mark_embedding_stale(await self.store.stale_embeddings(*owner, loaded.embedder))
             await self._open_index(loaded, loaded.embedder)
         return loaded
 
@@ -251,17 +238,17 @@ class MemoryCache:
 
     async def _open_index(self, loaded: LoadedMemory, embedder: str) -> None:
         """Open the index of a memory's vectors, if there are enough."""
-        if loaded.bank.vectors < self._graph_from:
+        if loaded.bank.vectors < self.graph_from:
             return
         labels, vectors = loaded.bank.labelled_vectors()
         opened = partial(VectorIndex.open, self.folder_of(*loaded.id), embedder, loaded.dimension, labels, vectors)
-        loaded.index = await asyncio.to_thread(opened, graph_from=self._graph_from)
+        loaded.index = await asyncio.to_thread(opened, graph_from=self.graph_from)
         if loaded.index.reason is not None:
             log.warning("rebuilding a memory index", problem=loaded.index.reason)
 
     async def sweep(self) -> None:
         """Remove index files of erased memories, which a crash during an erasure may leave. Raises StoreError."""
-        owners = await self._store.owners_of_all()
+        owners = await self.store.owners_of_all()
         in_use = {self.folder_of(owner.tenant, owner.user_id).name for owner in owners}
         await asyncio.to_thread(drop_others, self.folder, in_use)
 
@@ -277,23 +264,23 @@ class MemoryCache:
             return
         loaded.is_behind = False  # before the query: a later commit sets it again
         try:
-            for behind in await self._store.pending_ingest(*loaded.id):
+            for behind in await self.store.pending_ingest(*loaded.id):
                 await self._ingest(loaded, behind)
         except BaseException:
             loaded.is_behind = True
             raise
 
     async def _ingest(self, loaded: LoadedMemory, behind: BehindRow) -> None:
-        plan = await self._plans(loaded.owner.tenant, behind.digest)
+        plan = await self.plans(loaded.owner.tenant, behind.digest)
         group = loaded.groups.get(behind.session_id)
-        draft = MemoryTransaction(loaded, self._clock())
+        draft = MemoryTransaction(loaded, self.clock())
         begin(draft, loaded, behind, plan)
         after = draft.group(behind.session_id).turn if group is None else group.turn
         while True:
-            turns = await self._store.admissible(loaded.owner.tenant, behind.session_id, after=after, limit=PAGE_TURNS)
+            turns = await self.store.admissible(loaded.owner.tenant, behind.session_id, after=after, limit=PAGE_TURNS)
             ingest_turns(draft, loaded, behind.session_id, turns, plan)
             await self.write(loaded, draft.change())
             if len(turns) < PAGE_TURNS:
                 return
             after = turns[-1].turn
-            draft = MemoryTransaction(loaded, self._clock())
+            draft = MemoryTransaction(loaded, self.clock())

@@ -49,32 +49,23 @@ class _ExternalMemory(Struct, frozen=True):
     memory_cache: MemoryCache
 
 
-class Externals:
+class Externals(Struct):
     """The external memories of a server. Use it in one event loop only."""
 
-    def __init__(
-        self,
-        settings: Mapping[str, ExternalSettings],
-        embedding: EmbeddingService,
-        embedder_name: str,
-        folder: Path,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._settings = settings
-        self._embedding = embedding
-        self._embedder_name = embedder_name
-        self._folder = folder
-        self._clock = clock
-        self._ids = ids
-        self._opening: dict[str, asyncio.Task[_ExternalMemory]] = {}
-        self._failed_at: dict[str, float] = {}
+    settings: Mapping[str, ExternalSettings]
+    embedding: EmbeddingService
+    embedder_name: str
+    folder: Path
+    clock: Clock
+    ids: Ids
+    _opening: dict[str, asyncio.Task[_ExternalMemory]] = {}
+    _failed_at: dict[str, float] = {}
 
     async def search(self, query: Query) -> list[ChainView]:
         """Search the external memories of a query; no visit is counted. Raises InvalidMemoryRequest, StoreError."""
         for name in query.external:
-            if name not in self._settings:
-                known = ", ".join(sorted(self._settings)) or "none is set"
+            if name not in self.settings:
+                known = ", ".join(sorted(self.settings)) or "none is set"
                 raise InvalidMemoryRequest(f"there is no external memory {name!r}; there are: {known}")
         found = [await self._search(name, query) for name in dict.fromkeys(query.external)]
         return [chain for chains in found for chain in chains]
@@ -88,7 +79,7 @@ class Externals:
             allowed = None
             if query.filters is not None:
                 allowed = await memory.store.memory.matching(_TENANT, name, query.filters)
-            found = await asyncio.to_thread(find, loaded, long_term_query, allowed, self._clock())
+            found = await asyncio.to_thread(find, loaded, long_term_query, allowed, self.clock())
             return recalled_chains(loaded, found, external=name)
 
     async def clear(self) -> None:
@@ -98,7 +89,7 @@ class Externals:
             with suppress(asyncio.CancelledError, InvalidMemoryRequest):
                 await (await task).store.close()
         self._opening.clear()
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
     # -- opening ------------------------------------------------------------------------------------------------------
 
@@ -110,12 +101,12 @@ class Externals:
         if time.monotonic() - self._failed_at.get(name, -REST_S) < REST_S:
             raise _unreadable(name)
         if name not in self._opening:
-            self._opening[name] = asyncio.create_task(self._open(name, self._settings[name]))
+            self._opening[name] = asyncio.create_task(self._open(name, self.settings[name]))
             self._opening[name].add_done_callback(retrieve_exception)
         return await asyncio.shield(self._opening[name])
 
     async def _open(self, name: str, settings: ExternalSettings) -> _ExternalMemory:
-        folder = self._folder / self._ids()
+        folder = self.folder / self.ids()
         try:
             await asyncio.to_thread(folder.mkdir, parents=True)
             async with asyncio.timeout(OPEN_S):
@@ -134,16 +125,16 @@ class Externals:
         if settings.path.is_dir() or settings.path.name == FILE_NAME:
             content = await self._read_database(settings, folder, embedder)
         else:
-            of_texts = embedder if settings.embedder == self._embedder_name else None
-            content = await asyncio.to_thread(_read_file, settings.path, of_texts, self._clock)
+            of_texts = embedder if settings.embedder == self.embedder_name else None
+            content = await asyncio.to_thread(_read_file, settings.path, of_texts, self.clock)
         store = await asyncio.to_thread(open_store, folder / "record")
         try:
-            target = ImportTarget(tenant=_TENANT, user_id=name, memory_id=self._ids(), now=self._clock())
+            target = ImportTarget(tenant=_TENANT, user_id=name, memory_id=self.ids(), now=self.clock())
             await import_content(store.memory, target, content)
         except BaseException:
             await store.close()
             raise
-        memory_cache = MemoryCache(store.memory, self._embedding, _no_plans, self._clock, self._ids, folder / "index")
+        memory_cache = MemoryCache(store.memory, self.embedding, _no_plans, self.clock, self.ids, folder / "index")
         return _ExternalMemory(store, memory_cache)
 
     async def _read_database(self, settings: ExternalSettings, folder: Path, embedder: str | None) -> Content:
@@ -156,10 +147,10 @@ class Externals:
                 raise DocumentInvalid("the user has no memory in that data folder")
         finally:
             await store.close()
-        return await asyncio.to_thread(_read_file, copy, None, self._clock)
+        return await asyncio.to_thread(_read_file, copy, None, self.clock)
 
     async def _embedder(self) -> str | None:
-        embedder = await self._embedding.available()
+        embedder = await self.embedding.available()
         return embedder.id if embedder is not None else None
 
 

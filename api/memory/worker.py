@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
+from msgspec import Struct, field
 
 from api.background import background
 from api.memory.cache import MemoryCache
@@ -38,30 +39,22 @@ TROUBLE = (StoreError, EmbedderUnavailable, EmbedderMisconfigured, ModelFailed, 
 log = structlog.get_logger()
 
 
-class MaintenanceWorker:
+class MaintenanceWorker(Struct):
     """The queue of memories to maintain, and the background task that maintains them."""
 
-    def __init__(
-        self,
-        store: MemoryRepository,
-        memory_cache: MemoryCache,
-        maintenance: Maintenance,
-        jobs: Jobs,
-        shared: SharedDatabase | None,
-    ) -> None:
-        self._shared = shared
-        self._store = store
-        self._memory_cache = memory_cache
-        self._maintenance = maintenance
-        self._jobs = jobs
-        self._due: OrderedDict[OwnerId, float] = OrderedDict()  # start times, earliest first
-        self._failures: dict[OwnerId, int] = {}
-        self._attempts: dict[OwnerId, dict[str, int]] = {}  # of unfinished jobs that failed, by job id
-        self._news = asyncio.Event()
-        self._rests = asyncio.Event()
-        self._hurries = 0  # number of callers of `wait_idle`, for which delays are skipped
-        self.done = 0
-        self.failed = 0
+    store: MemoryRepository
+    memory_cache: MemoryCache
+    maintenance: Maintenance
+    jobs: Jobs
+    shared: SharedDatabase | None
+    done: int = 0
+    failed: int = 0
+    _due: OrderedDict[OwnerId, float] = field(default_factory=OrderedDict)  # start times, earliest first
+    _failures: dict[OwnerId, int] = {}
+    _attempts: dict[OwnerId, dict[str, int]] = {}  # of unfinished jobs that failed, by job id
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _rests: asyncio.Event = field(default_factory=asyncio.Event)
+    _hurries: int = 0  # number of callers of `wait_idle`, for which delays are skipped
 
     @property
     def waiting(self) -> int:
@@ -97,7 +90,7 @@ class MaintenanceWorker:
         stopped = "memory maintenance stopped until the next start of the server"
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(background(self._work(looks=looks), stopped))
-            if looks and self._shared is not None:
+            if looks and self.shared is not None:
                 await stack.enter_async_context(background(self._look_repeatedly(), stopped))
             yield
 
@@ -127,9 +120,9 @@ class MaintenanceWorker:
         delay_s = AGAIN_S
         while True:
             try:
-                await self._memory_cache.sweep()
-                behind = await self._store.owners_behind_of_all(WAITING_MAX, self._maintenance.bounds)
-                jobs = await self._store.unfinished_jobs_of_all(WAITING_MAX)
+                await self.memory_cache.sweep()
+                behind = await self.store.owners_behind_of_all(WAITING_MAX, self.maintenance.bounds)
+                jobs = await self.store.unfinished_jobs_of_all(WAITING_MAX)
             except StoreError as error:
                 log.warning("due memory maintenance could not be read", problem=type(error).__name__)
                 await asyncio.sleep(delay_s)
@@ -150,7 +143,7 @@ class MaintenanceWorker:
     async def _attempt(self, owner: OwnerId) -> None:
         """Maintain a memory, or try again later if another server does."""
         try:
-            async with claim(self._shared, owner) as is_claimed:
+            async with claim(self.shared, owner) as is_claimed:
                 if is_claimed:
                     await self._maintain(owner)
                 else:
@@ -164,7 +157,7 @@ class MaintenanceWorker:
 
         A failed part does not stop the others.
         """
-        maintenance, failed = self._maintenance, False
+        maintenance, failed = self.maintenance, False
         for part in (self._do_jobs, self._embed, maintenance.summarise_due, maintenance.forget_excess, self._embed):
             try:
                 await part(owner)
@@ -189,24 +182,24 @@ class MaintenanceWorker:
 
     async def _embed(self, owner: OwnerId) -> None:
         """Compute missing vectors and update the vector index."""
-        async for _ in self._maintenance.embed(owner):
+        async for _ in self.maintenance.embed(owner):
             pass
-        await self._maintenance.index(owner)
+        await self.maintenance.index(owner)
 
     async def _do_jobs(self, owner: OwnerId) -> None:
         failed: Exception | None = None
-        jobs = await self._store.unfinished_jobs(*owner, JOBS_MAX)
+        jobs = await self.store.unfinished_jobs(*owner, JOBS_MAX)
         before = self._attempts.pop(owner, {})
         for job in jobs:
             try:
-                await self._jobs.run(job)
+                await self.jobs.run(job)
             except Exception as error:  # noqa: BLE001  # also a programming error: the job would be tried for ever
                 attempts = before.get(job.job_id, 0) + 1
                 if attempts < ATTEMPTS_MAX and not isinstance(error, EmbedderMisconfigured):
                     failed = failed or error
                     self._attempts.setdefault(owner, {})[job.job_id] = attempts
                     continue
-                await self._jobs.fail(job, _why(error))
+                await self.jobs.fail(job, _why(error))
         if failed is not None:
             raise failed
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from api.memory import maintenance
+from api.memory.cache import MemoryCache
 from api.memory.jobs import JOBS_MAX, JobOptions
 from api.memory.worker import ATTEMPTS_MAX
 from api.memory_errors import TooManyJobs
@@ -55,16 +56,16 @@ async def test_a_crash_in_the_middle_of_forgetting_takes_no_more_than_was_asked_
     async with open_memory(embedder="none") as memory:
         await add_many(memory, 21)
         job = await memory.memory_system.jobs.submit(*OWNER, "forget", JobOptions(share=0.5))
-        write, written = memory.memory_system.cache.write, []
+        write, written = MemoryCache.write, []
 
-        async def write_twice(loaded: Any, change: Any) -> None:
+        async def write_twice(cache: Any, loaded: Any, change: Any) -> None:
             if len(written) == 2:
                 raise StoreUnavailable("killed")
             written.append(change)
-            await write(loaded, change)
+            await write(cache, loaded, change)
 
-        monkeypatch.setattr(memory.memory_system.cache, "write", write_twice)
-        with pytest.raises(StoreUnavailable):
+        with monkeypatch.context() as patch, pytest.raises(StoreUnavailable):
+            patch.setattr(MemoryCache, "write", write_twice)
             await memory.memory_system.jobs.run(job)
         (half,) = await jobs_of(memory)
         assert (half.status, half.done, half.total) == ("running", 6, 10)
