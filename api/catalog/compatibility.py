@@ -4,8 +4,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
-
 from api.catalog.catalog import Catalog
 from api.ids import TENANT
 from runtime.state.ports import Clock
@@ -27,29 +25,23 @@ class NothingToCompare(Exception):
     """There is no earlier version that can be parsed; the message says why."""
 
 
-class CompatibilityReport(Struct, frozen=True):
-    """A reading whose problems include the changes; `running` sessions were checked, none without a database."""
-
-    reading: Reading
-    running: int | None = None
-
-
-def compare_with_file(reading: Reading, earlier: Path) -> CompatibilityReport:
-    """Compare a reading with the version in a file. Raises NothingToCompare."""
+def compare_with_file(reading: Reading, earlier: Path) -> Reading:
+    """Return a reading whose problems include the changes since the version in a file. Raises NothingToCompare."""
     old = read_path(earlier)
     if old.script is None:
         raise NothingToCompare(f"{earlier} cannot be run: {old.errors[0]}")
-    return CompatibilityReport(_with_changes(reading, old.script, None))
+    return _with_changes(reading, old.script, None)
 
 
-async def compare_with_database(reading: Reading, data: Path, clock: Clock) -> CompatibilityReport:
-    """Compare a reading with the latest published version, and count the affected sessions.
+async def compare_with_database(reading: Reading, data: Path, clock: Clock) -> tuple[Reading, int | None]:
+    """Return a reading whose problems include the changes since the latest published version and the number of sessions
+    that each affects, and the number of sessions that were checked.
 
     Raises NothingToCompare, StoreError, ApiError.
     """
     script = reading.script
     if script is None:
-        return CompatibilityReport(reading)
+        return reading, None
     store = open_store(data, read_only=True)
     try:
         row = await store.scripts.latest_published(TENANT, script.id)
@@ -61,7 +53,7 @@ async def compare_with_database(reading: Reading, data: Path, clock: Clock) -> C
         states = await _running(store, row.script_uuid)
     finally:
         await store.close()
-    return CompatibilityReport(_with_changes(reading, old, states), len(states))
+    return _with_changes(reading, old, states), len(states)
 
 
 def _with_changes(reading: Reading, old: Script, states: list[State] | None) -> Reading:

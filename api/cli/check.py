@@ -105,11 +105,11 @@ def _compared(readings: Sequence[Reading], earlier: Path | None, data: Path | No
         fail("name one script, and one of --against and --against-data")
     with failing(NothingToCompare, StoreError, ApiError):
         if earlier is not None:
-            return compare_with_file(readings[0], earlier).reading
-        found = asyncio.run(compare_with_database(readings[0], data or Path(), utc_now))
-    if found.running is not None:
-        errors.print(f"{found.running} running session{'s' * (found.running != 1)}")
-    return found.reading
+            return compare_with_file(readings[0], earlier)
+        reading, running = asyncio.run(compare_with_database(readings[0], data or Path(), utc_now))
+    if running is not None:
+        errors.print(f"{running} running session{'s' * (running != 1)}")
+    return reading
 
 
 # -- printing ---------------------------------------------------------------------------------------------------------

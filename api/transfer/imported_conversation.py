@@ -5,8 +5,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from api.sessions import row_mapping
 from api.transfer.document import in_utc
@@ -15,7 +15,7 @@ from runtime.context.messages import PARTS
 from runtime.engine.engine import run_turn
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import Role
-from runtime.state.inputs import Append, Appended, Input, Intervention, Start
+from runtime.state.inputs import Append, Appended, Start
 from runtime.state.limits import Limits
 from runtime.state.ports import Ids
 from runtime.state.program import Program
@@ -180,19 +180,32 @@ def moment_of(value: object) -> datetime | None:
 async def turns_of(
     conversation: ImportedConversation, session: SessionRow, program: Program, ids: Ids
 ) -> list[TurnRow]:
-    """Return the turns of a free conversation with these messages."""
-    maker = _Maker(session, program, ids)
-    exchanges = list(_exchanges(conversation.messages))
-    memory = conversation.memory
-    ended = max(session.created_at, conversation.updated_at or session.created_at)
-    await maker.take(Start(), [], memory if not exchanges else None, ended if not exchanges else None)
-    for number, exchange in enumerate(exchanges, start=1):
-        is_last = number == len(exchanges)
+    """Return the turns of a free conversation with these messages; the last gets the context memory."""
+    limits = Limits(output_chars_max=CONTENT_CHARS_MAX)
+    environment = TurnEnvironment(model=OfflineModel(), ids=ids, limits=limits, now=session.created_at)
+    state = State(seed=session.seed, locale=session.locale or program.locale, user_id=session.user_id)
+    now = last = session.created_at  # the end of the last turn, and the time of the last message
+    rows: list[TurnRow] = []
+    exchanges = [[], *_exchanges(conversation.messages)]  # the script begins before the first message
+    for number, exchange in enumerate(exchanges):
+        times = []
+        for message in exchange:
+            last = message.at or last
+            times.append(last)
+        started, now = min(times, default=now), max([now, *times])
         append = Append(tuple(Appended(each.role, each.content, each.metadata) for each in exchange))
-        await maker.take(append, exchange, memory if is_last else None, ended if is_last else None)
+        turn = await run_turn(program, state, append if number else Start(), replace(environment, now=started))
+        state = turn.state
+        if number == len(exchanges) - 1:
+            now = max(now, conversation.updated_at or now)
+            state = state if conversation.memory is None else replace(state, context=conversation.memory)
+            turn = replace(turn, state=state, saved=encode(state))
+        row = row_mapping.turn_row(session, program, turn, started_at=started, finished_at=now)
+        created = zip(row.messages, times or [now] * len(row.messages), strict=True)
+        rows.append(replace(row, messages=[replace(each, created_at=at) for each, at in created]))
         if number % TURNS_BETWEEN_YIELDS == 0:
             await asyncio.sleep(0)
-    return maker.rows
+    return rows
 
 
 def _exchanges(messages: Sequence[ImportedMessage]) -> Iterator[list[ImportedMessage]]:
@@ -205,52 +218,3 @@ def _exchanges(messages: Sequence[ImportedMessage]) -> Iterator[list[ImportedMes
         exchange.append(message)
     if exchange:
         yield exchange
-
-
-class _Maker:
-    """Produces the turns, and holds the state after them."""
-
-    def __init__(self, session: SessionRow, program: Program, ids: Ids) -> None:
-        self._session = session
-        self._program = program
-        limits = Limits(output_chars_max=CONTENT_CHARS_MAX)
-        self._environment = TurnEnvironment(model=OfflineModel(), ids=ids, limits=limits, now=session.created_at)
-        self._state = State(seed=session.seed, locale=session.locale or program.locale, user_id=session.user_id)
-        self._now = session.created_at
-        self.rows: list[TurnRow] = []
-
-    async def take(
-        self,
-        turn_input: Input | Intervention,
-        messages: Sequence[ImportedMessage],
-        memory: ContextMemory | None,
-        ended: datetime | None,
-    ) -> None:
-        """Produce one turn with these messages; the last turn gets the context memory."""
-        times = list(self._times(messages))
-        started = min(times, default=self._now)
-        self._now = max([self._now, *times, *([ended] if ended is not None else [])])
-        environment = msgspec.structs.replace(self._environment, now=started)
-        turn = await run_turn(self._program, self._state, turn_input, environment)
-        if memory is not None:
-            state = msgspec.structs.replace(turn.state, context=memory)
-            turn = msgspec.structs.replace(turn, state=state, saved=encode(state))
-        row = row_mapping.turn_row(
-            self._session,
-            self._program,
-            turn,
-            started_at=started,
-            finished_at=self._now,
-        )
-        recorded = [
-            msgspec.structs.replace(message, created_at=at)
-            for message, at in zip(row.messages, times or [self._now] * len(row.messages), strict=True)
-        ]
-        self.rows.append(msgspec.structs.replace(row, messages=recorded))
-        self._state = turn.state
-
-    def _times(self, messages: Sequence[ImportedMessage]) -> Iterator[datetime]:
-        last = self.rows[-1].messages[-1].created_at if self.rows and self.rows[-1].messages else self._now
-        for message in messages:
-            last = message.at or last
-            yield last
