@@ -9,7 +9,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from copy import copy
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -22,7 +22,7 @@ from api.testing.cases.case_run import CaseRunFailed, step
 from api.testing.cases.coverage import Item, reached_by
 from api.testing.cases.walk_replies import ScriptValues, answer, script_values_of
 from api.testing.player import Player
-from runtime.engine.engine import Turn, TurnFailed
+from runtime.engine.engine import TurnFailed
 from runtime.models.offline_model import OfflineModel
 from runtime.state.events import ScopeEntered, Warned
 from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply, Start, TimerDue
@@ -76,15 +76,6 @@ class RandomWalks(Struct, frozen=True):
     reached: frozenset[Item]
 
 
-class _Path(Struct, frozen=True):
-    """One walk."""
-
-    turns: tuple[Turn, ...]
-    finding: WalkFinding | None
-    failed_expressions: tuple[WalkFinding, ...]
-    globals: Mapping[str, Value]
-
-
 async def walk_script(
     script: Prepared,
     walks: int,
@@ -97,7 +88,7 @@ async def walk_script(
 
     `tick` is called after each walk.
     """
-    words = script_values_of(script.program.script)
+    walker = _Walker(script.program, script_values_of(script.program.script))
     found: dict[tuple[str, str], WalkFinding] = {}
     reached: set[Item] = set()
     walked = completed = unfinished = turns = 0
@@ -105,19 +96,19 @@ async def walk_script(
     while walked < walks and time.monotonic() < until:
         chance = random.Random(f"{seed}:{walked}")  # noqa: S311  (chance, not secrets)
         variables = {**(known if chance.random() < GLOBALS_MAX else {}), **_arms(script.program, chance)}
-        path = await _walk(script.program, chance, words, seed + walked, variables)
+        player, findings = await walker.run(seed + walked, variables, walker.replies(chance), lambda _: SAME_MAX)
         walked += 1
-        turns += len(path.turns)
-        done = bool(path.turns) and path.turns[-1].state.status == "completed"
+        turns += len(player.played)
+        done = player.state.status == "completed"
         completed += done
-        unfinished += not done and path.finding is None
-        known = path.globals or known
-        reached |= reached_by(script.program, path.turns)
-        for finding in (*([path.finding] if path.finding is not None else []), *path.failed_expressions):
+        unfinished += not done and all(each.kind == "warned" for each in findings)
+        known = {name: cell.value for name, cell in player.state.global_cells.items()} or known
+        reached |= reached_by(script.program, (played.turn for played in player.played))
+        for finding in findings:
             _note(found, finding)
         tick()
-    findings = [await shrink(script.program, each, until) for each in itertools.islice(found.values(), FINDINGS_MAX)]
-    return RandomWalks(script, walks, walked, completed, unfinished, turns, tuple(findings), frozenset(reached))
+    shrunk = [await walker.shrink(each, until) for each in itertools.islice(found.values(), FINDINGS_MAX)]
+    return RandomWalks(script, walks, walked, completed, unfinished, turns, tuple(shrunk), frozenset(reached))
 
 
 def _arms(program: Program, chance: random.Random) -> dict[str, Value]:
@@ -134,30 +125,140 @@ def _note(found: dict[tuple[str, str], WalkFinding], finding: WalkFinding) -> No
     found[key] = structs.replace(best, times=before.times + (key in found))
 
 
-async def _walk(
-    program: Program, chance: random.Random, words: ScriptValues, seed: int, variables: Mapping[str, Value]
-) -> _Path:
-    inputs: list[Input] = []
+class _Walker(Struct, frozen=True):
+    """Runs sessions of one script; `words` are the values that its conditions compare with."""
 
-    def chosen(state: State) -> Input | None:
-        if len(inputs) >= TURNS_MAX:
+    program: Program
+    words: ScriptValues
+
+    def replies(self, chance: random.Random) -> Callable[[State], Input | None]:
+        """Return a function that draws replies at random, at most TURNS_MAX."""
+        return lambda state: self._answer(chance, state) if state.turn < TURNS_MAX else None
+
+    def _answer(self, chance: random.Random, state: State) -> Input:
+        return answer(chance, self.program, state, self.words, NOW.date())
+
+    # -- one session --------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        seed: int,
+        variables: Mapping[str, Value],
+        chosen: Callable[[State], Input | None],
+        same_max: Callable[[str], float],
+    ) -> tuple[Player, list[WalkFinding]]:
+        """Run a session with the replies of `chosen`, up to its end, a failure or dead end, or the last reply.
+
+        `same_max` is the number of waits at one position before the search for a way out; blank replies, which change
+        nothing, do not count. Return the player and the findings: that at which it stopped, and the first failed
+        expression of each place. Raises InputRefused.
+        """
+        numbers = itertools.count(1)
+        state = State(seed, self.program.locale, "visitor", start_variables=dict(variables))
+        player = Player(self.program, state, OfflineModel(), lambda: NOW, lambda: f"m{next(numbers)}", LIMITS)
+        inputs: list[Input] = []
+        stop = await self._play(player, inputs, chosen, same_max)
+        found = [
+            WalkFinding("warned", place, message, seed, variables, tuple(inputs[:turn]))
+            for turn, place, message in _failed_expressions(player)
+        ]
+        if stop is not None:
+            found.append(WalkFinding(*stop, seed, variables, tuple(inputs)))
+        return player, list({(each.kind, each.place): each for each in reversed(found)}.values())
+
+    async def _play(
+        self,
+        player: Player,
+        inputs: list[Input],
+        chosen: Callable[[State], Input | None],
+        same_max: Callable[[str], float],
+    ) -> tuple[FindingKind, str, str] | None:
+        """Play a session and add its replies to `inputs`; return kind, place and message of what stops it."""
+        seen: Counter[tuple[object, ...]] = Counter()
+        turn_input: Input | None = Start()
+        while turn_input is not None:
+            try:
+                await step(player, turn_input, first=isinstance(turn_input, Start))
+            except TurnFailed as failed:
+                return "failed", "/".join(failed.place), str(failed)
+            except CaseRunFailed as broken:
+                return "broken", place_of(player.state), str(broken)
+            if player.state.wait is None:
+                return None
+            at, exactly = place_of(player.state), _exactly(player.state)
+            seen[exactly] += not (isinstance(turn_input, Reply) and not turn_input.content.strip())
+            if seen[exactly] > same_max(at):
+                if not await self._leads_away(player, seen.keys()):
+                    return "stuck", at, "none of the tried replies leads away from here"
+                seen[exactly] = 0
+            turn_input = chosen(player.state)
+            inputs += [] if turn_input is None else [turn_input]
+        return None
+
+    async def _leads_away(self, player: Player, known: Set[tuple[object, ...]]) -> bool:
+        """Return whether some replies lead to the end, to a failure, or to a position where the session has not
+        waited.
+        """
+        for attempt in range(TRIES):
+            chance = random.Random(f"{player.state.seed}:{player.state.turn}:{attempt}")  # noqa: S311  (no secrets)
+            trial = copy(player)
+            trial.played = []
+            for _ in range(REPLIES_TRIED):
+                try:
+                    await step(trial, self._answer(chance, trial.state), first=False)
+                except (TurnFailed, CaseRunFailed):
+                    return True
+                if trial.state.wait is None or _exactly(trial.state) not in known:
+                    return True
+        return False
+
+    # -- shrinking ----------------------------------------------------------------------------------------------------
+
+    async def shrink(self, finding: WalkFinding, until: float) -> WalkFinding:
+        """Return the same finding with the fewest and shortest replies and variables that reproduce it."""
+        replays = itertools.count()
+
+        async def shows(inputs: tuple[Input, ...], variables: Mapping[str, Value]) -> WalkFinding | None:
+            if next(replays) >= REPLAYS_MAX or time.monotonic() > until:
+                return None
+            return await self._replayed(finding, inputs, variables)
+
+        best = await shows(finding.inputs, finding.variables) or finding
+        if best.variables:
+            best = await shows(best.inputs, {}) or best
+        size = max(1, len(best.inputs) // 2)
+        while size:
+            at = 0
+            while at < len(best.inputs):
+                fewer = await shows(best.inputs[:at] + best.inputs[at + size :], best.variables)
+                best, at = (fewer, at) if fewer is not None else (best, at + size)
+            size //= 2
+        for at, reply in enumerate(best.inputs):
+            for simpler in _simpler(reply):
+                changed = await shows((*best.inputs[:at], simpler, *best.inputs[at + 1 :]), best.variables)
+                if changed is not None and len(changed.inputs) == len(best.inputs):
+                    best = changed
+                    break
+        return structs.replace(best, times=finding.times)
+
+    async def _replayed(
+        self, finding: WalkFinding, inputs: tuple[Input, ...], variables: Mapping[str, Value]
+    ) -> WalkFinding | None:
+        """Replay the inputs; return the finding with only the used replies, or None if they do not reproduce it."""
+        left: Iterator[Input] = iter(inputs)
+
+        def same_max(place: str) -> float:
+            return SAME_SHOWN if finding.kind == "stuck" and place == finding.place else math.inf
+
+        try:
+            _, found = await self.run(finding.seed, variables, lambda _: next(left, None), same_max)
+        except InputRefused:
             return None
-        inputs.append(answer(chance, program, state, words, NOW.date()))
-        return inputs[-1]
-
-    player, finding = await replay(program, seed, variables, words, chosen, lambda _: SAME_MAX)
-    cells = {name: cell.value for name, cell in player.state.global_cells.items()}
-    if finding is not None:
-        finding = structs.replace(finding, inputs=tuple(inputs))
-    failed = {each.place: each for each in reversed(_failed_expressions(player, seed, variables, inputs))}
-    return _Path(tuple(played.turn for played in player.played), finding, tuple(failed.values()), cells)
+        return next((each for each in found if (each.kind, each.place) == (finding.kind, finding.place)), None)
 
 
-def _failed_expressions(
-    player: Player, seed: int, variables: Mapping[str, Value], inputs: Sequence[Input]
-) -> list[WalkFinding]:
-    """Return the expressions that failed in a session, each with the replies before it."""
-    found: list[WalkFinding] = []
+def _failed_expressions(player: Player) -> Iterator[tuple[int, str, str]]:
+    """Yield the turn, place and message of each expression that failed in a session."""
     phase = topic = ""
     for number, played in enumerate(player.played):
         for body in (event.body for event in played.turn.events):
@@ -167,68 +268,9 @@ def _failed_expressions(
                 case ScopeEntered():
                     topic = body.id
                 case Warned(code="expression_failed"):
-                    place = "/".join(part for part in (phase, topic, body.action_id) if part)
-                    found.append(WalkFinding("warned", place, body.message, seed, variables, tuple(inputs[:number])))
+                    yield number, "/".join(part for part in (phase, topic, body.action_id) if part), body.message
                 case _:
                     pass
-    return found
-
-
-# -- one session ------------------------------------------------------------------------------------------------------
-
-
-async def replay(
-    program: Program,
-    seed: int,
-    variables: Mapping[str, Value],
-    words: ScriptValues,
-    chosen: Callable[[State], Input | None],
-    same_max: Callable[[str], float],
-) -> tuple[Player, WalkFinding | None]:
-    """Run a session with the replies of `chosen`, up to its end, a finding, or the last reply.
-
-    `same_max` is the number of waits at one position before the search for a way out; blank replies, which change
-    nothing, do not count. Raises InputRefused.
-    """
-    numbers = itertools.count(1)
-    state = State(seed, program.locale, "visitor", start_variables=dict(variables))
-    player = Player(program, state, OfflineModel(), lambda: NOW, lambda: f"m{next(numbers)}", LIMITS)
-    seen: Counter[tuple[object, ...]] = Counter()
-    turn_input: Input | None = Start()
-    while turn_input is not None:
-        try:
-            await step(player, turn_input, first=isinstance(turn_input, Start))
-        except TurnFailed as failed:
-            return player, WalkFinding("failed", "/".join(failed.place), str(failed), seed, variables, ())
-        except CaseRunFailed as broken:
-            return player, WalkFinding("broken", place_of(player.state), str(broken), seed, variables, ())
-        if player.state.wait is None:
-            break
-        at = place_of(player.state)
-        seen[_exactly(player.state)] += not (isinstance(turn_input, Reply) and not turn_input.content.strip())
-        if seen[_exactly(player.state)] > same_max(at):
-            if not await _leads_away(player, seen.keys(), words):
-                message = "none of the tried replies leads away from here"
-                return player, WalkFinding("stuck", at, message, seed, variables, ())
-            seen[_exactly(player.state)] = 0
-        turn_input = chosen(player.state)
-    return player, None
-
-
-async def _leads_away(player: Player, known: Set[tuple[object, ...]], words: ScriptValues) -> bool:
-    """Return whether some replies lead to the end, to a failure, or to a position where the session has not waited."""
-    for attempt in range(TRIES):
-        chance = random.Random(f"{player.state.seed}:{player.state.turn}:{attempt}")  # noqa: S311  (not for secrets)
-        trial = copy(player)
-        trial.played = []
-        for _ in range(REPLIES_TRIED):
-            try:
-                await step(trial, answer(chance, trial.program, trial.state, words, NOW.date()), first=False)
-            except (TurnFailed, CaseRunFailed):
-                return True
-            if trial.state.wait is None or _exactly(trial.state) not in known:
-                return True
-    return False
 
 
 def _exactly(state: State) -> tuple[object, ...]:
@@ -241,67 +283,6 @@ def place_of(state: State) -> str:
     """``phase/topic/action``"""
     action = state.frames[-1].action if state.frames else ""
     return "/".join(part for part in (state.phase, state.topic, action) if part)
-
-
-# -- shrinking --------------------------------------------------------------------------------------------------------
-
-
-async def shrink(program: Program, finding: WalkFinding, until: float) -> WalkFinding:
-    """Return the same finding with the fewest and shortest replies and variables that reproduce it."""
-    replays = itertools.count()
-    words = script_values_of(program.script)
-
-    async def shows(inputs: tuple[Input, ...], variables: Mapping[str, Value]) -> WalkFinding | None:
-        if next(replays) >= REPLAYS_MAX or time.monotonic() > until:
-            return None
-        return await _replayed(program, words, finding, inputs, variables)
-
-    best = await shows(finding.inputs, finding.variables) or finding
-    if best.variables:
-        best = await shows(best.inputs, {}) or best
-    size = max(1, len(best.inputs) // 2)
-    while size:
-        at = 0
-        while at < len(best.inputs):
-            fewer = await shows(best.inputs[:at] + best.inputs[at + size :], best.variables)
-            best, at = (fewer, at) if fewer is not None else (best, at + size)
-        size //= 2
-    for at, reply in enumerate(best.inputs):
-        for simpler in _simpler(reply):
-            changed = await shows((*best.inputs[:at], simpler, *best.inputs[at + 1 :]), best.variables)
-            if changed is not None and len(changed.inputs) == len(best.inputs):
-                best = changed
-                break
-    return structs.replace(best, times=finding.times)
-
-
-async def _replayed(
-    program: Program,
-    words: ScriptValues,
-    finding: WalkFinding,
-    inputs: tuple[Input, ...],
-    variables: Mapping[str, Value],
-) -> WalkFinding | None:
-    """Replay the inputs; return the finding with only the used replies, or None if they do not reproduce it."""
-    used: list[Input] = []
-    left: Iterator[Input] = iter(inputs)
-
-    def following(_: State) -> Input | None:
-        reply = next(left, None)
-        if reply is not None:
-            used.append(reply)
-        return reply
-
-    def same_max(place: str) -> float:
-        return SAME_SHOWN if finding.kind == "stuck" and place == finding.place else math.inf
-
-    try:
-        player, again = await replay(program, finding.seed, variables, words, following, same_max)
-    except InputRefused:
-        return None
-    found = _failed_expressions(player, finding.seed, variables, used)
-    found += [structs.replace(again, inputs=tuple(used))] if again is not None else []
-    return next((each for each in found if (each.kind, each.place) == (finding.kind, finding.place)), None)
 
 
 def _simpler(reply: Input) -> Iterator[Input]:
