@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from api.cli.backend import Backend, RequestRefused, backend
 from api.cli.options import in_json, skip_confirmation, with_settings
-from api.cli.output import confirm, end, errors, fail, print_json, print_table
+from api.cli.output import confirm, end, errors, fail, print_json, print_rows
 from api.cli.progress import tracked
 from api.cli.script_arguments import runnable
 from api.ids import in_path
@@ -176,13 +176,12 @@ def _finish(rows: list[Row], as_json: bool, moved: str) -> NoReturn:
 
 
 def _table(rows: list[Row]) -> None:
-    shown = [row for row in rows if row["verdict"] not in _QUIET]
-    print_table(COLUMNS, [[row["sessionId"], *_cells(row)] for row in shown])
+    print_rows(COLUMNS, [_cells(row) for row in rows if row["verdict"] not in _QUIET])
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: Row) -> Row:
     place = row["newPlace"] if row["newPlace"] != row["place"] else ""
-    return [row["place"], row["verdict"], place, "; ".join(row["why"])]
+    return row | {"newPlace": place, "why": "; ".join(row["why"])}
 
 
 def _count(rows: Any) -> int:

@@ -98,7 +98,8 @@ def print_trial(result: TrialResult, *, as_json: bool) -> None:
         for message in prompt.messages if prompt is not None else ():
             console.print(f"[dim]--- {message.role}, {title} ---[/]")
             console.print(printable(message.content))
-    panels = [Panel(printable(_text(each)), title=title) for title, each in _titled(result)]
+    replies = (("recorded", result.recorded), ("now", result.now))
+    panels = [Panel(printable(_text(reply)), title=title) for title, reply in replies]
     console.print(Columns(panels, equal=True, expand=True))
 
 
@@ -110,10 +111,6 @@ def _prompt_of(reply: ModelReply | None) -> SentPrompt | None:
 def _without_prompt(reply: ModelReply) -> ModelReply:
     """Return the reply without the prompt in its usage, which the result has on its own."""
     return replace(reply, usage=reply.usage and replace(reply.usage, prompt=None))
-
-
-def _titled(result: TrialResult) -> Sequence[tuple[str, ModelReply | None]]:
-    return ("recorded", result.recorded), ("now", result.now)
 
 
 def _text(reply: ModelReply | None) -> str:

@@ -43,7 +43,8 @@ def strings(script: Path, locale: str, output: Path | None) -> None:
     read, tables = _read(script)
     used = next((name for name, text in tables.items() if _locale_of(text) == locale.casefold()), None)
     table_path = output or script.parent / (used or f"{script.stem}.{locale}.yaml")
-    before = _text(table_path) if table_path.is_file() else tables.get(used or "", "")
+    with failing(FileUnreadable):
+        before = read_file(table_path).text if table_path.is_file() else tables.get(used or "", "")
     lines = lines_of(read)
     update = updated(_table(before, table_path, locale) if before else None, lines, locale)
     title = f"The texts of {script.name} in {locale}. Fill in `text`; remove `was` after reviewing a change."
@@ -89,11 +90,6 @@ def _table(text: str, path: Path, locale: Locale) -> StringTable:
     if table is None or problems.fatal:
         stop(tuple(each for each in problems.sorted() if each.severity == "error"))
     return table
-
-
-def _text(path: Path) -> str:
-    with failing(FileUnreadable):
-        return read_file(path).text
 
 
 def _report(update: Update, path: Path, nameless: int) -> None:

@@ -220,23 +220,20 @@ def _events(
     where: str, events: Sequence[EventRow], messages: Sequence[MessageRow], changes: int, before: int
 ) -> Iterator[EventRow]:
     """Check and convert the events of a turn; each message and variable write must have one event, in order."""
-    remaining, remaining_changes = iter(messages), iter(range(changes))
-    data: Mapping[str, object] | None
+    expected: Mapping[str, Iterator[dict[str, object]]] = {
+        "message": ({"message": message.seq} for message in messages),
+        "variable": ({"variable": number} for number in range(changes)),
+    }
     for number, event in enumerate(events, start=before + 1):
         at = f"{where}.events[{number - before - 1}]"
         _require(event.seq == number, at, f"events must be numbered without gaps; this should be {number}")
-        if event.kind == "message":
-            message = next(remaining, None)
-            data = None if message is None else {"message": message.seq}
-        elif event.kind == "variable":
-            change = next(remaining_changes, None)
-            data = None if change is None else {"variable": change}
+        if event.kind in expected:
+            data = next(expected[event.kind], {})
+            _require(bool(data) and event.data == data, at, f"it references no {event.kind} of its turn")
         else:
             data = _happened(at, event)
-        if data is None or (event.kind in {"message", "variable"} and event.data != data):
-            raise DocumentInvalid(f"{at}: it references no {event.kind} of its turn")
-        yield EventRow(event.seq, event.kind, dict(data))
-    is_complete = next(remaining, None) is None and next(remaining_changes, None) is None
+        yield EventRow(event.seq, event.kind, data)
+    is_complete = not any(data for following in expected.values() for data in following)
     _require(is_complete, where, "a message or a variable has no event")
 
 

@@ -209,14 +209,10 @@ def _said(expected: CaseTurn, messages: list[Message]) -> Iterator[ExpectationDi
     shown = [media for message in messages if isinstance(media := message.metadata.get("media"), dict)]
     for index, (expectation, has) in enumerate(itertools.zip_longest(expected.show, shown)):
         texts = {name: str(value) for name, value in (has or {}).items()}
-        if (
-            expectation is None
-            or has is None
-            or not all(_fits(texts.get(key, ""), each) for key, each in expectation.items())
-        ):
-            yield ExpectationDifference(
-                f"show {index + 1}", None if expectation is None else dict(expectation), has, ("show", index)
-            )
+        fits = expectation is not None and all(_fits(texts.get(key, ""), each) for key, each in expectation.items())
+        if not fits or has is None:
+            named = None if expectation is None else dict(expectation)
+            yield ExpectationDifference(f"show {index + 1}", named, has, ("show", index))
 
 
 def _emitted(expected: Iterable[CaseEvent], emitted: Iterable[Emitted]) -> Iterator[ExpectationDifference]:
