@@ -128,20 +128,15 @@ async def _session(store: Store, tenant: str, session_id: str) -> Chunks:
 
 async def _messages(store: Store, tenant: str, session_id: str, last: int) -> AsyncIterator[list[MessageView]]:
     seq = 0
-    while seq < last:
-        rows = await store.turns.messages(tenant, session_id, after_seq=seq, limit=ROWS_A_READ)
-        if not rows:  # the session was deleted meanwhile
-            return
+    # there are no rows if the session was deleted meanwhile
+    while seq < last and (rows := await store.turns.messages(tenant, session_id, after_seq=seq, limit=ROWS_A_READ)):
         yield [message_view(row) for row in rows if row.seq <= last]
         seq = rows[-1].seq
 
 
 async def _events(store: Store, tenant: str, session_id: str, last: int) -> AsyncIterator[list[EventView]]:
     seq = 0
-    while seq < last:
-        rows = await store.turns.events(tenant, session_id, after_seq=seq, limit=TURNS_A_READ)
-        if not rows:
-            return
+    while seq < last and (rows := await store.turns.events(tenant, session_id, after_seq=seq, limit=TURNS_A_READ)):
         yield [event for row in rows for event in event_views(row) if event.seq <= last]
         seq = rows[-1].events[-1].seq
 
