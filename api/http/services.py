@@ -138,8 +138,8 @@ class Services:
         """Create the parts that admit and remind participants, and the guard of all requests."""
         settings, authenticator = self.settings, self.authenticator
         tokens = authenticator.participant_tokens
-        self.participants = Participants(self.creation, self.turn_runner, self.catalog, tokens)
-        self.links = Links(self.participants, self.creation, self.turn_runner, self.catalog)
+        self.participants = Participants(self.creation, tokens)
+        self.links = Links(self.participants, self.creation)
         sender = Sender(settings, policy)
         self.reminders = Reminders(self.store, sender, policy, self.metrics, settings, self.clock)
         self.chat.on_spoken = self.reminders.announce

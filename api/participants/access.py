@@ -14,15 +14,13 @@ from msgspec import Struct
 
 from api.auth.authenticator import ParticipantTokens
 from api.auth.principal import Principal
-from api.catalog.catalog import Catalog
 from api.errors import ApiError, invalid_field
 from api.schemas.participants import NewToken
 from api.schemas.sessions import NewSession
-from api.sessions.chat import Chat
 from api.sessions.live_turns import PendingTurn
 from api.sessions.session_cache import CachedSession
 from api.sessions.session_creation import SessionCreation, timezone_of
-from api.sessions.turn_runner import Preconditions, TurnRunner
+from api.sessions.turn_runner import Preconditions
 from store.interface.errors import IdTaken, RowRefused
 from store.interface.participant_rows import ParticipantRow
 
@@ -53,16 +51,14 @@ class SignedToken(Struct, frozen=True):
 class Participants:
     """The participants of all tenants."""
 
-    def __init__(
-        self, creation: SessionCreation, runner: TurnRunner, catalog: Catalog, tokens: ParticipantTokens
-    ) -> None:
+    def __init__(self, creation: SessionCreation, tokens: ParticipantTokens) -> None:
         self._creation = creation
-        self._chat: Chat = creation.chat
-        self._runner = runner
-        self._catalog = catalog
-        self._rows = runner.store.participants
-        self._settings = runner.settings
-        self._clock = runner.clock
+        self._chat = creation.chat
+        self._runner = creation.runner
+        self._catalog = creation.catalog
+        self._rows = creation.runner.store.participants
+        self._settings = creation.runner.settings
+        self._clock = creation.runner.clock
         self._tokens = tokens
         self._revocations: WeakValueDictionary[str, _Revocation] = WeakValueDictionary()
         self._beginning: WeakValueDictionary[str, PendingTurn] = WeakValueDictionary()

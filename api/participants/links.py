@@ -9,12 +9,10 @@ from msgspec.structs import asdict
 
 from api.auth.api_keys import digest_of
 from api.auth.authenticator import RateLimiter
-from api.catalog.catalog import Catalog
 from api.errors import ApiError, invalid_field, refusing
 from api.participants.access import Participants
 from api.schemas.participants import LinkPage, NewEntry, NewLink
 from api.sessions.session_creation import SessionCreation, timezone_of
-from api.sessions.turn_runner import TurnRunner
 from runtime.state.program import Program
 from scripts.model.script import Locale
 from scripts.translations.localisation import table_for
@@ -37,15 +35,13 @@ class Entry(Struct, frozen=True):
 class Links:
     """The links of all tenants."""
 
-    def __init__(
-        self, participants: Participants, creation: SessionCreation, runner: TurnRunner, catalog: Catalog
-    ) -> None:
+    def __init__(self, participants: Participants, creation: SessionCreation) -> None:
+        runner = creation.runner
         self._participants = participants
         self._creation = creation
-        self._catalog = catalog
+        self._catalog = creation.catalog
         self._rows = runner.store.participants
         self._clock = runner.clock
-        self._settings = runner.settings
         self._link_rates = RateLimiter(runner.settings.link_entries_per_minute)
         self._address_rates = RateLimiter(runner.settings.address_entries_per_minute)
 
