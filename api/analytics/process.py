@@ -166,21 +166,20 @@ class _ForkServer:
             self._process.wait()
 
 
-class WorkerProcess:
+class WorkerProcess(Struct, frozen=True):
     """One worker process, which handles one request."""
 
-    def __init__(self, number: int, fork_server: _ForkServer, answers: StreamReader, requests: StreamWriter) -> None:
-        self._number = number
-        self._fork_server = fork_server
-        self._answers = answers
-        self._requests = requests
+    number: int
+    fork_server: _ForkServer
+    answers: StreamReader
+    requests: StreamWriter
 
     async def ask(self, request: WorkRequest) -> Done:
         """Send the request and return the answer. Raises StoreError."""
         with suppress(ConnectionError):  # then there is no answer either
-            self._requests.write(msgspec.msgpack.encode(request))
-            self._requests.write_eof()
-            await self._requests.drain()
+            self.requests.write(msgspec.msgpack.encode(request))
+            self.requests.write_eof()
+            await self.requests.drain()
         content = await self._read()
         answer, code = content[: -EXIT_CODE.size], content[-EXIT_CODE.size :]
         try:
@@ -200,7 +199,7 @@ class WorkerProcess:
     async def _read(self) -> bytes:
         """Return the answer and the exit code, or nothing of an answer that is too long."""
         try:
-            await self._answers.readexactly(ANSWER_BYTES_MAX)
+            await self.answers.readexactly(ANSWER_BYTES_MAX)
         except IncompleteReadError as end:
             return end.partial
         except ConnectionError:
@@ -209,12 +208,12 @@ class WorkerProcess:
 
     async def end(self) -> None:
         """Kill the process if it runs, and wait until it has ended."""
-        self._fork_server.kill(self._number)
+        self.fork_server.kill(self.number)
         with suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(GRACE_S):
-                while await self._answers.read(_READ_BYTES):
+                while await self.answers.read(_READ_BYTES):
                     pass
-        self._requests.close()
+        self.requests.close()
 
 
 def _why(code: int | None) -> QueryStopped:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from api.auth.principal import Principal
@@ -37,14 +38,12 @@ T = TypeVar("T")
 COLUMNS = ("session_id", "turn", "rater", "question", "answer", "rated_at")
 
 
-class Reviews:
+class Reviews(Struct, frozen=True):
     """The reviews of all tenants."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
-        self._store = store
-        self._rows = store.reviews
-        self._clock = clock
-        self._ids = ids
+    store: Store
+    clock: Clock
+    ids: Ids
 
     async def create(self, tenant: str, new: NewReview) -> ReviewRow:
         """Create a review. Raises ApiError REQUEST_INVALID, SESSION_NOT_FOUND, REVIEWS_FULL."""
@@ -53,38 +52,40 @@ class Reviews:
             raise invalid_field("questions", "an id occurs twice")
         row = ReviewRow(
             tenant=tenant,
-            review_id=self._ids(),
+            review_id=self.ids(),
             name=new.name,
             instructions=new.instructions,
             unit=new.unit,
             questions=questions,
             is_blind=new.blind,
-            created_at=self._clock(),
+            created_at=self.clock(),
         )
         targets = await self._targets(row, new)
         if not targets:
             raise invalid_field("sessions", "there is nothing to rate; change the conditions")
         with refusing("REVIEWS_FULL", RowRefused):
-            await self._rows.add(row, targets)
+            await self.store.reviews.add(row, targets)
         return row
 
     async def get(self, tenant: str, review_id: str) -> ReviewRow:
         """Return a review. Raises ApiError REVIEW_NOT_FOUND."""
-        return _require(await self._rows.get(tenant, review_id), review_id)
+        return _require(await self.store.reviews.get(tenant, review_id), review_id)
 
     async def close(self, tenant: str, review_id: str) -> ReviewRow:
         """Close a review; without effect if it is closed. Raises ApiError REVIEW_NOT_FOUND."""
-        await self._rows.close(tenant, review_id, self._clock())
+        await self.store.reviews.close(tenant, review_id, self.clock())
         return await self.get(tenant, review_id)
 
     async def delete(self, tenant: str, review_id: str) -> None:
         """Delete a review with its ratings. Raises ApiError REVIEW_NOT_FOUND."""
-        _require(await self._rows.delete(tenant, review_id), review_id)
+        _require(await self.store.reviews.delete(tenant, review_id), review_id)
 
     async def targets(self, principal: Principal, review_id: str, limit: int, cursor: str | None) -> Page[TargetListed]:
         """Return a page of what is rated. Raises ApiError REVIEW_NOT_FOUND."""
         await self.get(principal.tenant, review_id)
-        return await self._rows.targets(principal.tenant, review_id, principal.person, limit=limit, cursor=cursor)
+        return await self.store.reviews.targets(
+            principal.tenant, review_id, principal.person, limit=limit, cursor=cursor
+        )
 
     async def rate(self, principal: Principal, review_id: str, new: NewRating) -> RatingRow:
         """Store the rating of the sender. Raises ApiError REVIEW_NOT_FOUND, REVIEW_CLOSED, TARGET_NOT_FOUND,
@@ -100,10 +101,10 @@ class Reviews:
             rater=principal.person,
             answers=answers,
             texts=texts,
-            rated_at=self._clock(),
+            rated_at=self.clock(),
         )
         with refusing("REQUEST_INVALID", RowRefused):
-            is_stored = await self._rows.rate(row)
+            is_stored = await self.store.reviews.rate(row)
         if not is_stored:
             review = await self.get(principal.tenant, review_id)
             if review.closed_at is not None:
@@ -120,7 +121,7 @@ class Reviews:
         """
         review = await self.get(principal.tenant, review_id)
         rater = principal.person if mine else _only_rater(review, principal)
-        return await self._rows.ratings(principal.tenant, review_id, rater=rater, limit=limit, cursor=cursor)
+        return await self.store.reviews.ratings(principal.tenant, review_id, rater=rater, limit=limit, cursor=cursor)
 
     async def agreement(self, tenant: str, review_id: str) -> AgreementList:
         """Return the agreement on each scale and choice. Raises ApiError REVIEW_NOT_FOUND."""
@@ -144,7 +145,7 @@ class Reviews:
         return output.getvalue()
 
     async def _all_ratings(self, review: ReviewRow, rater: str | None) -> AsyncIterator[RatingRow]:
-        read = partial(self._rows.ratings, review.tenant, review.review_id, rater=rater)
+        read = partial(self.store.reviews.ratings, review.tenant, review.review_id, rater=rater)
         async for rows in all_pages(read, PAGE_MAX):
             for row in rows:
                 yield row
@@ -154,7 +155,7 @@ class Reviews:
         sessions = await self._sessions(review.tenant, new)
         found: list[tuple[str, int | None]] = [(each, None) for each in sessions]
         if new.unit == "turn":
-            turns = await self._rows.turns_of(review.tenant, sessions, TARGETS_MAX)
+            turns = await self.store.reviews.turns_of(review.tenant, sessions, TARGETS_MAX)
             place = {session_id: at for at, session_id in enumerate(sessions)}
             found = [(session_id, turn) for session_id, turn in sorted(turns, key=lambda each: place[each[0]])]
         if new.sample is not None and new.sample < len(found):
@@ -168,12 +169,12 @@ class Reviews:
     async def _sessions(self, tenant: str, new: NewReview) -> list[str]:
         if new.session_ids is not None:
             for session_id in new.session_ids:
-                known = await self._store.sessions.start(tenant, session_id) if is_uuid(session_id) else None
+                known = await self.store.sessions.start(tenant, session_id) if is_uuid(session_id) else None
                 require_session(known, session_id)
             return list(dict.fromkeys(new.session_ids))
         chosen = asdict(new.sessions or SessionChoice())
         which = SessionFilter(script=chosen.pop("script_id"), **chosen)
-        page = await self._store.sessions.page(tenant, which, order="created", limit=TARGETS_MAX)
+        page = await self.store.sessions.page(tenant, which, order="created", limit=TARGETS_MAX)
         return [row.session_id for row in page.rows]
 
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 import httpcore
 import httpx
+from msgspec import Struct
 
 from api.schemas.webhooks import URL_CHARS_MAX
 from api.settings import Address, AllowedTarget, Settings, read_target
@@ -44,17 +45,14 @@ class HostUnknown(httpcore.ConnectError):
     """The host has no address."""
 
 
-class AddressPolicy:
+class AddressPolicy(Struct, frozen=True, kw_only=True):
     """Permits https to the internet and, by the settings, http and listed private targets. Also permits this machine
     while the server is open, that is, while it has no keys and is reachable only from this machine.
     """
 
-    def __init__(
-        self, *, http: bool = False, targets: Sequence[AllowedTarget] = (), is_open: Callable[[], bool] = lambda: False
-    ) -> None:
-        self._http = http
-        self._targets = targets
-        self.is_open = is_open
+    http: bool = False
+    targets: Sequence[AllowedTarget] = ()
+    is_open: Callable[[], bool] = lambda: False
 
     @classmethod
     def of(cls, settings: Settings, is_open: Callable[[], bool]) -> "AddressPolicy":
@@ -69,7 +67,7 @@ class AddressPolicy:
             return False
         if _is_public(address) or (address.is_loopback and self.is_open()):
             return True
-        return any(target.matches(host, port, address) for target in self._targets)
+        return any(target.matches(host, port, address) for target in self.targets)
 
     def problem_of(self, url: str) -> str:
         """Return what is wrong with the URL of a webhook; empty if it is valid."""
@@ -86,7 +84,7 @@ class AddressPolicy:
         address, port = _address_of(parts.host), parts.port or (443 if parts.scheme == "https" else 80)
         if address is not None and not self.permits(parts.host, port, address):
             return "deliveries to this address are not permitted; `webhook_private_targets` lists permitted ones"
-        if parts.scheme == "http" and not (self._http or (address is not None and address.is_loopback)):
+        if parts.scheme == "http" and not (self.http or (address is not None and address.is_loopback)):
             return "the url must begin with https://; the setting `webhooks_http` permits http://"
         return ""
 

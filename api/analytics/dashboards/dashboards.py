@@ -53,24 +53,23 @@ class _Part(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
-class Dashboards:
+class Dashboards(Struct, frozen=True):
     """The dashboards of all tenants."""
 
-    def __init__(self, store: Store, queries: AnalyticsQueries, clock: Clock, ids: Ids) -> None:
-        self._rows = store.analytics
-        self._queries = queries
-        self._clock = clock
-        self._ids = ids
+    store: Store
+    queries: AnalyticsQueries
+    clock: Clock
+    ids: Ids
 
     async def get(self, tenant: str, dashboard_id: str) -> DashboardRow:
         """Return a dashboard. Raises ApiError DASHBOARD_NOT_FOUND."""
-        return _require(await self._rows.dashboard(tenant, dashboard_id), dashboard_id)
+        return _require(await self.store.analytics.dashboard(tenant, dashboard_id), dashboard_id)
 
     async def create(self, tenant: str, new: DashboardText) -> DashboardRow:
         """Create a dashboard. Raises ApiError REQUEST_INVALID, REPORT_NOT_FOUND, QUERY_NOT_FOUND, DASHBOARDS_FULL."""
-        row = await self._row(tenant, self._ids(), new, [])
+        row = await self._row(tenant, self.ids(), new, [])
         with refusing("DASHBOARDS_FULL", RowRefused):
-            await self._rows.add_dashboard(row)
+            await self.store.analytics.add_dashboard(row)
         return row
 
     async def change(self, tenant: str, dashboard_id: str, new: DashboardText, expected: int | None) -> DashboardRow:
@@ -83,17 +82,17 @@ class Dashboards:
         current = await self.get(tenant, dashboard_id)
         row = await self._row(tenant, dashboard_id, new, current.tiles)
         try:
-            return _require(await self._rows.change_dashboard(row, expected), dashboard_id)
+            return _require(await self.store.analytics.change_dashboard(row, expected), dashboard_id)
         except RowConflict as conflict:
             raise ApiError("DASHBOARD_CONFLICT", f"the dashboard was changed meanwhile: {conflict}") from conflict
 
     async def delete(self, tenant: str, dashboard_id: str) -> None:
         """Delete a dashboard. Raises ApiError DASHBOARD_NOT_FOUND."""
-        _require(await self._rows.delete_dashboard(tenant, dashboard_id), dashboard_id)
+        _require(await self.store.analytics.delete_dashboard(tenant, dashboard_id), dashboard_id)
 
     async def all(self) -> list[DashboardRow]:
         """Return the dashboards of all tenants. Raises StoreError."""
-        return await self._rows.all_dashboards()
+        return await self.store.analytics.all_dashboards()
 
     async def html(self, row: DashboardRow, *, masked: bool, language: Language = "en") -> str:
         """Return a dashboard as one HTML page in a language. Raises StoreError.
@@ -102,14 +101,14 @@ class Dashboards:
         """
         ends_at = asyncio.get_running_loop().time() + PAGE_S
         parts = [await self._part(row.tenant, tile, ends_at, language, masked=masked) for tile in row.tiles]
-        return _page(row.name, parts, self._clock(), language)
+        return _page(row.name, parts, self.clock(), language)
 
     async def _row(self, tenant: str, dashboard_id: str, new: DashboardText, known: Sequence[TileRow]) -> DashboardRow:
         checked = [(tile.report, tile.query_id, tile.parameters) for tile in known]
         for number, tile in enumerate(new.tiles):
             if (tile.report, tile.query_id, tile.parameters) not in checked:
                 await self._check(tenant, tile, f"tiles[{number}]")
-        now = self._clock()
+        now = self.clock()
         return DashboardRow(
             tenant=tenant,
             dashboard_id=dashboard_id,
@@ -135,7 +134,7 @@ class Dashboards:
             statement(definition, tile.parameters)
 
     async def _query(self, tenant: str, query_id: str) -> SavedQueryRow:
-        return require_query(await self._rows.query(tenant, query_id), query_id)
+        return require_query(await self.store.analytics.query(tenant, query_id), query_id)
 
     async def _part(self, tenant: str, tile: TileRow, ends_at: float, language: Language, *, masked: bool) -> _Part:
         """Compute a tile, unless the time of the page is over."""
@@ -179,10 +178,10 @@ class Dashboards:
     ) -> bytes:
         if tile.report is not None:
             report = report_named(tile.report)
-            answer = await self._queries.report(tenant, report, tile.parameters, form, masked=masked, language=language)
+            answer = await self.queries.report(tenant, report, tile.parameters, form, masked=masked, language=language)
         else:
             new = NewAnalyticsQuery(sql=sql, format=form, language=language)
-            answer = await self._queries.query(tenant, new, masked=masked)
+            answer = await self.queries.query(tenant, new, masked=masked)
         return answer.answer.content
 
 

@@ -33,19 +33,16 @@ class Bounds(Struct, frozen=True):
     of_address: int
 
 
-class Watch:
+class Watch(Struct):
     """Watches the connections of a server's port."""
 
-    def __init__(
-        self, sockets: Sockets, requests: OpenRequests, addresses: Addresses, bounds: Bounds, unread_s: float
-    ) -> None:
-        self._sockets = sockets
-        self._requests = requests
-        self._addresses = addresses
-        self._bounds = bounds
-        self._unread_s = unread_s
-        self._ended = 0
-        self._logged_at = float("-inf")
+    sockets: Sockets
+    requests: OpenRequests
+    addresses: Addresses
+    bounds: Bounds
+    unread_s: float
+    _ended: int = 0
+    _logged_at: float = float("-inf")
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -64,7 +61,7 @@ class Watch:
     async def _begin(self) -> None:
         """Bound the time for data that clients do not read, as soon as granian listens."""
         deadline = asyncio.get_running_loop().time() + FOUND_S
-        while not await asyncio.to_thread(self._sockets.limit_unread, self._unread_s):
+        while not await asyncio.to_thread(self.sockets.limit_unread, self.unread_s):
             if asyncio.get_running_loop().time() > deadline:
                 log.error("the server's socket was not found; connections that are not read have no time limit")
                 return
@@ -72,24 +69,24 @@ class Watch:
 
     def _look(self) -> int:
         """Close connections beyond the bounds and return their number. Runs in a thread."""
-        if len(open_files()) <= min(self._bounds.connections, self._bounds.of_address):
+        if len(open_files()) <= min(self.bounds.connections, self.bounds.of_address):
             return 0
         groups: dict[str, Group] = {}
-        for connection in self._sockets.connections():
-            client = self._addresses.of_peer(connection.host)
+        for connection in self.sockets.connections():
+            client = self.addresses.of_peer(connection.host)
             group = groups.setdefault(client.address, Group(is_proxy=client.is_proxy))
             group.size += 1
-            if not self._requests.has((connection.host, connection.port)):
+            if not self.requests.has((connection.host, connection.port)):
                 group.idle.append(connection)
-        if not are_too_many(groups.values(), self._bounds):
+        if not are_too_many(groups.values(), self.bounds):
             return 0
         for group in groups.values():
             group.idle.sort(key=idle_ms)
-        ended = surplus(groups.values(), self._bounds)
+        ended = surplus(groups.values(), self.bounds)
         # checked again, because sorting thousands by idle time takes long enough for a request to begin
-        ended = [each for each in ended if not self._requests.has((each.host, each.port))]
+        ended = [each for each in ended if not self.requests.has((each.host, each.port))]
         for connection in ended:
-            self._sockets.close(connection)
+            self.sockets.close(connection)
         return len(ended)
 
     def _log(self) -> None:
