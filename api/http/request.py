@@ -15,7 +15,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
-from api.auth.principal import CALLER, Principal, principal_of
+from api.auth.principal import Principal, principal_of
 from api.auth.request_checks import check_header
 from api.errors import invalid_field
 from api.http.services import Services, current
@@ -159,8 +159,7 @@ class ApiRequest(Request[Any, Any, Any]):
     @property
     def tenant(self) -> str:
         """Return the tenant of the sender; every read and write is limited to it."""
-        principal: Principal = self.scope["state"][CALLER]
-        return principal.tenant
+        return self.principal.tenant
 
 
 @lru_cache(DECODERS_MAX)

@@ -31,19 +31,17 @@ from store.interface.shared_database import SessionStamp
 from store.store import Store
 
 
-class _LockEntry:
+class _SessionLock(asyncio.Lock):
     """The lock of one session; it exists while a task holds or awaits it."""
 
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.waiting = 0
+    waiting = 0
 
 
 class SessionLocks:
     """Locks by session. A busy session rejects turns, or queues a bounded number of them for a bounded time."""
 
     def __init__(self, queue_max: int, queue_s: float) -> None:
-        self._places: WeakValueDictionary[Hashable, _LockEntry] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[Hashable, _SessionLock] = WeakValueDictionary()
         self._queue_max = queue_max
         self._queue_s = queue_s
 
@@ -53,27 +51,27 @@ class SessionLocks:
 
         Raises ApiError SESSION_BUSY.
         """
-        place = self._places.setdefault(session, _LockEntry())
-        if place.lock.locked() and (not queue or place.waiting >= self._queue_max):
+        lock = self._locks.setdefault(session, _SessionLock())
+        if lock.locked() and (not queue or lock.waiting >= self._queue_max):
             raise ApiError("SESSION_BUSY", "the session is answering another message")
-        if place.lock.locked() or place.waiting:
-            await self._wait(place)
+        if lock.locked() or lock.waiting:
+            await self._wait(lock)
         else:
-            await place.lock.acquire()  # at once
+            await lock.acquire()  # at once
         try:
             yield
         finally:
-            place.lock.release()
+            lock.release()
 
-    async def _wait(self, place: _LockEntry) -> None:
-        place.waiting += 1
+    async def _wait(self, lock: _SessionLock) -> None:
+        lock.waiting += 1
         try:
             async with asyncio.timeout(self._queue_s):
-                await place.lock.acquire()
+                await lock.acquire()
         except TimeoutError as error:
             raise ApiError("SESSION_BUSY", f"the session was busy for {self._queue_s:g} s") from error
         finally:
-            place.waiting -= 1
+            lock.waiting -= 1
 
 
 class CreationGuard:

@@ -9,6 +9,7 @@ import structlog
 from litestar import Response
 from litestar.types import Receive
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from api import errors
 from api.errors import ApiError
@@ -149,9 +150,8 @@ class Streams:
         with ExitStack() as subscription:
             state = cached.state if cached is not None else None
             channel = subscription.enter_context(self._live.subscribed(key, state, clients))
-            place = EventPosition(
-                min(place.seq, channel.seq), place.attempt, place.frame
-            )  # a position beyond the last event counts as the last event
+            # a position beyond the last event counts as the last event
+            place = replace(place, seq=min(place.seq, channel.seq))
             return self._response(self._session(key, channel, place, next_message, audience or PROGRAMS), subscription)
 
     async def _session(
