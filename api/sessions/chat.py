@@ -24,7 +24,6 @@ from api.sessions.live_turns import LiveTurns, PendingTurn, Place, TurnResult
 from api.sessions.session_cache import (
     CachedSession,
     CreationGuard,
-    Failure,
     SessionCache,
     SessionLocks,
     key_exists,
@@ -313,8 +312,8 @@ class Chat:
         """Record that a turn failed, and return the error to raise; the session does not change."""
         code = code_of(failed.kind)
         lasting = failed.kind in {"model", "memory"} and not failed.retryable
-        cached.failure = Failure(code, str(failed), failed.place, lasting)
-        await self._store.turns.save_failure(cached.failure_row(cached.failure, self._clock()))
+        cached.failure = cached.failure_row(code, str(failed), failed.place, self._clock(), is_lasting=lasting)
+        await self._store.turns.save_failure(cached.failure)
         self.cache.put(cached)
         place = msgspec.to_builtins(position(cached.program, cached.state, failed.place))
         return ApiError(code, str(failed), context={**context_of(cached), "position": place}, lasting=lasting)

@@ -11,7 +11,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 from cachetools import LRUCache
-from msgspec import Struct
 
 from api.catalog.catalog import Catalog
 from api.errors import ApiError, refusing, require_session
@@ -119,16 +118,6 @@ class CreationGuard:
 KEYS_MAX = KEYED_TURNS  # idempotency keys of a cached session; older ones are looked up in the database
 
 
-class Failure(Struct, frozen=True):
-    """The last attempt at a turn, if it failed."""
-
-    code: str
-    message: str
-    place: tuple[str, str, str]
-    is_lasting: bool = False
-    """Whether a retry with the same message cannot succeed."""
-
-
 class CachedSession:
     """A session with its program, its state and its last messages."""
 
@@ -146,7 +135,7 @@ class CachedSession:
         self.history = history
         self.history_max = history_max  # messages; includes those that its context strategies need
         self.updated_at: datetime = session.created_at
-        self.failure: Failure | None = None
+        self.failure: FailureRow | None = None  # the last attempt at the next turn, if it failed
         self.keys: OrderedDict[str, None] = OrderedDict()  # of the last requests, in order
         self.knows_all_keys = False
         self.attempts = RecordedCalls()  # calls of earlier attempts at the next turn
@@ -168,20 +157,28 @@ class CachedSession:
         messages = itertools.takewhile(lambda message: message.role == "assistant", reversed(self.history))
         return "\n\n".join(reversed([message.content for message in messages if message.content]))
 
-    def failure_row(self, failure: Failure, failed_at: datetime) -> FailureRow:
-        """Return the row of a failed attempt at the session's next turn."""
-        phase, topic, action = failure.place
+    @property
+    def failed_place(self) -> tuple[str, str, str] | None:
+        """Return the position at which the last attempt at the next turn failed, if it did."""
+        row = self.failure
+        return None if row is None else (row.phase_id or "", row.topic_id or "", row.action_id or "")
+
+    def failure_row(
+        self, code: str, message: str, place: tuple[str, str, str], failed_at: datetime, *, is_lasting: bool = False
+    ) -> FailureRow:
+        """Return the row of a failed attempt at the session's next turn; a lasting one fails again if it is tried."""
+        phase, topic, action = place
         return FailureRow(
             tenant=self.session.tenant,
             session_id=self.session.session_id,
             turn_attempted=self.state.turn + 1,
-            code=failure.code,
-            message=failure.message,
+            code=code,
+            message=message,
             phase_id=phase or None,
             topic_id=topic or None,
             action_id=action or None,
             failed_at=failed_at,
-            is_lasting=failure.is_lasting,
+            is_lasting=is_lasting,
         )
 
     def apply_turn(self, row: TurnRow, turn: Turn) -> None:
@@ -275,7 +272,7 @@ class SessionCache:
         cached.knows_all_keys = head.turn < KEYED_TURNS
         cached.attempts = RecordedCalls(loaded.calls)
         if loaded.failures and loaded.failures[0].turn_attempted == head.turn + 1:
-            cached.failure = _failure(loaded.failures[0])
+            cached.failure = loaded.failures[0]
         return cached
 
     def add(self, cached: CachedSession) -> None:
@@ -332,8 +329,3 @@ def _is_current(cached: CachedSession, stamp: SessionStamp | None) -> bool:
         and stamp.has_failed == (cached.failure is not None)
         and stamp.calls <= cached.attempts.journaled
     )
-
-
-def _failure(row: FailureRow) -> Failure:
-    place = (row.phase_id or "", row.topic_id or "", row.action_id or "")
-    return Failure(row.code, row.message, place, row.is_lasting)

@@ -30,7 +30,7 @@ from api.schemas.sessions import (
     VariableStore,
     WaitView,
 )
-from api.sessions.session_cache import CachedSession, Failure
+from api.sessions.session_cache import CachedSession
 from runtime.prompts.prompt import read_prompt
 from runtime.state.form_view import RenderedColumn, RenderedForm
 from runtime.state.ports import ModelReply, Usage
@@ -40,7 +40,7 @@ from runtime.state.state import Cell, ExecutionStatus, State, Wait
 from runtime.turn.calls import ModelCall
 from scripts.expressions.values import infer_type
 from scripts.model.actions import Action, AiAsk, AiSay, Ask, Chat, Choose, Form, action_type, rounds_of
-from store.interface.rows import EventRow, MessageRow, SettledCallRow, TurnEventsRow, TurnRow
+from store.interface.rows import EventRow, FailureRow, MessageRow, SettledCallRow, TurnEventsRow, TurnRow
 from store.store import Store
 
 _ALWAYS_SENT = frozenset({"name", "label", "type", "required", "value"})  # properties of a form's fields
@@ -310,7 +310,7 @@ async def started_fields(store: Store, cached: CachedSession) -> dict[str, Any]:
     return {**msgspec.structs.asdict(session_view(cached)), "messages": messages}
 
 
-def _error_view(failure: Failure) -> TurnErrorView:
+def _error_view(failure: FailureRow) -> TurnErrorView:
     kind = ApiError(failure.code, failure.message, lasting=failure.is_lasting).kind
     recovery = RecoveryView(
         can_retry=bool(kind.retry_action), retry_action=kind.retry_action, suggestion=kind.suggestion
@@ -320,5 +320,4 @@ def _error_view(failure: Failure) -> TurnErrorView:
 
 def current_snapshot(cached: CachedSession) -> Snapshot:
     """Return the current position of a session, or that at which its last turn failed."""
-    failed_at = cached.failure.place if cached.failure is not None else None
-    return snapshot(cached.program, cached.state, cached.execution_status, failed_at)
+    return snapshot(cached.program, cached.state, cached.execution_status, cached.failed_place)

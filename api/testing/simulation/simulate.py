@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from api.ids import TENANT
 from api.sessions.row_mapping import cells_of, seed_of, session_before_first_turn, turn_row
-from api.sessions.session_cache import CachedSession, Failure
+from api.sessions.session_cache import CachedSession
 from api.sessions.turn_runner import code_of
 from api.testing.plausible_replies import draw_reply
 from api.testing.player import LOCAL
@@ -116,7 +116,7 @@ class SimulatedSession(Struct):
             turn: Turn | None = await self._run(started)
             self.failures = 0
         except TurnFailed as failed:
-            failure = cached.failure_row(Failure(code_of(failed.kind), str(failed), failed.place), finished)
+            failure = cached.failure_row(code_of(failed.kind), str(failed), failed.place, finished)
             turn = session_before_first_turn(cached.state) if expected == NO_TURN else None
             self.failures += 1
         if turn is not None:
