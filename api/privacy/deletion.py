@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 import structlog
-from msgspec import Struct
+from msgspec.structs import replace
 
 from api.atomic_files import create_private
 from api.auth.api_keys import ApiKeys
 from api.errors import require_session
+from api.schemas.users import ReceiptView
 from api.sessions.chat import Chat
 from api.sessions.turn_runner import TurnRunner
 from store.interface.errors import StoreError, StoreUnavailable
@@ -24,15 +24,6 @@ FOLDER = "erasures"
 """Folder of a file for each erasure after which the files of its tenant are not deleted yet; it contains the tenant."""
 
 log = structlog.get_logger()
-
-
-class ErasureReceipt(Struct, frozen=True):
-    """Counts of the data erased of a user, without the user's id."""
-
-    receipt_id: str
-    erased_at: datetime
-    counts: dict[str, int]
-    compacted: bool
 
 
 class Copies(Protocol):
@@ -75,7 +66,7 @@ class Deletion:
             finally:
                 self._chat.evict(tenant, session_id)
 
-    async def erase(self, tenant: str, user_id: str, *, compact: bool) -> ErasureReceipt:
+    async def erase(self, tenant: str, user_id: str, *, compact: bool) -> ReceiptView:
         """Erase a user with all sessions after their running turns; with `compact` also from the database file.
 
         The erasure continues if the caller is cancelled, and `finish` completes it after a restart. Raises ApiError
@@ -91,7 +82,7 @@ class Deletion:
         except StoreError as error:  # the user is erased anyway, and the receipt says so
             log.warning("not compacted after an erasure", problem=str(error), receipt=receipt.receipt_id)
             return receipt
-        return ErasureReceipt(receipt.receipt_id, receipt.erased_at, receipt.counts, compacted=True)
+        return replace(receipt, compacted=True)
 
     async def finish(self) -> None:
         """Delete the files that may contain erased data because a process died during an erasure."""
@@ -104,13 +95,13 @@ class Deletion:
         for copies in self._copies:
             await copies.forget(tenant)
 
-    async def _erase_with_copies(self, tenant: str, user_id: str) -> ErasureReceipt:
+    async def _erase_with_copies(self, tenant: str, user_id: str) -> ReceiptView:
         receipt = await self._erase(tenant, user_id)
         await self.drop_copies(tenant)
         await asyncio.to_thread((self._folder / receipt.receipt_id).unlink, missing_ok=True)
         return receipt
 
-    async def _erase(self, tenant: str, user_id: str) -> ErasureReceipt:
+    async def _erase(self, tenant: str, user_id: str) -> ReceiptView:
         locked_ids: set[str] = set()
         async with self._chat.creations.blocked((tenant, user_id)), AsyncExitStack() as locks:
             while more := set(await self._store.sessions.ids_of_user(tenant, user_id)) - locked_ids:
@@ -128,7 +119,7 @@ class Deletion:
                     self._chat.evict(tenant, session_id)
                 self._spending.forget(tenant, user_id)
                 self._keys.forget(tenant, user_id)
-        return ErasureReceipt(receipt_id, now, dict(erased.counts), compacted=False)
+        return ReceiptView(receipt_id=receipt_id, erased_at=now, counts=erased.counts, compacted=False)
 
 
 def _note_unfinished(path: Path, tenant: str) -> None:

@@ -89,4 +89,4 @@ async def erase_user(user_id: UserId, request: ApiRequest, compact: Compact = Fa
     """Deletes all recorded data of the user and of the user's sessions after their running turns. The receipt is
     retained: it counts the deleted rows and does not name the user. A user who returns is a new user.
     """
-    return ReceiptView.of(await request.services.deletion.erase(request.tenant, user_id, compact=compact))
+    return await request.services.deletion.erase(request.tenant, user_id, compact=compact)
