@@ -82,14 +82,8 @@ class Scheduler:
     """Fires at most `timer_concurrency` timers at the same time, those of one session one after the other."""
 
     def __init__(self, timers: SessionTimers) -> None:
-        runner = timers.runner
         self._timers = timers
-        self._store, self._settings, self._metrics, self._clock = (
-            runner.store,
-            runner.settings,
-            runner.metrics,
-            runner.clock,
-        )
+        self._runner = timers.runner
         self._changed = timers.chat.timers_changed
         self._due: deque[TimerRow] = deque()  # read, but not begun
         self._starting = asyncio.Lock()
@@ -99,8 +93,11 @@ class Scheduler:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Fire timers while the context lasts. Raises StoreError."""
-        if self._settings.hold_late_timers:
-            log.info("timers that are already due are held", timers=await self._store.timers.hold_due(self._clock()))
+        if self._runner.settings.hold_late_timers:
+            log.info(
+                "timers that are already due are held",
+                timers=await self._runner.store.timers.hold_due(self._runner.clock()),
+            )
         work = start_background(self._run(), "timers have stopped until the server is restarted")
         try:
             yield
@@ -125,16 +122,16 @@ class Scheduler:
         self._begin()
         if self._due:
             return IDLE_S  # a turn that ends wakes the scheduler
-        found = await self._store.timers.ahead(self._clock(), READ_MAX)
+        found = await self._runner.store.timers.ahead(self._runner.clock(), READ_MAX)
         self._due.extend(each for each in found.due if (each.tenant, each.session_id) not in self._firing)
         self._begin()
         if self._due or found.next_due is None:
             return IDLE_S
-        return min(max((found.next_due - self._clock()).total_seconds(), 0.0), IDLE_S)
+        return min(max((found.next_due - self._runner.clock()).total_seconds(), 0.0), IDLE_S)
 
     def _begin(self) -> None:
         """Start the turns of the timers that were read. What has changed since is found by the turn itself."""
-        while self._due and len(self._firing) < self._settings.timer_concurrency:
+        while self._due and len(self._firing) < self._runner.settings.timer_concurrency:
             timer = self._due.popleft()
             place = timer.tenant, timer.session_id
             if place not in self._firing:
@@ -159,7 +156,7 @@ class Scheduler:
 
     async def _attempt(self, timer: TimerRow) -> None:
         """Fire a timer, or note that it failed. Raises StoreError."""
-        missed_before = self._clock() - timedelta(seconds=self._settings.catch_up_s)
+        missed_before = self._runner.clock() - timedelta(seconds=self._runner.settings.catch_up_s)
         due = TimerDue(missed_before=missed_before)
         try:
             await self._timers.fire(timer.tenant, timer.session_id, due, Preconditions(queue=True))
@@ -171,7 +168,7 @@ class Scheduler:
             else:
                 await self._note_failure(timer, error)
         else:
-            self._metrics.timer_attempts.labels("fired").inc()
+            self._runner.metrics.timer_attempts.labels("fired").inc()
 
     async def _correct(self, timer: TimerRow) -> None:
         """Store the timers as the state has them: the row does not belong to it, or the session is gone."""
@@ -180,18 +177,18 @@ class Scheduler:
             await self._timers.arm(timer.tenant, timer.session_id)
         except ApiError as error:
             if error.code in _NOTHING_DUE:  # else it is busy: the timer is still there, and is tried again
-                await self._store.timers.replace(timer.tenant, timer.session_id, (), None)
+                await self._runner.store.timers.replace(timer.tenant, timer.session_id, (), None)
 
     async def _note_failure(self, timer: TimerRow, error: ApiError) -> None:
         attempts = timer.attempts + 1
         is_final = attempts >= ATTEMPTS_MAX
-        self._metrics.timer_attempts.labels("failed" if is_final else "delayed").inc()
+        self._runner.metrics.timer_attempts.labels("failed" if is_final else "delayed").inc()
         delay = timedelta(seconds=min(DELAY_S * DELAY_GROWTH ** (attempts - 1), DELAY_MAX_S))
         fields = {"session": timer.session_id, "timer": timer.timer_id, "attempts": attempts, "code": error.code}
         log.warning("timer_failed" if is_final else "a timer will be tried again", **fields)
-        await self._store.timers.note_failure(
+        await self._runner.store.timers.note_failure(
             timer,
             status="failed" if is_final else "pending",
-            next_attempt_at=self._clock() + delay,
+            next_attempt_at=self._runner.clock() + delay,
             error=error.code,
         )
