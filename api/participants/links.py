@@ -3,13 +3,14 @@
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from api.auth.api_keys import digest_of
 from api.auth.authenticator import RateLimiter
-from api.errors import ApiError, invalid_field, refusing
+from api.errors import ApiError, invalid_field, refusing, require_found
 from api.participants.access import Participants
 from api.schemas.participants import LinkPage, NewEntry, NewLink
 from api.sessions.session_creation import SessionCreation, timezone_of
@@ -19,6 +20,7 @@ from scripts.translations.localisation import table_for
 from store.interface.errors import IdTaken, RowRefused
 from store.interface.participant_rows import LinkRow, ParticipantRow
 
+T = TypeVar("T")
 _TOO_MANY = "too many participants come at once"
 
 
@@ -64,14 +66,11 @@ class Links:
     async def get(self, tenant: str, link_id: str) -> LinkRow:
         """Return a link of a tenant. Raises ApiError LINK_NOT_FOUND."""
         link = await self._rows.link(link_id)
-        if link is None or link.tenant != tenant:
-            raise _not_found()
-        return link
+        return _require(link if link is not None and link.tenant == tenant else None)
 
     async def revoke(self, tenant: str, link_id: str) -> None:
         """Revoke a link with the access of its participants, and end their streams. Raises ApiError LINK_NOT_FOUND."""
-        if not await self._rows.revoke_link(tenant, link_id, self._clock()):
-            raise _not_found()
+        _require(await self._rows.revoke_link(tenant, link_id, self._clock()))
         self._participants.end_access(link_id)
 
     # -- of participants ----------------------------------------------------------------------------------------------
@@ -119,9 +118,7 @@ class Links:
         for client in clients:
             if client.startswith("address "):
                 self._address_rates.take(client, _TOO_MANY)
-        link = await self._rows.link(link_id)
-        if link is None:
-            raise _not_found()
+        link = _require(await self._rows.link(link_id))
         self._link_rates.take(link_id, _TOO_MANY)
         return link
 
@@ -159,5 +156,5 @@ def _code(link: LinkRow, new: NewEntry) -> str | None:
     return code
 
 
-def _not_found() -> ApiError:
-    return ApiError("LINK_NOT_FOUND", "there is no such link, or it was revoked")
+def _require(found: T | None) -> T:
+    return require_found(found, "LINK_NOT_FOUND", "there is no such link, or it was revoked")

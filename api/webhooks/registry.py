@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from api.errors import ApiError, ErrorDetail
+from api.errors import ApiError, ErrorDetail, require_found
 from api.schemas.webhooks import (
     COMPLETED,
     CREATED,
@@ -116,10 +116,7 @@ class WebhookRegistry:
 
     def find(self, tenant: str, webhook_id: str) -> WebhookRow:
         """Return a webhook. Raises ApiError WEBHOOK_NOT_FOUND."""
-        known = self._known(tenant, webhook_id)
-        if known is None:
-            raise _not_found(webhook_id)
-        return known
+        return _require(self._known(tenant, webhook_id), webhook_id)
 
     def active_one(self, tenant: str, webhook_id: str) -> WebhookRow | None:
         """Return a webhook if it is active."""
@@ -242,8 +239,7 @@ class WebhookRegistry:
         webhook = await self.store.delivery.change_webhook(tenant, webhook_id, change)
         if webhook is None:
             self._drop(tenant, webhook_id)
-            raise _not_found(webhook_id)
-        return self._cache_webhook(webhook)
+        return self._cache_webhook(_require(webhook, webhook_id))
 
     def _cache_webhook(self, webhook: WebhookRow) -> WebhookRow:
         self.by_tenant.setdefault(webhook.tenant, {})[webhook.webhook_id] = (webhook, matcher(webhook.events))
@@ -257,8 +253,8 @@ class WebhookRegistry:
             self.by_tenant.pop(tenant, None)
 
 
-def _not_found(webhook_id: str) -> ApiError:
-    return ApiError("WEBHOOK_NOT_FOUND", "Webhook not found", context={"webhookId": webhook_id})
+def _require(found: WebhookRow | None, webhook_id: str) -> WebhookRow:
+    return require_found(found, "WEBHOOK_NOT_FOUND", "Webhook not found", {"webhookId": webhook_id})
 
 
 def _after(webhook: WebhookRow, health: Health, now: datetime) -> WebhookRow:
