@@ -121,7 +121,8 @@ class Externals(Struct):
             raise _unreadable(name) from error
 
     async def _read(self, name: str, settings: ExternalSettings, folder: Path) -> _ExternalMemory:
-        embedder = await self._embedder()
+        available = await self.embedding.available()
+        embedder = None if available is None else available.id
         if settings.path.is_dir() or settings.path.name == FILE_NAME:
             content = await self._read_database(settings, folder, embedder)
         else:
@@ -148,10 +149,6 @@ class Externals(Struct):
         finally:
             await store.close()
         return await asyncio.to_thread(_read_file, copy, None, self.clock)
-
-    async def _embedder(self) -> str | None:
-        embedder = await self.embedding.available()
-        return embedder.id if embedder is not None else None
 
 
 def _read_file(path: Path, embedder: str | None, clock: Clock) -> Content:

@@ -157,7 +157,7 @@ class Maintenance(Struct, frozen=True):
         if group_id is None:
             async with self.memory_cache.locked(*owner) as loaded:
                 draft = MemoryTransaction(loaded, self.clock())
-                draft.set_stale(is_stale=False)
+                draft.is_stale = False
                 await self.memory_cache.write(loaded, draft.change())
 
     # -- forgetting ---------------------------------------------------------------------------------------------------

@@ -235,7 +235,7 @@ class Memories(Struct, frozen=True):
                 if unit.rank == 1 and unit.unit_id == unit.group_id and unit.group_id != group_id:
                     draft.relate(replace(unit, parent_id=None))
             draft.restore_validity(removed)
-            draft.set_stale(is_stale=bool(top) or loaded.owner.is_stale)
+            draft.is_stale = bool(top) or loaded.owner.is_stale
             return True
 
         return await self._do(tenant, user_id, remove_units)

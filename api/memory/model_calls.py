@@ -7,7 +7,7 @@ in the memory.
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import count
 
 import msgspec
@@ -94,20 +94,16 @@ class MemoryCalls(Struct, frozen=True):
 
     async def _end(self, row: MemoryCallRow, meter: Meter, error: str | None, usage: Usage | None) -> None:
         meter.count(usage)
-        purpose = msgspec.convert(row.purpose, Purpose)
-        await self.store.end_call(_ended_row(row, self.clock(), error, usage))
+        now, purpose = self.clock(), msgspec.convert(row.purpose, Purpose)
+        ended = msgspec.structs.replace(
+            row,
+            ended_at=now,
+            outcome="done" if error is None else "failed",
+            error=error,
+            **{"latency_ms": round((now - row.started_at) / _MS), **usage_columns(usage)},
+        )
+        await self.store.end_call(ended)
         self.metrics.count_call(purpose, done=error is None, usage=usage)
-
-
-def _ended_row(started: MemoryCallRow, now: datetime, error: str | None, usage: Usage | None) -> MemoryCallRow:
-    row = msgspec.structs.replace(
-        started,
-        ended_at=now,
-        outcome="done" if error is None else "failed",
-        error=error,
-        latency_ms=round((now - started.started_at) / _MS),
-    )
-    return row if usage is None else msgspec.structs.replace(row, **usage_columns(usage))
 
 
 # -- summaries --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from api.memory.loaded_memory import LoadedMemory
 from api.memory.row_mapping import related, relation_of, row_of, unit_of
 from runtime.memory.short_term import Capacity, ShortTermMemory
 from runtime.memory.units import MemoryUnit
-from store.interface.memory_rows import GroupRow, JobRow, MemoryChange, OwnerRow, Relation, UnitRow, VectorRows, Visit
+from store.interface.memory_rows import GroupRow, JobRow, MemoryChange, Relation, UnitRow, VectorRows, Visit
 from store.interface.rows import JsonText
 
 
@@ -28,7 +28,8 @@ class MemoryTransaction:
         self._removed: dict[int, None] = {}
         self._visits: dict[int, Visit] = {}
         self._relations: dict[int, Relation] = {}
-        self._is_stale = loaded.owner.is_stale
+        self.is_stale = loaded.owner.is_stale
+        """Whether the summary of the whole memory must be written again."""
         self.vectors: VectorRows | None = None
         self.jobs: list[JobRow] = []
 
@@ -230,14 +231,10 @@ class MemoryTransaction:
         visit = self._visits.get(sequence)
         return self._loaded.units[sequence].visit_count if visit is None else visit.visit_count
 
-    def set_stale(self, is_stale: bool) -> None:
-        """Set whether the summary of the whole memory must be written again."""
-        self._is_stale = is_stale
-
     def change(self) -> MemoryChange | None:
         """Return the collected change, or None if there is none."""
-        owner = self._owner()
         loaded = self._loaded.owner
+        owner = replace(loaded, sequence=self.sequence, is_stale=self.is_stale)
         groups = [
             replace(group, short_term=JsonText(msgspec.json.encode(self._short_terms[group_id])))
             if group_id in self._short_terms
@@ -248,7 +245,7 @@ class MemoryTransaction:
         change = MemoryChange(
             tenant=loaded.tenant,
             user_id=loaded.user_id,
-            owner=owner,
+            owner=None if owner == loaded else owner,
             groups=groups,
             groups_removed=self._groups_removed,
             units=list(self._units.values()),
@@ -259,8 +256,3 @@ class MemoryTransaction:
             jobs=self.jobs,
         )
         return None if change == MemoryChange(tenant=loaded.tenant, user_id=loaded.user_id) else change
-
-    def _owner(self) -> OwnerRow | None:
-        loaded = self._loaded.owner
-        after = replace(loaded, sequence=self.sequence, is_stale=self._is_stale)
-        return None if after == loaded else after
