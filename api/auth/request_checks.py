@@ -32,11 +32,8 @@ class Addresses:
 
     def __init__(self, proxies: Sequence[str]) -> None:
         self._proxies = tuple(ip_network(each) for each in proxies)
-        self._read = lru_cache(4_096)(self._client)
-
-    def of_peer(self, host: str) -> ClientAddress:
-        """Return the client at the remote end of a connection."""
-        return self._read(host)
+        self.of_peer = lru_cache(4_096)(self._client)
+        """Returns the client at the remote end of a connection, by its host."""
 
     def of_request(self, host: str, headers: Iterable[tuple[bytes, bytes]]) -> ClientAddress:
         """Return the client that sent a request.
@@ -44,7 +41,7 @@ class Addresses:
         `X-Forwarded-For` is read only from a trusted proxy: the rightmost address that is not a trusted proxy counts,
         because the addresses left of it come from the client.
         """
-        client = self._read(host)
+        client = self.of_peer(host)
         if not client.is_proxy:
             return client
         forwarded = b",".join(value for name, value in headers if name == _FORWARDED)
@@ -52,7 +49,7 @@ class Addresses:
             forwarded, _, last = forwarded.rpartition(b",")
             hop = last.decode("latin-1").strip()
             if hop:
-                client = self._read(hop)
+                client = self.of_peer(hop)
             if not client.is_proxy or not forwarded:
                 break
         return client
