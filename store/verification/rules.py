@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from store.duckdb.statements import Cursor, fetch
@@ -33,18 +32,11 @@ class Rule(Struct, frozen=True):
     """Columns of `found` with which the fix finds the rows that violate the rule; none if it finds them itself."""
 
 
-class _Found(Struct, frozen=True):
-    tenant: str
-    what: str
-    session_id: str | None = None
-    user_id: str | None = None
-    turn: int | None = None
-
-
 def broken(cursor: Cursor, rule: Rule) -> list[Finding]:
     """Return the violations of a rule, at most FOUND_MAX."""
-    rows = fetch(cursor, _Found, f"SELECT * FROM ({rule.found}) ORDER BY ALL LIMIT {FOUND_MAX}", {})  # noqa: S608
-    return [Finding(code=rule.code, table=rule.table, **msgspec.structs.asdict(row)) for row in rows]
+    found = f"SELECT * FROM ({rule.found}) ORDER BY ALL LIMIT {FOUND_MAX}"  # noqa: S608
+    select = f"""SELECT *, '{rule.code}' AS code, '{rule.table}' AS "table" FROM ({found})"""  # noqa: S608
+    return fetch(cursor, Finding, select, {})
 
 
 def broken_keys(cursor: Cursor, rule: Rule, tenant: str, user_id: str) -> list[tuple[Any, ...]]:

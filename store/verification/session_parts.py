@@ -6,6 +6,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 
 from store.duckdb.statements import Cursor, fetch, snapshot
+from store.interface.rows import PositionRow
 from store.sql.connection import Parameters
 
 Place: TypeAlias = tuple[str, str]
@@ -49,20 +50,13 @@ class MoveRead(Struct, frozen=True):
     digest: str
 
 
-class TurnRead(Struct, frozen=True):
+class TurnRead(PositionRow, frozen=True):
     """A turn, with its JSON documents as they are stored."""
 
     tenant: str
     session_id: str
     user_id: str
     turn: int
-    status: str
-    execution_status: str
-    phase_id: str | None
-    topic_id: str | None
-    action_id: str | None
-    action_type: str | None
-    wait_kind: str | None
     state: str | None
     """None if it was not requested."""
     messages: str
@@ -148,8 +142,7 @@ _STARTS = f"""SELECT tenant, session_id, user_id, digest, redacted_at IS NOT NUL
     FROM session_starts WHERE {_WHICH}"""  # noqa: S608
 _MOVES = f"SELECT tenant, session_id, turn, from_digest, digest FROM session_migrations WHERE {_WHICH}"  # noqa: S608
 _TURNS = f"""
-    SELECT tenant, session_id::VARCHAR, user_id, turn, status, execution_status, phase_id, topic_id, action_id,
-        action_type, wait_kind,
+    SELECT {", ".join(PositionRow.__struct_fields__)}, tenant, session_id::VARCHAR, user_id, turn,
         CASE WHEN $every = 1 OR turn = max(turn) OVER (PARTITION BY tenant, session_id) THEN state END, messages,
         variables, events, message_count, event_count
     FROM turns WHERE {_WHICH} AND turn BETWEEN $first AND $last"""  # noqa: S608
