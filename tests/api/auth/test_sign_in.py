@@ -56,6 +56,12 @@ async def test_a_wrong_key_gets_no_cookie(api: ApiClient, key: str) -> None:
     assert "set-cookie" not in answer.headers
 
 
+async def test_a_server_without_keys_needs_no_cookie(api: ApiClient) -> None:
+    answer = await sign_in(api, "schlüssel-钥匙")
+    assert (answer.status_code, answer.json()["keysRequired"]) == (200, False)
+    assert "set-cookie" not in answer.headers
+
+
 @pytest.mark.gate
 @pytest.mark.parametrize(
     ("headers", "passes"),
