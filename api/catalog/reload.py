@@ -67,7 +67,7 @@ class Reloader:
         for outcome in outcomes:
             reading = outcome.reading if isinstance(outcome, SavedScript) else outcome
             script_id = outcome.row.script_id if isinstance(outcome, SavedScript) else ""
-            path = self._resolved(reading)
+            path = self._folder / Path(reading.source.file).relative_to(self._shown)
             self._scripts[path] = _ScriptFile(script_id, _files(path, reading), reading.errors)
         self._started.set()
 
@@ -127,9 +127,6 @@ class Reloader:
     def _relative(self, path: Path) -> Path:
         """Return a file by the path that the user gave."""
         return self._shown / path.relative_to(self._folder)
-
-    def _resolved(self, reading: Reading) -> Path:
-        return self._folder / Path(reading.source.file).relative_to(self._shown)
 
 
 def _files(path: Path, reading: Reading) -> frozenset[Path]:

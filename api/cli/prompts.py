@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.cli.options import EXISTING_FILE, EXISTING_FOLDER, in_json, with_settings
+from api.cli.options import EXISTING_FILE, EXISTING_FOLDER, in_json, shown_by, with_settings
 from api.cli.output import end, errors, fail, failing, make_folder, print_json, print_table, write_text
 from api.cli.script_arguments import check_locale, script_of, variables_of
 from api.settings import EXAMPLES, Settings
@@ -46,20 +46,16 @@ def prompts() -> None:
 
 @prompts.command("list", epilog="Example: cuebook prompts list --prompts my-prompts")
 @click.option("--scheme", default="", help="Only the prompts of scripts with this `template_scheme` [all].")
-@in_json
+@shown_by(lambda rows: print_table(("PROMPT", "LANGUAGE", "SCHEME", "FILE"), [tuple(row.values()) for row in rows]))
 @with_settings("scripts", "prompts")
-def list_prompts(settings: Settings, scheme: str, as_json: bool) -> None:
+def list_prompts(settings: Settings, scheme: str) -> list[dict[str, Any]]:
     """List the prompts by purpose and language, with the file of each."""
     templates = _templates(settings)
+    found = [source for sources in templates.schemes.values() for source in sources]
     if scheme:
-        found = [templates.find(name, each, scheme) for name in NAMES for each in _languages(templates, scheme)]
-    else:
-        found = [source for sources in templates.schemes.values() for source in sources]
-    rows = [_row(source) for source in found]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(("PROMPT", "LANGUAGE", "SCHEME", "FILE"), [tuple(row.values()) for row in rows])
+        languages = sorted({*LANGUAGES, *(source.language for source in templates.schemes.get(scheme, ()))})
+        found = [templates.find(name, each, scheme) for name in NAMES for each in languages]
+    return [_row(source) for source in found]
 
 
 @prompts.command(
@@ -201,11 +197,6 @@ def check(settings: Settings, folder: Path | None, as_json: bool) -> None:
 def _templates(settings: Settings) -> Templates:
     with failing(PromptInvalid):
         return Templates.load(settings.prompts_folder)
-
-
-def _languages(templates: Templates, scheme: str) -> list[str]:
-    own = {source.language for source in templates.schemes.get(scheme, ())}
-    return sorted({*LANGUAGES, *own})
 
 
 def _row(source: TemplateSource) -> dict[str, Any]:

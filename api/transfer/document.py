@@ -7,10 +7,9 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from api.ids import ID_PATTERN
+from api.schemas.base import Id, Moment
 from runtime.state.ports import Purpose
 from runtime.state.state import ExecutionStatus, Status
-from scripts.model.base import ID_CHARS_MAX
 from scripts.model.script import Locale
 from scripts.yaml.parser import FILE_CHARS_MAX
 from store.interface.rows import (
@@ -39,10 +38,8 @@ FILES_MAX = 100
 TURNS_MAX = 100_000
 CALLS_MAX = 1_000_000
 
-Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX, pattern=ID_PATTERN)]
 Word: TypeAlias = Annotated[str, Meta(max_length=1_000)]
 Text: TypeAlias = Annotated[str, Meta(max_length=FILE_CHARS_MAX)]
-Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Large: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 
