@@ -127,14 +127,11 @@ class SessionCheck:
         return _TurnContents(**read) if len(read) == len(_DECODERS) else None
 
     def _check_numbers(self, row: TurnRead, name: str, numbers: list[int], before: int, count: int) -> None:
-        if numbers != list(range(before + 1, before + 1 + len(numbers))):
+        last = before + len(numbers)
+        if numbers != list(range(before + 1, last + 1)):
             self._find(f"{name}s_misnumbered", row.turn, f"its {name}s must be numbered from {before + 1} on")
-        elif count != before + len(numbers):
-            self._find(
-                f"{name}s_misnumbered",
-                row.turn,
-                f"its count of {name}s is {count}, but there are {before + len(numbers)}",
-            )
+        elif count != last:
+            self._find(f"{name}s_misnumbered", row.turn, f"its count of {name}s is {count}, but there are {last}")
 
     def _has_all_events(self, row: TurnRead, contents: _TurnContents) -> bool:
         """Return whether each message and write has its event, in order; report also unknown kinds of events."""

@@ -39,6 +39,8 @@ FINDINGS_MAX = 20  # per script
 GLOBALS_MAX = 0.3  # share of walks by a returning user
 
 
+Replies: TypeAlias = Callable[[State], Input | None]
+"""Returns the reply to what a session waits for, or None to stop."""
 FindingKind: TypeAlias = Literal["failed", "broken", "stuck", "warned"]
 NOW = datetime.fromisoformat(NOON)
 LIMITS = Limits(turn_s=20)
@@ -131,7 +133,7 @@ class _Walker(Struct, frozen=True):
     program: Program
     words: ScriptValues
 
-    def replies(self, chance: random.Random) -> Callable[[State], Input | None]:
+    def replies(self, chance: random.Random) -> Replies:
         """Return a function that draws replies at random, at most TURNS_MAX."""
         return lambda state: self._answer(chance, state) if state.turn < TURNS_MAX else None
 
@@ -141,13 +143,9 @@ class _Walker(Struct, frozen=True):
     # -- one session --------------------------------------------------------------------------------------------------
 
     async def run(
-        self,
-        seed: int,
-        variables: Mapping[str, Value],
-        chosen: Callable[[State], Input | None],
-        same_max: Callable[[str], float],
+        self, seed: int, variables: Mapping[str, Value], replies: Replies, same_max: Callable[[str], float]
     ) -> tuple[Player, list[WalkFinding]]:
-        """Run a session with the replies of `chosen`, up to its end, a failure or dead end, or the last reply.
+        """Run a session with these replies, up to its end, a failure or dead end, or the last reply.
 
         `same_max` is the number of waits at one position before the search for a way out; blank replies, which change
         nothing, do not count. Return the player and the findings: that at which it stopped, and the first failed
@@ -157,7 +155,7 @@ class _Walker(Struct, frozen=True):
         state = State(seed, self.program.locale, "visitor", start_variables=dict(variables))
         player = Player(self.program, state, OfflineModel(), lambda: NOW, lambda: f"m{next(numbers)}", LIMITS)
         inputs: list[Input] = []
-        stop = await self._play(player, inputs, chosen, same_max)
+        stop = await self._play(player, inputs, replies, same_max)
         found = [
             WalkFinding("warned", place, message, seed, variables, tuple(inputs[:turn]))
             for turn, place, message in _failed_expressions(player)
@@ -167,11 +165,7 @@ class _Walker(Struct, frozen=True):
         return player, list({(each.kind, each.place): each for each in reversed(found)}.values())
 
     async def _play(
-        self,
-        player: Player,
-        inputs: list[Input],
-        chosen: Callable[[State], Input | None],
-        same_max: Callable[[str], float],
+        self, player: Player, inputs: list[Input], replies: Replies, same_max: Callable[[str], float]
     ) -> tuple[FindingKind, str, str] | None:
         """Play a session and add its replies to `inputs`; return kind, place and message of what stops it."""
         seen: Counter[tuple[object, ...]] = Counter()
@@ -191,7 +185,7 @@ class _Walker(Struct, frozen=True):
                 if not await self._leads_away(player, seen.keys()):
                     return "stuck", at, "none of the tried replies leads away from here"
                 seen[exactly] = 0
-            turn_input = chosen(player.state)
+            turn_input = replies(player.state)
             inputs += [] if turn_input is None else [turn_input]
         return None
 
