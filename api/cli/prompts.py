@@ -12,7 +12,7 @@ from api.cli.options import EXISTING_FILE, EXISTING_FOLDER, in_json, shown_by, w
 from api.cli.output import end, errors, fail, failing, make_folder, print_json, print_table, write_text
 from api.cli.script_arguments import check_locale, script_of, variables_of
 from api.settings import EXAMPLES, Settings
-from api.testing.prompt_preview import NoPromptFound, path_of, places_of, request_of
+from api.testing.prompt_preview import NoPromptFound, PromptPlace, path_of, places_of, request_of
 from runtime.prompts.rendering import Prompts
 from runtime.prompts.template_checks import faults_in
 from runtime.prompts.templates import (
@@ -29,7 +29,7 @@ from runtime.prompts.templates import (
 )
 from runtime.state.ports import ModelFailed
 from runtime.state.program import Program
-from scripts.model.script import Locale
+from scripts.model.script import Script
 from scripts.parse.folder import read_path
 
 CONTEXT_TOKENS = 8_000  # size limit of a prompt that is only shown
@@ -90,7 +90,21 @@ def show(
     templates = _templates(settings)
     check_locale(locale)
     if script is not None and action is not None:
-        _show_rendered(Prompts(templates), purpose, script, action, (locale, scheme, reply), variables, as_json)
+        program = Program(script_of(read_path(script)))
+        language = locale or program.locale
+        program = program.in_locale(language)
+        place, values = _place(program.script, action, script), variables_of(variables, program.script)
+        with failing(NoPromptFound, ModelFailed, PromptMissing):
+            request = request_of(program, place, purpose, language, reply, values)
+            if scheme is not None:
+                request = msgspec.structs.replace(request, scheme=scheme)
+            prompt = Prompts(templates).render(request, context_tokens_max=CONTEXT_TOKENS)
+        if as_json:
+            print_json(prompt)
+            return
+        for message in prompt.messages:
+            click.echo(f"--- {message.role} ---")
+            click.echo(message.content)
         return
     if script is not None or action is not None or reply is not None or variables:
         fail("--script FILE and --action ID require each other; --reply and --var require both")
@@ -103,35 +117,13 @@ def show(
     click.echo(source.text)
 
 
-def _show_rendered(
-    prompts: Prompts,
-    purpose: Name,
-    script: Path,
-    action: str,
-    chosen: tuple[Locale | None, str | None, str | None],
-    variables: Sequence[str],
-    as_json: bool,
-) -> None:
-    locale, scheme, reply = chosen
-    program = Program(script_of(read_path(script)))
-    language = locale or program.locale
-    program = program.in_locale(language)
-    places = places_of(program.script, action)
+def _place(script: Script, action: str, file: Path) -> PromptPlace:
+    """Return the place of an action; end the command if it has not exactly one."""
+    places = places_of(script, action)
     if len(places) != 1:
         known = ", ".join(map(path_of, places))
-        fail(f"{script} has several actions {action}: {known}" if places else f"{script} has no action {action}")
-    values = variables_of(variables, program.script)
-    with failing(NoPromptFound, ModelFailed, PromptMissing):
-        request = request_of(program, places[0], purpose, language, reply, values)
-        if scheme is not None:
-            request = msgspec.structs.replace(request, scheme=scheme)
-        prompt = prompts.render(request, context_tokens_max=CONTEXT_TOKENS)
-    if as_json:
-        print_json(prompt)
-        return
-    for message in prompt.messages:
-        click.echo(f"--- {message.role} ---")
-        click.echo(message.content)
+        fail(f"{file} has several actions {action}: {known}" if places else f"{file} has no action {action}")
+    return places[0]
 
 
 @prompts.command(epilog="Example: cuebook prompts copy warm say ask --prompts my-prompts")

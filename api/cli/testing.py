@@ -186,15 +186,14 @@ def _coverage(
     selected: Selection, results: Sequence[CaseResult], walked: Sequence[RandomWalks]
 ) -> tuple[tuple[Prepared, Coverage], ...]:
     """Return the coverage of each script by cases and walks; empty for a script that was not run."""
-    scripts = [*selected.scripts, *(result.found.script for result in results)]
-    reached: dict[Path, list[frozenset[Item]]] = {script.path: [] for script in scripts}
+    scripts = {script.path: script for script in (*selected.scripts, *(result.found.script for result in results))}
+    reached: dict[Path, list[frozenset[Item]]] = defaultdict(list)
     for result in results:
         script = result.found.script
         reached[script.path].append(reached_by(script.program, result.turns))
     for walks in walked:
         reached[walks.script.path].append(walks.reached)
-    by_path = {script.path: script for script in scripts}
-    return tuple((script, cover(script.program, reached[path])) for path, script in by_path.items())
+    return tuple((script, cover(script.program, reached[path])) for path, script in scripts.items())
 
 
 # -- printing the results ---------------------------------------------------------------------------------------------
