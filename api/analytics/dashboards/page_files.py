@@ -69,7 +69,7 @@ class DashboardFiles:
     def written(self, tenant: str, dashboard_id: str) -> list[DashboardFile]:
         """Return the files of a dashboard, the newest first."""
         return [
-            DashboardFile(file_name=path.name, written_at=_time_of(path), bytes=path.stat().st_size)
+            DashboardFile(file_name=path.name, written_at=read_file_time(path.stem), bytes=path.stat().st_size)
             for path in reversed(self._of(tenant, dashboard_id))
         ]
 
@@ -86,7 +86,7 @@ class DashboardFiles:
             return False
         moment = last_moment(row.schedule, self._clock(), self._zone)
         known = self._of(row.tenant, row.dashboard_id)
-        return moment > row.updated_at and (not known or _time_of(known[-1]) < moment)
+        return moment > row.updated_at and (not known or read_file_time(known[-1].stem) < moment)
 
     async def _write(self, row: DashboardRow) -> None:
         name = f"{file_time(self._clock())}.html"
@@ -124,10 +124,6 @@ def _is_on(schedule: ScheduleRow, day: datetime) -> bool:
             return day.weekday() == 0
         case "month":
             return day.day == 1
-
-
-def _time_of(path: Path) -> datetime:
-    return read_file_time(path.stem)
 
 
 def _remove_others(folder: Path, known: Set[Path]) -> None:
