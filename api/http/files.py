@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
@@ -12,31 +12,38 @@ from litestar.response import Stream
 CHUNK_BYTES = 1 << 20
 
 
+def described_by(describe: Callable[[Operation], None]) -> type[Operation]:
+    """Return a kind of operation whose description `describe` completes."""
+
+    @dataclass
+    class Described(Operation):
+        def __post_init__(self) -> None:
+            describe(self)
+
+    return Described
+
+
 def answering(about: str, content: Mapping[str, Schema], *, or_json: bool = False) -> type[Operation]:
     """Return an operation whose response is a file of one of these media types, or the JSON of its route."""
 
-    @dataclass
-    class Answering(Operation):
-        def __post_init__(self) -> None:
-            if self.responses is not None:
-                documented = self.responses["200"]
-                media_types = _media_types(content)
-                if or_json and isinstance(documented, OpenAPIResponse) and documented.content:
-                    media_types = {**documented.content, **media_types}
-                self.responses["200"] = OpenAPIResponse(about, content=media_types)
+    def describe(operation: Operation) -> None:
+        if operation.responses is not None:
+            documented = operation.responses["200"]
+            media_types = _media_types(content)
+            if or_json and isinstance(documented, OpenAPIResponse) and documented.content:
+                media_types = {**documented.content, **media_types}
+            operation.responses["200"] = OpenAPIResponse(about, content=media_types)
 
-    return Answering
+    return described_by(describe)
 
 
 def taking(about: str, content: Mapping[str, Schema]) -> type[Operation]:
     """Return an operation whose request body is a file of one of these media types."""
 
-    @dataclass
-    class Taking(Operation):
-        def __post_init__(self) -> None:
-            self.request_body = RequestBody(_media_types(content), description=about, required=True)
+    def describe(operation: Operation) -> None:
+        operation.request_body = RequestBody(_media_types(content), description=about, required=True)
 
-    return Taking
+    return described_by(describe)
 
 
 def _media_types(content: Mapping[str, Schema]) -> dict[str, OpenAPIMediaType]:

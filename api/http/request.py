@@ -12,6 +12,7 @@ from litestar.datastructures import ResponseHeader
 from litestar.di import NamedDependency
 from litestar.exceptions import ValidationException
 from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
@@ -170,6 +171,11 @@ def _decoder(annotation: Any) -> msgspec.json.Decoder[Any]:
 def location(description: str) -> ResponseHeader:
     """Document the `Location` header of a route; the value only says that it is a text."""
     return ResponseHeader(name="Location", documentation_only=True, value="", description=description)
+
+
+def also(status: int, body: type[Any] | None, description: str) -> dict[int, ResponseSpec]:
+    """Document a further response of a route."""
+    return {status: ResponseSpec(body, generate_examples=False, description=description)}
 
 
 def creating(path: str, summary: str, what: str) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:

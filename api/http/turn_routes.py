@@ -1,7 +1,6 @@
 """Routes whose answer can be a stream: their OpenAPI descriptions, and the answer of a turn."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from api.auth.middleware import clients_of
 from api.http.error_responses import route_of
+from api.http.files import described_by
 from api.http.request import ApiRequest, wants_stream
 from api.schemas.base import View
 from api.sessions.live_turns import Key, PendingTurn, TurnResult
@@ -30,26 +30,6 @@ class _Part(Struct, frozen=True):
 
 
 _PARTS = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, _Part])
-
-
-@dataclass
-class StreamedTurn(Operation):
-    """Describe a turn that responds with JSON or a stream."""
-
-    def __post_init__(self) -> None:
-        """Add the stream to the description."""
-        _describe(self, "TurnStreamEvent", "words", "event", "turn")
-
-
-@dataclass
-class StreamedEvents(Operation):
-    """Describe the events of a session as a page of JSON or a stream."""
-
-    def __post_init__(self) -> None:
-        """Add the stream to the description."""
-        _describe(self, "SessionStreamEvent", "words", "event")
-        if self.responses is not None:
-            self.responses["204"] = OpenAPIResponse("The session is completed, and the client has all events.")
 
 
 def _describe(operation: Operation, title: str, *names: str) -> None:
@@ -75,9 +55,21 @@ def _describe(operation: Operation, title: str, *names: str) -> None:
         )
 
 
+def _describe_events(operation: Operation) -> None:
+    _describe(operation, "SessionStreamEvent", "words", "event")
+    if operation.responses is not None:
+        operation.responses["204"] = OpenAPIResponse("The session is completed, and the client has all events.")
+
+
+STREAMED_TURN = described_by(lambda operation: _describe(operation, "TurnStreamEvent", "words", "event", "turn"))
+"""A turn that responds with JSON or a stream."""
+STREAMED_EVENTS = described_by(_describe_events)
+"""The events of a session as a page of JSON or a stream."""
+
+
 def turn_route(path: str, summary: str) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Declare a route that takes a turn and answers with JSON or a stream."""
-    return post(path, status_code=200, summary=summary, response_headers=[ETAG], operation_class=StreamedTurn)
+    return post(path, status_code=200, summary=summary, response_headers=[ETAG], operation_class=STREAMED_TURN)
 
 
 async def answer_turn(

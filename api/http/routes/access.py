@@ -4,13 +4,12 @@ from typing import Final
 
 from litestar import Response, delete, get, post
 from litestar.datastructures import Cookie
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody
 
 from api.auth.authenticator import COOKIE
 from api.auth.principal import Principal
 from api.errors import require_found
-from api.http.request import ApiRequest, Cursor, KeyId, Limit, creating
+from api.http.request import ApiRequest, Cursor, KeyId, Limit, also, creating
 from api.schemas.keys import CallerView, KeyList, KeyView, KeyWithText, NewKey, SignIn
 
 COOKIE_S: Final = 7 * 86_400
@@ -62,7 +61,7 @@ async def sign_in(data: JSONBody[SignIn], request: ApiRequest) -> Response[Calle
 @post(
     "/sign-out",
     status_code=204,
-    responses={204: ResponseSpec(None, description="The cookie is deleted.")},  # else it would have a body of null
+    responses=also(204, None, "The cookie is deleted."),  # else it would have a body of null
     summary="Sign out",
 )
 async def sign_out(request: ApiRequest) -> Response[None]:

@@ -5,13 +5,12 @@ from typing import Annotated, Any
 
 from litestar import Response, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody
 from msgspec.structs import asdict
 
 from api.auth.principal import memory_of, user_for
 from api.errors import ApiError
-from api.http.request import ApiRequest, Cursor, JobId, Limit, header, location, query, seconds_to_wait
+from api.http.request import ApiRequest, Cursor, JobId, Limit, also, header, location, query, seconds_to_wait
 from api.http.routes.memory_groups import found_group
 from api.http.routes.memory_units import OfMemory
 from api.memory.jobs import JobOptions, Jobs, is_over
@@ -51,7 +50,7 @@ def _job(
         status_code=202,
         summary=summary,
         response_headers=[location("The URL of the job.")],
-        responses={200: ResponseSpec(answer, generate_examples=False, description=done)},
+        responses=also(200, answer, done),
     )
 
 

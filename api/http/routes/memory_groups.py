@@ -3,12 +3,11 @@
 from typing import Annotated, TypeVar
 
 from litestar import Response, delete, get, post
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody
 
 from api.auth.principal import memory_of
 from api.errors import require_found
-from api.http.request import ApiRequest, Cursor, GroupId, Limit, location, query
+from api.http.request import ApiRequest, Cursor, GroupId, Limit, also, location, query
 from api.http.routes.memory_units import OfMemory
 from api.ids import in_path
 from api.schemas.memory import (
@@ -31,7 +30,7 @@ CONTEXT_MAX = 1_000
     status_code=201,
     summary="Begin or continue a collection",
     response_headers=[location("The URL of the collection.")],
-    responses={200: ResponseSpec(GroupAnswer, generate_examples=False, description="The collection was there before.")},
+    responses=also(200, GroupAnswer, "The collection was there before."),
 )
 async def begin_group(data: JSONBody[NewGroup], request: ApiRequest) -> Response[GroupAnswer]:
     """Return the collection, created if it is missing."""

@@ -7,10 +7,9 @@ from importlib.metadata import version
 from typing import Annotated, Literal, TypeAlias
 
 from litestar import Response, delete, get, post
-from litestar.openapi.datastructures import ResponseSpec
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from api.http.request import ApiRequest, BackupId, creating, query
+from api.http.request import ApiRequest, BackupId, also, creating, query
 from api.integrity.check_sessions import fix_memories
 from api.models import model_names, state_of
 from api.schemas.operations import (
@@ -43,11 +42,7 @@ async def health() -> Health:
     return Health(status="ok", version=version("cuebook"))
 
 
-@get(
-    "/ready",
-    summary="Check readiness",
-    responses={503: ResponseSpec(Readiness, generate_examples=False, description="Turns cannot be taken.")},
-)
+@get("/ready", summary="Check readiness", responses=also(503, Readiness, "Turns cannot be taken."))
 async def ready(request: ApiRequest) -> Response[Readiness]:
     """Return whether turns can be taken; 503 while the database cannot be written, or the server is about to stop. A
     model or an embedder that pauses after failures does not make the server unready, because many requests need

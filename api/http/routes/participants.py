@@ -24,7 +24,7 @@ from api.http.request import (
     query,
     wants_stream,
 )
-from api.http.turn_routes import StreamedEvents, answer_turn, turn_route
+from api.http.turn_routes import STREAMED_EVENTS, answer_turn, turn_route
 from api.participants.access import SignedToken
 from api.participants.views import PARTICIPANTS, visible_messages, visible_session, visible_turn
 from api.schemas.participants import (
@@ -206,7 +206,7 @@ async def list_participant_messages(
     return VisibleMessageList(data=visible_messages(page), next_cursor=earlier)
 
 
-@get("/participants/session/events", summary="Stream a participant's session", operation_class=StreamedEvents)
+@get("/participants/session/events", summary="Stream a participant's session", operation_class=STREAMED_EVENTS)
 async def stream_participant_session(
     request: ApiRequest, last_event_id: LastEventId = None, accept: Accept = None
 ) -> Response[VisibleSession]:

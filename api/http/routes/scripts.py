@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Annotated, Literal, TypeVar
 
 from litestar import Response, delete, get, patch, post, put
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, JSONBody
 
 from api.catalog.catalog import SavedScript, unusable
@@ -24,6 +23,7 @@ from api.http.request import (
     IfRevision,
     Limit,
     ScriptId,
+    also,
     location,
     query,
     revision_of,
@@ -58,9 +58,7 @@ from store.interface.rows import DraftRow
 
 T = TypeVar("T")
 _LOCATION = location("The URL of the script.")
-_SAVE_RESPONSES = {
-    200: ResponseSpec(ScriptView, generate_examples=False, description="The same text was saved before."),
-}
+_SAVE_RESPONSES = also(200, ScriptView, "The same text was saved before.")
 
 Strict = Annotated[bool, query("strict", "Older and unknown keys are errors.")]
 

@@ -2,19 +2,18 @@
 past of a session.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import quote
 
 from litestar import Response, get, post
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import OpenAPIHeader, OpenAPIResponse, OpenAPIType, Operation, Schema
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from api.auth.principal import user_for
 from api.errors import refusing_field, require_found
-from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, moment, number_of, query
+from api.http.files import described_by
+from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, also, moment, number_of, query
 from api.schemas.base import Id
 from api.schemas.lifecycle import (
     KeyedSession,
@@ -197,25 +196,21 @@ async def get_stats(session_id: SessionId, request: ApiRequest) -> SessionStatsV
 # -- by key -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _FoundOrCreated(Operation):
-    """A session that was there, or was created and says where it is."""
-
-    def __post_init__(self) -> None:
-        """Add the headers of a created session."""
-        found, created = (self.responses or {})["200"], (self.responses or {})["201"]
-        if isinstance(found, OpenAPIResponse) and isinstance(created, OpenAPIResponse):
-            where = OpenAPIHeader(description="The URL of the session.", schema=Schema(type=OpenAPIType.STRING))
-            created.headers = {**(found.headers or {}), "Location": where}
+def _describe_headers(operation: Operation) -> None:
+    """Add the headers of a session that was created and says where it is."""
+    found, created = (operation.responses or {})["200"], (operation.responses or {})["201"]
+    if isinstance(found, OpenAPIResponse) and isinstance(created, OpenAPIResponse):
+        where = OpenAPIHeader(description="The URL of the session.", schema=Schema(type=OpenAPIType.STRING))
+        created.headers = {**(found.headers or {}), "Location": where}
 
 
 @post(
     "/sessions/by-key",
     status_code=200,
     summary="Get or create a session by key",
-    operation_class=_FoundOrCreated,
+    operation_class=described_by(_describe_headers),
     response_headers=[ETAG],
-    responses={201: ResponseSpec(KeyedView, generate_examples=False, description="The session was created.")},
+    responses=also(201, KeyedView, "The session was created."),
 )
 async def get_or_create(data: JSONBody[KeyedSession], request: ApiRequest) -> Response[KeyedView]:
     """Concurrent requests create one session. Status 201 if this request created it. `messages` are those of its last

@@ -29,7 +29,7 @@ from api.http.request import (
     turn_of,
     wants_stream,
 )
-from api.http.turn_routes import StreamedEvents, answer_turn, turn_route
+from api.http.turn_routes import STREAMED_EVENTS, answer_turn, turn_route
 from api.privacy.mask import hidden_of
 from api.privacy.masked_rows import mask_call
 from api.schemas.calls import CallList
@@ -187,7 +187,9 @@ async def list_calls(
 
 
 @get(
-    "/sessions/{sessionId:str}/events", summary="List or stream the events of a session", operation_class=StreamedEvents
+    "/sessions/{sessionId:str}/events",
+    summary="List or stream the events of a session",
+    operation_class=STREAMED_EVENTS,
 )
 async def list_events(
     session_id: SessionId,

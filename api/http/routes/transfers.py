@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from litestar import Response, Router, get, post
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import OpenAPIType, Schema
 from litestar.params import QueryParameter
 from litestar.response import Stream
@@ -13,7 +12,7 @@ from api.auth.principal import masks, user_for
 from api.errors import refusing
 from api.http.files import answering, taking
 from api.http.openapi import EXAMPLES
-from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, location, query
+from api.http.request import JSON, KEY_CHARS_MAX, TAKES, ApiRequest, Masked, SessionId, also, location, query
 from api.replay.recorded_session import ReplaySource, SessionUnknown, find_session
 from api.replay.replay_session import NotRepeatable
 from api.replay.session_case import case_file_name, session_case
@@ -75,9 +74,7 @@ def _name(name: str, description: str) -> QueryParameter:
     response_headers=[location("The URL of the session.")],
     operation_class=taking("The document.", _IMPORTED),
     opt={TAKES: tuple(KINDS)},
-    responses={
-        200: ResponseSpec(ImportView, generate_examples=False, description="A session was replaced, or a dry run.")
-    },
+    responses=also(200, ImportView, "A session was replaced, or a dry run."),
 )
 async def import_session(
     request: ApiRequest,

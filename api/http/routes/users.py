@@ -5,12 +5,11 @@ from typing import Annotated, Any, TypeAlias
 
 from litestar import delete, get, patch
 from litestar.datastructures import ResponseHeader
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody
 from litestar.response import Stream
 
 from api.errors import invalid_field, refusing_field
-from api.http.request import ApiRequest, UserId, query
+from api.http.request import ApiRequest, UserId, also, query
 from api.privacy.user_export import user_export, user_layer
 from api.schemas.users import NewUserVariables, ReceiptView, UserExport, UserVariables
 from api.sessions.session_creation import require_user_zone
@@ -72,9 +71,7 @@ async def _set_variables(
     "/users/{userId:str}/export",
     summary="Export a user",
     response_headers=[_DISPOSITION],
-    responses={
-        200: ResponseSpec(UserExport, generate_examples=False, description="All data of the user."),
-    },
+    responses=also(200, UserExport, "All data of the user."),
 )
 async def export_user(user_id: UserId, request: ApiRequest) -> Stream:
     """One JSON document: global variables with their history, and every session with its messages, variables, events,
