@@ -5,23 +5,16 @@ from store.duckdb.connection import with_cursor
 from store.interface.analyst_rows import DashboardRow, SavedQueryRow
 from store.sql.connection import Connection
 from store.sql.repository import Repository, reads, writes
-from store.sql.tenant_table import TenantTable
+from store.sql.tenant_table import AnalystTable
 
-ROWS_MAX = 1_000
-"""Maximum number of saved queries, and of dashboards, of one tenant."""
-_QUERIES = TenantTable("saved_queries", "query_id", SavedQueryRow, ROWS_MAX)
-_DASHBOARDS = TenantTable("dashboards", "dashboard_id", DashboardRow, ROWS_MAX)
+_QUERIES = AnalystTable("saved_queries", "query_id", SavedQueryRow)
+_DASHBOARDS = AnalystTable("dashboards", "dashboard_id", DashboardRow)
 
 
 def tenants(connection: Connection) -> list[str]:
     """Return the tenants that have sessions, in order, for the server itself."""
     found = connection.rows("SELECT DISTINCT tenant FROM session_starts ORDER BY tenant")
     return [tenant for (tenant,) in found]
-
-
-def all_dashboards(connection: Connection) -> list[DashboardRow]:
-    """Return the dashboards of all tenants, for the server itself."""
-    return _DASHBOARDS.all(connection)
 
 
 class AnalyticsRepository(Repository):
@@ -42,4 +35,4 @@ class AnalyticsRepository(Repository):
     add_dashboard = writes(_DASHBOARDS.add)
     change_dashboard = writes(_DASHBOARDS.change)
     delete_dashboard = writes(_DASHBOARDS.delete)
-    all_dashboards = reads(all_dashboards)
+    all_dashboards = reads(_DASHBOARDS.all)

@@ -17,7 +17,7 @@ from store.interface.memory_rows import (
     Visit,
 )
 from store.memory.queries import stamp
-from store.sql.connection import Connection, Parameters, rows_select
+from store.sql.connection import Connection, Parameters, delete_rows, rows_select
 
 _Row: TypeAlias = OwnerRow | GroupRow | UnitRow | JobRow
 JOBS_STORED = 200
@@ -42,7 +42,7 @@ def apply_change(connection: Connection, change: MemoryChange) -> int:
     if change.jobs:
         change = msgspec.structs.replace(change, jobs=_present_jobs(connection, owner, change.jobs))
     if change.owner is not None:
-        connection.change(f"DELETE FROM memory_owners WHERE {_OWNED}", owner)  # noqa: S608
+        delete_rows(connection, "memory_owners", owner)
     for table, column, kind, values in _removals(change):
         connection.change(
             f"DELETE FROM {table} WHERE {_OWNED} AND {column} IN (SELECT unnest($values::{kind}[]))",  # noqa: S608
@@ -175,6 +175,5 @@ def end_call(connection: Connection, row: MemoryCallRow) -> None:
 
     Raises RowRefused.
     """
-    call = {"tenant": row.tenant, "call_id": row.call_id}
-    if connection.change("DELETE FROM memory_calls WHERE tenant = $tenant AND call_id = $call_id", call):
+    if delete_rows(connection, "memory_calls", {"tenant": row.tenant, "call_id": row.call_id}):
         connection.insert("memory_calls", [row])

@@ -19,7 +19,7 @@ from store.interface.memory_rows import (
     VectorsRead,
 )
 from store.interface.pages import Page
-from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, decode, fetch_one, fetch_page, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, decode, fetch_page, find_row, of_session
 from store.sql.sessions import LAST_MOVES
 
 CONCERNING = ("remembered", "recalled", "intervention")
@@ -40,8 +40,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 def owner(connection: Connection, tenant: str, user_id: str) -> OwnerRow | None:
     """Return the memory of a user."""
-    select = f"SELECT * FROM memory_owners WHERE {_OF_USER}"  # noqa: S608
-    return fetch_one(connection, OwnerRow, select, {"tenant": tenant, "user_id": user_id})
+    return find_row(connection, OwnerRow, "memory_owners", {"tenant": tenant, "user_id": user_id})
 
 
 def groups(connection: Connection, tenant: str, user_id: str) -> list[GroupRow]:
@@ -176,14 +175,13 @@ def jobs(
 ) -> Page[JobRow]:
     """Return a page of the jobs of a tenant, or of one of its users, the newest first. Raises CursorInvalid."""
     which: Parameters = {"tenant": tenant, "user_id": user_id}
-    select = "SELECT * FROM memory_jobs WHERE tenant = $tenant AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)"
-    return fetch_page(connection, JobRow, select, which, {"created_at": datetime, "job_id": UUID}, limit, cursor)
+    order = {"created_at": datetime, "job_id": UUID}
+    return fetch_page(connection, JobRow, "memory_jobs", which, order, limit, cursor)
 
 
 def job(connection: Connection, tenant: str, job_id: str) -> JobRow | None:
     """Return one job."""
-    select = "SELECT * FROM memory_jobs WHERE tenant = $tenant AND job_id = $job_id::UUID"
-    return fetch_one(connection, JobRow, select, {"tenant": tenant, "job_id": as_uuid(job_id)})
+    return find_row(connection, JobRow, "memory_jobs", {"tenant": tenant, "job_id": as_uuid(job_id)})
 
 
 def unfinished_jobs(connection: Connection, tenant: str, user_id: str, limit: int) -> list[JobRow]:

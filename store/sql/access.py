@@ -6,20 +6,17 @@ from store.interface.errors import IdTaken, RowRefused
 from store.interface.pages import Page
 from store.interface.participant_rows import LinkRow, ParticipantRow, PushSubscription
 from store.interface.rows import KeyRow, KnownKeys, encode
-from store.sql.connection import OF_SESSION, Connection, Parameters, Scalar, count, fetch_one, fetch_page, of_session
+from store.sql.connection import OF_SESSION, Connection, Values, condition_of, count, fetch_one, fetch_page, of_session
+from store.sql.tenant_table import TenantTable
 
-KEYS_MAX = 1_000
-"""Maximum number of keys of one tenant that are not revoked."""
-LINKS_MAX = 1_000
-"""Maximum number of links of one tenant that are not revoked."""
+_VALID = "revoked_at IS NULL"
+KEYS = TenantTable("api_keys", "key_id", KeyRow, counted=_VALID, remedy="revoke some")
+LINKS = TenantTable("links", "link_id", LinkRow, counted=_VALID, remedy="revoke some")
 
-_LINKS = "SELECT * FROM links"
 _PARTICIPANTS = "SELECT * FROM participants"
-_HAS_ACCESS = """revoked_at IS NULL
-    AND (link_id IS NULL OR link_id IN (SELECT link_id FROM links WHERE revoked_at IS NULL))"""
+_HAS_ACCESS = f"{_VALID} AND (link_id IS NULL OR link_id IN (SELECT link_id FROM links WHERE {_VALID}))"  # noqa: S608
 _SET_PUSH = """UPDATE participants SET push = $push::JSON WHERE tenant = $tenant AND participant_id = $participant_id
     AND ($of::VARCHAR IS NULL OR push->>'endpoint' = $of)"""
-_REVOKE = "SET revoked_at = $now::TIMESTAMPTZ WHERE tenant = $tenant AND revoked_at IS NULL"
 
 
 def known_keys(connection: Connection) -> KnownKeys:
@@ -28,32 +25,9 @@ def known_keys(connection: Connection) -> KnownKeys:
     return KnownKeys(live, count(connection, "api_keys", {}) > 0)
 
 
-def key(connection: Connection, tenant: str, key_id: str) -> KeyRow | None:
-    """Return a key of a tenant, also one that is revoked."""
-    select = "SELECT * FROM api_keys WHERE tenant = $tenant AND key_id = $key_id"
-    return fetch_one(connection, KeyRow, select, {"tenant": tenant, "key_id": key_id})
-
-
-def keys(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[KeyRow]:
-    """Return a page of a tenant's keys, the newest first, including revoked keys. Raises CursorInvalid."""
-    select, order = "SELECT * FROM api_keys WHERE tenant = $tenant", {"created_at": datetime, "key_id": str}
-    return fetch_page(connection, KeyRow, select, {"tenant": tenant}, order, limit, cursor)
-
-
-def add_key(connection: Connection, key: KeyRow) -> None:
-    """Add a key. Raises RowRefused if its tenant already has KEYS_MAX. Within a transaction."""
-    if count(connection, "api_keys WHERE tenant = $tenant AND revoked_at IS NULL", {"tenant": key.tenant}) >= KEYS_MAX:
-        raise RowRefused(f"there are {KEYS_MAX} keys already; revoke some")
-    connection.insert("api_keys", [key])
-
-
 def revoke_key(connection: Connection, tenant: str, key_id: str, now: datetime) -> None:
     """Revoke a key; a revoked key is not changed. Within a transaction."""
-    connection.change(
-        """UPDATE api_keys SET revoked_at = $now::TIMESTAMPTZ
-        WHERE tenant = $tenant AND key_id = $key_id AND revoked_at IS NULL""",
-        {"tenant": tenant, "key_id": key_id, "now": now.isoformat()},
-    )
+    _revoke(connection, "api_keys", {"tenant": tenant, "key_id": key_id}, now)
 
 
 def note_key_use(connection: Connection, tenant: str, key_id: str, now: datetime) -> None:
@@ -65,32 +39,23 @@ def note_key_use(connection: Connection, tenant: str, key_id: str, now: datetime
 
 
 def add_link(connection: Connection, link: LinkRow) -> None:
-    """Add a link. Raises RowRefused if its tenant has LINKS_MAX, IdTaken if the id was used. Within a transaction."""
+    """Add a link. Raises RowRefused if its tenant has enough, IdTaken if the id was used. Within a transaction."""
     if count(connection, "links WHERE link_id = $link_id", {"link_id": link.link_id}):
         raise IdTaken(f"there is, or was, a link with the id {link.link_id}")
-    if count(connection, "links WHERE tenant = $tenant AND revoked_at IS NULL", {"tenant": link.tenant}) >= LINKS_MAX:
-        raise RowRefused(f"there are {LINKS_MAX} links already; revoke some")
-    connection.insert("links", [link])
+    LINKS.add(connection, link)
 
 
 def revoke_link(connection: Connection, tenant: str, link_id: str, now: datetime) -> bool:
     """Revoke a link and the access of its participants; return whether it was valid. Within a transaction."""
-    found = {"tenant": tenant, "link_id": link_id, "now": now.isoformat()}
-    changed = connection.change(f"UPDATE links {_REVOKE} AND link_id = $link_id", found)
-    connection.change(f"UPDATE participants {_REVOKE} AND link_id = $link_id", found)
-    return changed > 0
+    was_valid = _revoke(connection, "links", {"tenant": tenant, "link_id": link_id}, now)
+    _revoke(connection, "participants", {"tenant": tenant, "link_id": link_id}, now)
+    return was_valid
 
 
 def link(connection: Connection, link_id: str) -> LinkRow | None:
     """Return a link of any tenant that is not revoked, because a browser does not name the tenant of its link."""
-    select = f"{_LINKS} WHERE link_id = $link_id AND revoked_at IS NULL"
+    select = f"SELECT * FROM links WHERE link_id = $link_id AND {_VALID}"  # noqa: S608
     return fetch_one(connection, LinkRow, select, {"link_id": link_id})
-
-
-def links(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[LinkRow]:
-    """Return a page of a tenant's links, the newest first, including revoked links. Raises CursorInvalid."""
-    select, order = f"{_LINKS} WHERE tenant = $tenant", {"created_at": datetime, "link_id": str}
-    return fetch_page(connection, LinkRow, select, {"tenant": tenant}, order, limit, cursor)
 
 
 def add_participant(connection: Connection, participant: ParticipantRow, places: int, now: datetime) -> None:
@@ -101,7 +66,7 @@ def add_participant(connection: Connection, participant: ParticipantRow, places:
     """
     connection.change(_TIDY, {"tenant": participant.tenant, "now": now.isoformat()})
     of = "participants WHERE tenant = $tenant AND link_id IS NOT DISTINCT FROM $link_id"
-    which: dict[str, Scalar] = {"tenant": participant.tenant, "link_id": participant.link_id}
+    which: Values = {"tenant": participant.tenant, "link_id": participant.link_id}
     with_user = f"{of} AND user_id = $user_id AND revoked_at IS NULL"
     if participant.link_id is not None and count(connection, with_user, which | {"user_id": participant.user_id}):
         raise IdTaken("the link has a participant with this user already")
@@ -112,11 +77,12 @@ def add_participant(connection: Connection, participant: ParticipantRow, places:
 
 def revoke_participant(connection: Connection, tenant: str, participant_id: str, now: datetime) -> bool:
     """Revoke the access of a participant; return whether it had any. Within a transaction."""
-    changed = connection.change(
-        f"UPDATE participants {_REVOKE} AND participant_id = $participant_id",
-        {"tenant": tenant, "participant_id": participant_id, "now": now.isoformat()},
-    )
-    return changed > 0
+    return _revoke(connection, "participants", {"tenant": tenant, "participant_id": participant_id}, now)
+
+
+def _revoke(connection: Connection, table: str, values: Values, now: datetime) -> bool:
+    statement = f"UPDATE {table} SET revoked_at = $now::TIMESTAMPTZ WHERE {condition_of(values)} AND {_VALID}"  # noqa: S608
+    return connection.change(statement, {**values, "now": now.isoformat()}) > 0
 
 
 def set_push(
@@ -170,12 +136,9 @@ def participants(
     cursor: str | None = None,
 ) -> Page[ParticipantRow]:
     """Return a page of participants, the newest first, including revoked ones. Raises CursorInvalid."""
-    select = f"""
-        {_PARTICIPANTS} WHERE tenant = $tenant AND ($link_id::VARCHAR IS NULL OR link_id = $link_id)
-            AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)"""
-    which: Parameters = {"tenant": tenant, "link_id": link_id, "user_id": user_id}
+    which: Values = {"tenant": tenant, "link_id": link_id, "user_id": user_id}
     order = {"created_at": datetime, "participant_id": str}
-    return fetch_page(connection, ParticipantRow, select, which, order, limit, cursor)
+    return fetch_page(connection, ParticipantRow, "participants", which, order, limit, cursor)
 
 
 _TIDY = """DELETE FROM participants WHERE tenant = $tenant AND expires_at < $now::TIMESTAMPTZ AND (

@@ -100,11 +100,11 @@ def calls(
 
     Prompts and replies are returned for settled calls only.
     """
-    select = f"""
-        SELECT {_COLUMNS} FROM settled_calls WHERE {OF_SESSION}
-        UNION ALL SELECT * FROM ({journaled(_JOURNAL_COLUMNS, OF_SESSION)}) AS journal"""  # noqa: S608
-    order, which = {"started_at": datetime, "call_id": str}, of_session(tenant, session_id)
-    return fetch_page(connection, SettledCallRow, select, which, order, limit, cursor, descending=False)
+    source = f"""
+        (SELECT {_COLUMNS} FROM settled_calls WHERE {OF_SESSION}
+        UNION ALL SELECT * FROM ({journaled(_JOURNAL_COLUMNS, OF_SESSION)}) AS journal) AS made"""  # noqa: S608
+    order, of = {"started_at": datetime, "call_id": str}, of_session(tenant, session_id)
+    return fetch_page(connection, SettledCallRow, source, {}, order, limit, cursor, parameters=of, descending=False)
 
 
 def spent(

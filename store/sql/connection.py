@@ -123,31 +123,51 @@ def exists(connection: Connection, table: str, condition: str, parameters: Param
     return bool(connection.rows(f"SELECT 1 FROM {table} WHERE {condition} LIMIT 1", parameters))  # noqa: S608
 
 
+def condition_of(values: Parameters) -> str:
+    """Return the SQL condition that columns have these values, which are its parameters."""
+    return " AND ".join(f"{name} = ${name}" for name in values)
+
+
+def find_row(connection: Connection, row: type[R], table: str, values: Parameters) -> R | None:
+    """Return the row of a table whose columns have these values, or None."""
+    return fetch_one(connection, row, f"SELECT * FROM {table} WHERE {condition_of(values)}", values)  # noqa: S608
+
+
+def delete_rows(connection: Connection, table: str, values: Parameters) -> int:
+    """Delete the rows of a table whose columns have these values; return their number. Within a transaction."""
+    return connection.change(f"DELETE FROM {table} WHERE {condition_of(values)}", values)  # noqa: S608
+
+
 def fetch_page(
     connection: Connection,
     row: type[R],
-    select: str,
-    parameters: Parameters,
+    source: str,
+    values: Parameters,
     order: Mapping[str, type],
     limit: int,
     cursor: str | None,
     *,
+    parameters: Parameters | None = None,
     descending: bool = True,
 ) -> Page[R]:
-    """Return a page of the rows of a SELECT in the order of the columns `order`, which together are unique.
+    """Return a page of the rows of a table, or of `(SELECT …) AS name` with `parameters`, whose columns have these
+    values (None: any value), in the order of the columns `order`, which together are unique.
 
     A cursor has the values of these columns, of these types, in the last row of the page before. Raises CursorInvalid.
     """
     limit = bounded(limit)
+    given: Values = {name: value for name, value in values.items() if value is not None}
+    which = condition_of(given) or "true"
     position = dict.fromkeys(order) if cursor is None else dict(zip(order, _position(cursor, order), strict=True))
     after = [f"$after_{name}::{_SQL_TYPES[kind]}" for name, kind in order.items()]
     comparison, direction = ("<", " DESC") if descending else (">", "")
+    given |= {f"after_{name}": value for name, value in position.items()}
     rows = connection.fetch(
         row,
-        f"""SELECT * FROM ({select}) AS listed
-        WHERE {after[0]} IS NULL OR ({", ".join(order)}) {comparison} ({", ".join(after)})
+        f"""SELECT {", ".join(row.__struct_fields__)} FROM {source} WHERE {which}
+            AND ({after[0]} IS NULL OR ({", ".join(order)}) {comparison} ({", ".join(after)}))
         ORDER BY {", ".join(name + direction for name in order)} LIMIT $limit""",  # noqa: S608
-        {**parameters, **{f"after_{name}": value for name, value in position.items()}, "limit": limit + 1},
+        {**(parameters or {}), **given, "limit": limit + 1},
     )
     last = tuple(getattr(rows[limit - 1], name) for name in order) if len(rows) > limit else None
     return Page(rows[:limit], None if last is None else cursor_of(last))

@@ -159,7 +159,7 @@ class Scripts(Repository):
     text = reads(script_texts.script_text)
     save_draft = writes(script_texts.save_draft)
     delete_draft = writes(script_texts.delete_draft)
-    draft = reads(script_texts.draft_of)
+    draft = reads(script_texts.DRAFTS.find)
     drafts = reads(script_texts.drafts)
 
 
@@ -191,12 +191,12 @@ class Timers(Repository):
 class Keys(Repository):
     """Store and read API keys."""
 
-    add = writes(access.add_key)
+    add = writes(access.KEYS.add)
     revoke = writes(access.revoke_key)
     note_use = writes(access.note_key_use)
     known = reads(access.known_keys)
-    get = reads(access.key)
-    page = reads(access.keys)
+    get = reads(access.KEYS.find)
+    page = reads(access.KEYS.page)
 
 
 class Participants(Repository):
@@ -205,7 +205,7 @@ class Participants(Repository):
     add_link = writes(access.add_link)
     revoke_link = writes(access.revoke_link)
     link = reads(access.link)
-    links = reads(access.links)
+    links = reads(access.LINKS.page)
     add = writes(access.add_participant)
     revoke = writes(access.revoke_participant)
     set_push = writes(access.set_push)
@@ -222,8 +222,8 @@ class Reviews(Repository):
     add = writes(reviews.add_review)
     close = writes(reviews.close_review)
     delete = writes(reviews.delete_review)
-    get = reads(reviews.review)
-    page = reads(reviews.reviews)
+    get = reads(reviews.REVIEWS.find)
+    page = reads(reviews.REVIEWS.page)
     targets = reads(reviews.targets)
     turns_of = reads(reviews.turns_of)
     rate = writes(reviews.rate)

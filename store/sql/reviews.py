@@ -3,32 +3,30 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+import msgspec
+
 from store.interface.errors import RowRefused
 from store.interface.pages import Page
 from store.interface.review_rows import RatingRow, ReviewRow, TargetListed, TargetRow
-from store.sql.connection import Connection, Parameters, Scalar, as_uuid, count, fetch_one, fetch_page
+from store.sql.connection import Connection, Parameters, Scalar, as_uuid, delete_rows, fetch_one, fetch_page
+from store.sql.tenant_table import TenantTable
 
 
 class _Numbered(RatingRow, frozen=True, kw_only=True):
     number: int  # of its target
 
 
-REVIEWS_MAX = 1_000
-"""Maximum number of reviews of one tenant."""
+REVIEWS = TenantTable("reviews", "review_id", ReviewRow)
 RATERS_MAX = 100
 """Maximum number of raters of one review."""
 
-_REVIEWS = "SELECT * FROM reviews"
-_RATINGS = "SELECT * FROM ratings"
 _ONE = "tenant = $tenant AND review_id = $review_id"
 _TARGET = f"{_ONE} AND session_id = $session_id::UUID AND turn IS NOT DISTINCT FROM $turn::INTEGER"
 
 
 def add_review(connection: Connection, review: ReviewRow, targets: Sequence[TargetRow]) -> None:
-    """Add a review. Raises RowRefused if its tenant has REVIEWS_MAX. Within a transaction."""
-    if count(connection, "reviews WHERE tenant = $tenant", {"tenant": review.tenant}) >= REVIEWS_MAX:
-        raise RowRefused(f"there are {REVIEWS_MAX} reviews already; delete some")
-    connection.insert("reviews", [review])
+    """Add a review. Raises RowRefused if its tenant has as many as it may. Within a transaction."""
+    REVIEWS.add(connection, review)
     connection.insert("review_targets", targets)
 
 
@@ -43,33 +41,22 @@ def close_review(connection: Connection, tenant: str, review_id: str, at: dateti
 
 def delete_review(connection: Connection, tenant: str, review_id: str) -> bool:
     """Delete a review with its ratings; return whether there was one. Within a transaction."""
-    parameters = {"tenant": tenant, "review_id": review_id}
     for table in ("ratings", "review_targets"):
-        connection.change(f"DELETE FROM {table} WHERE {_ONE}", parameters)  # noqa: S608
-    return connection.change(f"DELETE FROM reviews WHERE {_ONE}", parameters) == 1  # noqa: S608
-
-
-def review(connection: Connection, tenant: str, review_id: str) -> ReviewRow | None:
-    """Return a review of a tenant."""
-    return fetch_one(connection, ReviewRow, f"{_REVIEWS} WHERE {_ONE}", {"tenant": tenant, "review_id": review_id})
-
-
-def reviews(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[ReviewRow]:
-    """Return a page of a tenant's reviews, the newest first. Raises CursorInvalid."""
-    select, order = f"{_REVIEWS} WHERE tenant = $tenant", {"created_at": datetime, "review_id": str}
-    return fetch_page(connection, ReviewRow, select, {"tenant": tenant}, order, limit, cursor)
+        delete_rows(connection, table, {"tenant": tenant, "review_id": review_id})
+    return REVIEWS.delete(connection, tenant, review_id)
 
 
 def targets(
     connection: Connection, tenant: str, review_id: str, rater: str, *, limit: int = 50, cursor: str | None = None
 ) -> Page[TargetListed]:
     """Return a page of what is rated in a review, in order, with the progress of a rater. Raises CursorInvalid."""
-    select = f"""
-        SELECT t.*, (SELECT count(*) FROM ratings AS r WHERE {_RATED}) AS ratings,
+    source = f"""
+        (SELECT t.*, (SELECT count(*) FROM ratings AS r WHERE {_RATED}) AS ratings,
             EXISTS (SELECT 1 FROM ratings AS r WHERE {_RATED} AND r.rater = $rater) AS is_rated
-        FROM review_targets AS t WHERE t.tenant = $tenant AND t.review_id = $review_id"""  # noqa: S608
-    parameters: Parameters = {"tenant": tenant, "review_id": review_id, "rater": rater}
-    return fetch_page(connection, TargetListed, select, parameters, {"number": int}, limit, cursor, descending=False)
+        FROM review_targets AS t) AS listed"""  # noqa: S608
+    which, given = {"tenant": tenant, "review_id": review_id}, {"rater": rater}
+    order = {"number": int}
+    return fetch_page(connection, TargetListed, source, which, order, limit, cursor, parameters=given, descending=False)
 
 
 _RATED = """r.tenant = t.tenant AND r.review_id = t.review_id AND r.session_id = t.session_id
@@ -115,7 +102,8 @@ def rating(
 ) -> RatingRow | None:
     """Return the rating of a target by a rater."""
     parameters = _target(tenant, review_id, session_id, turn) | {"rater": rater}
-    return fetch_one(connection, RatingRow, f"{_RATINGS} WHERE {_TARGET} AND rater = $rater", parameters)
+    select = f"SELECT * FROM ratings WHERE {_TARGET} AND rater = $rater"  # noqa: S608
+    return fetch_one(connection, RatingRow, select, parameters)
 
 
 def ratings(
@@ -131,14 +119,11 @@ def ratings(
 
     Raises CursorInvalid.
     """
-    select = f"""
-        SELECT r.*, t.number FROM ({_RATINGS} WHERE {_ONE} AND ($rater::VARCHAR IS NULL OR rater = $rater)) AS r
-        JOIN review_targets AS t ON {_RATED}"""  # noqa: S608
-    parameters: Parameters = {"tenant": tenant, "review_id": review_id, "rater": rater}
+    source = f"(SELECT r.*, t.number FROM ratings AS r JOIN review_targets AS t ON {_RATED}) AS listed"  # noqa: S608
+    which: Parameters = {"tenant": tenant, "review_id": review_id, "rater": rater}
     order = {"number": int, "rater": str}
-    found = fetch_page(connection, _Numbered, select, parameters, order, limit, cursor, descending=False)
-    rows = [RatingRow(**{name: getattr(row, name) for name in RatingRow.__struct_fields__}) for row in found.rows]
-    return Page(rows, found.next)
+    found = fetch_page(connection, _Numbered, source, which, order, limit, cursor, descending=False)
+    return Page(msgspec.convert(found.rows, list[RatingRow], from_attributes=True), found.next)
 
 
 def _target(tenant: str, review_id: str, session_id: str, turn: int | None) -> dict[str, Scalar]:

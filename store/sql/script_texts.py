@@ -6,24 +6,21 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from store.interface.errors import DraftConflict, IdTaken, RowRefused
+from store.interface.errors import DraftConflict, IdTaken
 from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.pages import Page, bounded
 from store.interface.rows import DraftEntryRow, DraftRow, ScriptRow, ScriptStatus, ScriptTextRow
-from store.sql.connection import Connection, Parameters, count, exists, fetch_one, fetch_page
+from store.sql.connection import Connection, Parameters, fetch_one, fetch_page, find_row
+from store.sql.tenant_table import TenantTable
 
-DRAFTS_MAX = 1_000
-"""Maximum number of drafts of one tenant."""
-
-_ENTRY = ", ".join(DraftEntryRow.__struct_fields__)
-_ONE = "tenant = $tenant AND script_id = $script_id"
+DRAFTS = TenantTable("drafts", "script_id", DraftRow, remedy="publish or delete some")
 _VERSIONS = "SELECT * FROM scripts WHERE tenant = $tenant"
 
 
 def save_script(connection: Connection, script: ScriptRow, text: ScriptTextRow) -> None:
     """Add a version; add its text unless it exists. Raises IdTaken. Within a transaction."""
     number: Parameters = {"tenant": script.tenant, "script_uuid": script.script_uuid, "version": script.version}
-    if exists(connection, "scripts", "tenant = $tenant AND script_uuid = $script_uuid AND version = $version", number):
+    if find_row(connection, ScriptRow, "scripts", number) is not None:
         raise IdTaken(f"script {script.script_id} has a version {script.version} already")
     connection.insert("scripts", [script])
     if script_text(connection, text.tenant, text.digest) is None:
@@ -45,8 +42,8 @@ def scripts(
     which = which or ScriptFilter()
     about = "concat_ws(chr(10), name, script_id, description, author)"
     searched = f"concat_ws(chr(10), {about}, texts.text)" if which.in_texts else about
-    select = f"""
-        SELECT latest.* FROM (
+    source = f"""
+        (SELECT latest.* FROM (
             SELECT DISTINCT ON (script_uuid) * FROM scripts
             WHERE tenant = $tenant AND ($status::VARCHAR IS NULL OR status = $status)
             ORDER BY script_uuid, version DESC
@@ -54,12 +51,11 @@ def scripts(
         WHERE ($tag::VARCHAR IS NULL OR $tag = ANY(tags))
             AND ($author::VARCHAR IS NULL OR author = $author)
             AND ($form::VARCHAR IS NULL OR form = $form)
-            AND ($search::VARCHAR IS NULL OR strpos(lower({searched}), lower($search)) > 0)"""  # noqa: S608
+            AND ($search::VARCHAR IS NULL OR strpos(lower({searched}), lower($search)) > 0)) AS listed"""  # noqa: S608
     filters: dict[str, str | None] = {"tenant": tenant, **msgspec.structs.asdict(which)}
     del filters["in_texts"]
-    return fetch_page(
-        connection, ScriptRow, select, filters, {"updated_at": datetime, "script_uuid": str}, limit, cursor
-    )
+    order = {"updated_at": datetime, "script_uuid": str}
+    return fetch_page(connection, ScriptRow, source, {}, order, limit, cursor, parameters=filters)
 
 
 def set_statuses(
@@ -113,8 +109,7 @@ def latest_published(connection: Connection, tenant: str, script: str) -> Script
 
 def script_text(connection: Connection, tenant: str, digest: str) -> ScriptTextRow | None:
     """Return a text by its digest."""
-    select = "SELECT * FROM script_texts WHERE tenant = $tenant AND digest = $digest"
-    return fetch_one(connection, ScriptTextRow, select, {"tenant": tenant, "digest": digest})
+    return find_row(connection, ScriptTextRow, "script_texts", {"tenant": tenant, "digest": digest})
 
 
 def texts_after(connection: Connection, after: tuple[str, str] | None, limit: int) -> list[ScriptTextRow]:
@@ -130,17 +125,17 @@ def save_draft(connection: Connection, draft: DraftRow, expected: int | None) ->
     """Add or replace the draft of a script; return it as stored, with a revision above the one before.
 
     Raises DraftConflict unless there is the `expected` revision (0: no draft; None: any), RowRefused if the tenant has
-    DRAFTS_MAX. Within a transaction.
+    as many as it may. Within a transaction.
     """
-    before = draft_of(connection, draft.tenant, draft.script_id)
+    before = DRAFTS.find(connection, draft.tenant, draft.script_id)
     actual = before.revision if before is not None else 0
     if expected is not None and expected != actual:
         raise DraftConflict(draft.script_id, expected, actual)
-    if before is None and count(connection, "drafts WHERE tenant = $tenant", {"tenant": draft.tenant}) >= DRAFTS_MAX:
-        raise RowRefused(f"there are {DRAFTS_MAX} drafts already; publish or delete some")
+    if before is None:
+        DRAFTS.require_room(connection, draft.tenant)
     created_at = before.created_at if before is not None else draft.created_at
     saved = replace(draft, revision=max(draft.revision, actual + 1), created_at=created_at)
-    _remove_draft(connection, draft.tenant, draft.script_id)
+    DRAFTS.delete(connection, draft.tenant, draft.script_id)
     connection.insert("drafts", [saved])
     return saved
 
@@ -150,25 +145,13 @@ def delete_draft(connection: Connection, tenant: str, script_id: str, expected: 
 
     Raises DraftConflict. Within a transaction.
     """
-    before = draft_of(connection, tenant, script_id)
+    before = DRAFTS.find(connection, tenant, script_id)
     if before is not None and expected is not None and expected != before.revision:
         raise DraftConflict(script_id, expected, before.revision)
-    _remove_draft(connection, tenant, script_id)
-    return before is not None
-
-
-def draft_of(connection: Connection, tenant: str, script_id: str) -> DraftRow | None:
-    """Return the draft of a script."""
-    select = f"SELECT * FROM drafts WHERE {_ONE}"  # noqa: S608
-    return fetch_one(connection, DraftRow, select, {"tenant": tenant, "script_id": script_id})
+    return DRAFTS.delete(connection, tenant, script_id)
 
 
 def drafts(connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[DraftEntryRow]:
     """Return a page of a tenant's drafts without their texts, the last saved first. Raises CursorInvalid."""
-    select = f"SELECT {_ENTRY} FROM drafts WHERE tenant = $tenant"  # noqa: S608
     order = {"updated_at": datetime, "script_id": str}
-    return fetch_page(connection, DraftEntryRow, select, {"tenant": tenant}, order, limit, cursor)
-
-
-def _remove_draft(connection: Connection, tenant: str, script_id: str) -> None:
-    connection.change(f"DELETE FROM drafts WHERE {_ONE}", {"tenant": tenant, "script_id": script_id})  # noqa: S608
+    return fetch_page(connection, DraftEntryRow, "drafts", {"tenant": tenant}, order, limit, cursor)

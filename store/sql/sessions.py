@@ -9,7 +9,7 @@ from store.interface.errors import KeyTaken
 from store.interface.hand_over_rows import HandOverRow, HandOverStatus
 from store.interface.pages import Page
 from store.interface.rows import JsonObject, MigrationRow, SessionRow
-from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_one, fetch_page, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_page, find_row, of_session
 
 MIGRATIONS_MAX = 1_000
 LAST_MOVES = """
@@ -25,17 +25,18 @@ def migrations(connection: Connection, tenant: str, session_id: str) -> list[Mig
 
 def session_start(connection: Connection, tenant: str, session_id: str) -> SessionRow | None:
     """Return a session as it was created, but with its current key and metadata."""
-    return _start(connection, "session_id = $session_id::UUID", of_session(tenant, session_id))
+    return find_row(connection, SessionRow, "session_starts", of_session(tenant, session_id))
 
 
 def session_by_key(connection: Connection, tenant: str, key: str) -> SessionRow | None:
     """Return the session with this key, as it was created."""
-    return _start(connection, "key = $key", {"tenant": tenant, "key": key})
+    return find_row(connection, SessionRow, "session_starts", {"tenant": tenant, "key": key})
 
 
 def creation_by_key(connection: Connection, tenant: str, idempotency_key: str) -> SessionRow | None:
     """Return the session that a request with this idempotency key created."""
-    return _start(connection, "idempotency_key = $key", {"tenant": tenant, "key": idempotency_key})
+    key = {"tenant": tenant, "idempotency_key": idempotency_key}
+    return find_row(connection, SessionRow, "session_starts", key)
 
 
 def label(connection: Connection, before: SessionRow, key: str | None, metadata: JsonObject) -> bool:
@@ -66,11 +67,6 @@ def require_free(connection: Connection, tenant: str, field: str, value: str | N
         raise KeyTaken(field, value, found[0][0])
 
 
-def _start(connection: Connection, condition: str, parameters: Parameters) -> SessionRow | None:
-    select = f"SELECT * FROM session_starts WHERE tenant = $tenant AND {condition}"  # noqa: S608
-    return fetch_one(connection, SessionRow, select, parameters)
-
-
 def hand_overs(
     connection: Connection,
     tenant: str,
@@ -81,10 +77,6 @@ def hand_overs(
     cursor: str | None = None,
 ) -> Page[HandOverRow]:
     """Return a page of sessions for a person, those that wait longest first. Raises CursorInvalid."""
-    select = """
-        SELECT * FROM hand_overs
-        WHERE tenant = $tenant AND ($user_id::VARCHAR IS NULL OR user_id = $user_id)
-            AND ($status::VARCHAR IS NULL OR status = $status)"""
     filters: Parameters = {"tenant": tenant, "user_id": user_id, "status": status}
     order = {"since": datetime, "session_id": UUID}
-    return fetch_page(connection, HandOverRow, select, filters, order, limit, cursor, descending=False)
+    return fetch_page(connection, HandOverRow, "hand_overs", filters, order, limit, cursor, descending=False)

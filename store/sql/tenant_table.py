@@ -1,41 +1,79 @@
-"""A small table of rows that people of a tenant create, change and delete: saved queries, dashboards."""
+"""A table of rows that people of a tenant create, change and delete, such as keys, reviews and saved queries."""
 
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from store.interface.analyst_rows import AnalystRow
 from store.interface.errors import RowConflict, RowRefused
 from store.interface.pages import Page
-from store.sql.connection import Connection, count, fetch_one, fetch_page
+from store.interface.participant_rows import LinkRow
+from store.interface.review_rows import ReviewRow
+from store.interface.rows import DraftRow, KeyRow
+from store.sql.connection import Connection, count, delete_rows, fetch_page, find_row
 
-R = TypeVar("R", bound=AnalystRow)
+R = TypeVar("R", bound=KeyRow | LinkRow | DraftRow | ReviewRow | AnalystRow)
+A = TypeVar("A", bound=AnalystRow)
 
 
-class TenantTable(Generic[R]):
-    """The rows of a table; `key` is the column of their ids, `rows_max` the most rows of a tenant."""
+class TenantTable(Struct, Generic[R]):
+    """The rows of a table."""
 
-    def __init__(self, table: str, key: str, row: type[R], rows_max: int) -> None:
-        self._table = table
-        self._key = key
-        self._row = row
-        self.rows_max = rows_max
-        self._select = f"SELECT * FROM {table}"  # noqa: S608
-        self._one = f"tenant = $tenant AND {key} = $key"
+    table: str
+    key: str
+    """The column of their ids."""
+    row: type[R]
+    by: str = "created_at"
+    """The column by which pages are ordered, the latest first."""
+    rows_max: int = 1_000
+    """Maximum number of rows of one tenant that meet the condition `counted`."""
+    counted: str = "true"
+    remedy: str = "delete some"
+    """What to do if there are as many."""
+
+    def require_room(self, connection: Connection, tenant: str) -> None:
+        """Raise RowRefused if a tenant has as many rows as it may."""
+        counted = f"{self.table} WHERE tenant = $tenant AND {self.counted}"
+        if count(connection, counted, {"tenant": tenant}) >= self.rows_max:
+            name = self.table.removeprefix("api_").replace("_", " ")
+            raise RowRefused(f"there are {self.rows_max} {name} already; {self.remedy}")
 
     def add(self, connection: Connection, row: R) -> None:
         """Add a row. Raises RowRefused if its tenant has as many as it may. Within a transaction."""
-        if count(connection, f"{self._table} WHERE tenant = $tenant", {"tenant": row.tenant}) >= self.rows_max:
-            raise RowRefused(f"there are {self.rows_max} {self._table.replace('_', ' ')} already; delete some")
-        connection.insert(self._table, [row])
+        self.require_room(connection, row.tenant)
+        connection.insert(self.table, [row])
 
-    def change(self, connection: Connection, row: R, expected: int | None = None) -> R | None:
+    def delete(self, connection: Connection, tenant: str, key: str) -> bool:
+        """Delete a row; return whether there was one. Within a transaction."""
+        return delete_rows(connection, self.table, {"tenant": tenant, self.key: key}) == 1
+
+    def find(self, connection: Connection, tenant: str, key: str) -> R | None:
+        """Return a row of a tenant."""
+        return find_row(connection, self.row, self.table, {"tenant": tenant, self.key: key})
+
+    def page(self, connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[R]:
+        """Return a page of a tenant's rows. Raises CursorInvalid."""
+        order = {self.by: datetime, self.key: str}
+        return fetch_page(connection, self.row, self.table, {"tenant": tenant}, order, limit, cursor)
+
+    def all(self, connection: Connection) -> list[R]:
+        """Return the rows of all tenants, for the server itself."""
+        return connection.fetch(self.row, f"SELECT * FROM {self.table} ORDER BY tenant, {self.key}")  # noqa: S608
+
+
+class AnalystTable(TenantTable[A]):
+    """Rows that analysts change; pages begin with the last changed."""
+
+    by: str = "updated_at"
+
+    def change(self, connection: Connection, row: A, expected: int | None = None) -> A | None:
         """Replace a row; return it as stored, with a later time than before, or None if there is none.
 
         Raises RowConflict unless it has the `expected` revision (None: any). Within a transaction.
         """
-        key: str = getattr(row, self._key)
+        key: str = getattr(row, self.key)
         before = self.find(connection, row.tenant, key)
         if before is None:
             return None
@@ -44,23 +82,5 @@ class TenantTable(Generic[R]):
         later = before.updated_at + timedelta(microseconds=1)
         changed = replace(row, created_at=before.created_at, updated_at=max(row.updated_at, later))
         self.delete(connection, row.tenant, key)
-        connection.insert(self._table, [changed])
+        connection.insert(self.table, [changed])
         return changed
-
-    def delete(self, connection: Connection, tenant: str, key: str) -> bool:
-        """Delete a row; return whether there was one. Within a transaction."""
-        statement = f"DELETE FROM {self._table} WHERE {self._one}"  # noqa: S608
-        return connection.change(statement, {"tenant": tenant, "key": key}) == 1
-
-    def find(self, connection: Connection, tenant: str, key: str) -> R | None:
-        """Return a row of a tenant."""
-        return fetch_one(connection, self._row, f"{self._select} WHERE {self._one}", {"tenant": tenant, "key": key})
-
-    def page(self, connection: Connection, tenant: str, *, limit: int = 50, cursor: str | None = None) -> Page[R]:
-        """Return a page of a tenant's rows, the last changed first. Raises CursorInvalid."""
-        select, order = f"{self._select} WHERE tenant = $tenant", {"updated_at": datetime, self._key: str}
-        return fetch_page(connection, self._row, select, {"tenant": tenant}, order, limit, cursor)
-
-    def all(self, connection: Connection) -> list[R]:
-        """Return the rows of all tenants, for the server itself."""
-        return connection.fetch(self._row, f"{self._select} ORDER BY tenant, {self._key}")

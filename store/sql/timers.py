@@ -42,18 +42,10 @@ def page(
     cursor: str | None = None,
 ) -> Page[TimerRow]:
     """Return a page of timers, the earliest first. Raises CursorInvalid."""
-    select = """
-        SELECT * FROM timers
-        WHERE tenant = $tenant AND ($session_id::UUID IS NULL OR session_id = $session_id::UUID)
-            AND ($user_id::VARCHAR IS NULL OR user_id = $user_id) AND ($status::VARCHAR IS NULL OR status = $status)"""
-    filters: Parameters = {
-        "tenant": tenant,
-        "session_id": session_id and as_uuid(session_id),
-        "user_id": user_id,
-        "status": status,
-    }
+    session = None if session_id is None else as_uuid(session_id)
+    filters: Parameters = {"tenant": tenant, "session_id": session, "user_id": user_id, "status": status}
     order = {"due": datetime, "session_id": UUID, "timer_id": str}
-    return fetch_page(connection, TimerRow, select, filters, order, limit, cursor, descending=False)
+    return fetch_page(connection, TimerRow, "timers", filters, order, limit, cursor, descending=False)
 
 
 def replace(connection: Connection, tenant: str, session_id: str, timers: Sequence[TimerRow], turn: int | None) -> None:

@@ -20,17 +20,17 @@ from store.sql.connection import (
     Parameters,
     Scalar,
     as_uuid,
+    delete_rows,
     exists,
     fetch_moment,
-    fetch_one,
     fetch_page,
+    find_row,
     rows_select,
 )
 
 WEBHOOKS_MAX = 100_000
 """Maximum number of webhooks of all tenants together; nothing is sent to those beyond it."""
 
-_SUMMARY = ", ".join(DeliverySummary.__struct_fields__)
 _OF_WEBHOOK = "tenant = $tenant AND webhook_id = $webhook_id::UUID"
 
 
@@ -55,20 +55,20 @@ def change_webhook(
     `change` raises nothing and may run again. Within a transaction, so that no change of another server is undone.
     """
     which = {"tenant": tenant, "webhook_id": as_uuid(webhook_id)}
-    before = fetch_one(connection, WebhookRow, f"SELECT * FROM webhooks WHERE {_OF_WEBHOOK}", which)  # noqa: S608
+    before = find_row(connection, WebhookRow, "webhooks", which)
     if before is None:
         return None
     changed = change(before)
     if changed != before:
-        _delete(connection, "webhooks", tenant, webhook_id)
+        delete_rows(connection, "webhooks", which)
         connection.insert("webhooks", [changed])
     return changed
 
 
 def remove_webhook(connection: Connection, tenant: str, webhook_id: str) -> None:
     """Delete a webhook and its deliveries. Within a transaction."""
-    _delete(connection, "webhooks", tenant, webhook_id)
-    _delete(connection, "webhook_deliveries", tenant, webhook_id)
+    for table in ("webhooks", "webhook_deliveries"):
+        delete_rows(connection, table, {"tenant": tenant, "webhook_id": as_uuid(webhook_id)})
 
 
 def deliveries_ahead(connection: Connection, places: Mapping[str, int], limit: int, now: datetime) -> Ahead:
@@ -138,23 +138,15 @@ def deliveries(
     cursor: str | None = None,
 ) -> Page[DeliverySummary]:
     """Return a page of a webhook's deliveries, the newest first. Raises CursorInvalid."""
-    select = f"""SELECT {_SUMMARY} FROM webhook_deliveries
-        WHERE {_OF_WEBHOOK} AND ($status::VARCHAR IS NULL OR status = $status)"""  # noqa: S608
     which: Parameters = {"tenant": tenant, "webhook_id": as_uuid(webhook_id), "status": status}
     order = {"created_at": datetime, "number": int, "delivery_id": UUID}  # a turn has several, by number
-    return fetch_page(connection, DeliverySummary, select, which, order, limit, cursor)
+    return fetch_page(connection, DeliverySummary, "webhook_deliveries", which, order, limit, cursor)
 
 
 def delivery(connection: Connection, tenant: str, webhook_id: str, delivery_id: str) -> DeliveryRow | None:
     """Return one delivery with its payload."""
-    select = f"SELECT * FROM webhook_deliveries WHERE {_OF_WEBHOOK} AND delivery_id = $delivery_id::UUID"  # noqa: S608
     which = {"tenant": tenant, "webhook_id": as_uuid(webhook_id), "delivery_id": as_uuid(delivery_id)}
-    return fetch_one(connection, DeliveryRow, select, which)
-
-
-def _delete(connection: Connection, table: str, tenant: str, webhook_id: str) -> None:
-    which = {"tenant": tenant, "webhook_id": as_uuid(webhook_id)}
-    connection.change(f"DELETE FROM {table} WHERE {_OF_WEBHOOK}", which)  # noqa: S608
+    return find_row(connection, DeliveryRow, "webhook_deliveries", which)
 
 
 _PENDING = "status = 'pending' AND webhook_id IN (SELECT unnest($webhook_ids::UUID[]))"

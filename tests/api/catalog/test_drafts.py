@@ -87,7 +87,7 @@ async def test_invalid_request_is_refused(api: ApiClient, path: str, headers: di
 
 
 async def test_number_of_drafts_is_bounded(api: ApiClient, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(script_texts, "DRAFTS_MAX", 1)
+    monkeypatch.setattr(script_texts.DRAFTS, "rows_max", 1)
     await save(api, "one")
     refused = await api.put("/api/drafts/other", json={"yamlContent": ""})
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "DRAFTS_FULL")

@@ -214,7 +214,7 @@ async def test_reviews_are_listed_deleted_and_bounded(raters: Raters, monkeypatc
     assert [each["name"] for each in first["data"]] == ["Second"]
     rest = await raters.api.read("/api/reviews", cursor=first["nextCursor"])
     assert [each["name"] for each in rest["data"]] == ["Warmth"]
-    monkeypatch.setattr(stored, "REVIEWS_MAX", 2)
+    monkeypatch.setattr(stored.REVIEWS, "rows_max", 2)
     full = await raters.api.post("/api/reviews", json=body)
     assert (full.status_code, full.json()["error"]["code"]) == (409, "REVIEWS_FULL")
     assert (await raters.api.delete(f"/api/reviews/{second['reviewId']}")).status_code == 204

@@ -59,7 +59,7 @@ async def test_pages_of_keys_have_all_of_them_once(store: Store) -> None:
 
 
 async def test_a_tenant_has_a_bounded_number_of_keys(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "KEYS_MAX", 2)
+    monkeypatch.setattr(access.KEYS, "rows_max", 2)
     for key_id in ("1", "2"):
         await store.keys.add(key_of(key_id=key_id))
     with pytest.raises(RowRefused, match="revoke some"):

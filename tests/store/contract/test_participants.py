@@ -34,7 +34,7 @@ async def test_the_id_of_a_link_is_used_once_over_all_tenants(store: Store) -> N
 
 
 async def test_a_tenant_has_a_limited_number_of_links(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "LINKS_MAX", 1)
+    monkeypatch.setattr(access.LINKS, "rows_max", 1)
     await store.participants.add_link(link_of())
     with pytest.raises(RowRefused):
         await store.participants.add_link(link_of(link_id="another"))
