@@ -17,7 +17,7 @@ import duckdb
 import msgspec
 from cachetools import LRUCache, cached
 
-from store.sql.connection import Parameters, Scalar, decode
+from store.sql.connection import Parameters, Scalar, decode_rows
 
 Cursor: TypeAlias = duckdb.DuckDBPyConnection
 Values: TypeAlias = Sequence[Scalar | Sequence[Scalar]] | Parameters
@@ -74,7 +74,7 @@ def fetch(cursor: Cursor, row: type[R], select: str, parameters: Values) -> list
         f"SELECT to_json(found)::VARCHAR FROM (SELECT * {_iso_times(row)} FROM ({select}) AS selected) AS found",  # noqa: S608
         parameters,
     ).fetchall()
-    return decode(list[row], f"[{','.join(text for (text,) in found)}]")  # type: ignore[valid-type]
+    return decode_rows(row, found)
 
 
 @cache

@@ -17,7 +17,7 @@ import psycopg.sql
 from store.interface.admission import SessionId
 from store.interface.rows import encode
 from store.postgres.derived_rows import LATEST_TURNS, TURNS_OF_SESSION, HeadRow, LatestTurn, SpokenTurn, texts_of
-from store.sql.connection import Parameters, Scalar, decode, of_session, rows_select
+from store.sql.connection import Parameters, Scalar, decode_rows, of_session, rows_select
 
 PsycopgConnection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Tables: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -73,8 +73,7 @@ class PostgresConnection:
         parameters. With `prepare=False` it is planned for these.
         """
         in_json = f"SELECT row_to_json(found)::text FROM ({select}) AS found"  # noqa: S608
-        found = self.execute(in_json, parameters, prepare=prepare).fetchall()
-        return decode(list[row], f"[{','.join(text for (text,) in found)}]")  # type: ignore[valid-type]
+        return decode_rows(row, self.execute(in_json, parameters, prepare=prepare).fetchall())
 
     def change(self, statement: str, parameters: Parameters | None = None) -> int:
         """Execute an INSERT, UPDATE or DELETE; return the number of its rows."""

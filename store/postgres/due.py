@@ -5,19 +5,15 @@ A row that is taken has its next attempt later by LEASE_S, so that another serve
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
-
-import msgspec
 
 from store.interface.timer_rows import DueTimers, TimerRow
 from store.interface.webhook_rows import Ahead, DeliveryRow
 from store.postgres.connection import PostgresConnection
-from store.sql.connection import decode
+from store.sql.connection import decode_rows
 from store.sql.timers import FIRSTS, next_due
 from store.sql.webhooks import DUE
 from store.sql.webhooks import next_due as next_due_delivery
 
-R = TypeVar("R", bound=msgspec.Struct)
 TIMER_LEASE_S = 15
 DELIVERY_LEASE_S = 60
 _TAKE_TIMERS = f"""
@@ -47,7 +43,7 @@ def take_timers(connection: PostgresConnection, now: datetime, limit: int) -> Du
     """Take the first timers of at most `limit` sessions that are due; return also when the next one is due."""
     moments = {"now": now, "until": now + timedelta(seconds=TIMER_LEASE_S)}
     rows = connection.rows(_TAKE_TIMERS, {**moments, "limit": limit})
-    due = sorted(_decoded(rows, TimerRow), key=lambda row: (row.due, row.session_id))
+    due = sorted(decode_rows(TimerRow, rows), key=lambda row: (row.due, row.session_id))
     return DueTimers(due, next_due(connection, now))
 
 
@@ -67,9 +63,5 @@ def take_deliveries(connection: PostgresConnection, places: Mapping[str, int], l
             "until": now + timedelta(seconds=DELIVERY_LEASE_S),
         },
     )
-    due = sorted(_decoded(rows, DeliveryRow), key=lambda row: (row.created_at, row.number))
+    due = sorted(decode_rows(DeliveryRow, rows), key=lambda row: (row.created_at, row.number))
     return Ahead(due, next_due_delivery(connection, {"webhook_ids": list(places), "now": now}))
-
-
-def _decoded(rows: list[tuple[Any, ...]], kind: type[R]) -> list[R]:
-    return decode(list[kind], f"[{','.join(text for (text,) in rows)}]")  # type: ignore[valid-type]

@@ -7,6 +7,7 @@ until there are enough turns; the messages of these turns are decoded and matche
 from store.interface.list_rows import SearchFilter
 from store.postgres.connection import PostgresConnection
 from store.postgres.derived_rows import without_case
+from store.postgres.sessions import MOVE, SCRIPT, TITLE
 from store.sql.message_search import CONDITIONS, OF_SCRIPT, Candidate, Position, search_conditions, search_in_pages
 
 WINDOWS = (4_000, 32_000, None)
@@ -61,19 +62,13 @@ WITH found AS MATERIALIZED (
     SELECT t.session_id, t.turn, t.finished_at FROM found AS t {_ORDER} LIMIT $batch
 )
 SELECT c.session_id, t.user_id, s.key, c.turn, c.finished_at, t.messages,
-    coalesce(nullif(trim(s.metadata ->> 'title'), ''), nullif(script.name, ''), s.script_id) AS title,
-    NOT EXISTS (SELECT 1 FROM json_array_elements(h.gaps) AS gap
+    {TITLE}, NOT EXISTS (SELECT 1 FROM json_array_elements(h.gaps) AS gap
         WHERE t.message_count BETWEEN (gap ->> 0)::INTEGER AND (gap ->> 1)::INTEGER) AS is_outside
 FROM candidates AS c
 JOIN turns AS t ON t.tenant = $tenant AND t.session_id = c.session_id AND t.turn = c.turn
 JOIN session_heads AS h ON h.tenant = $tenant AND h.session_id = c.session_id
 JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = c.session_id
-LEFT JOIN LATERAL (
-    SELECT script_uuid, script_version FROM session_migrations
-    WHERE tenant = s.tenant AND session_id = s.session_id ORDER BY turn DESC LIMIT 1
-) AS m ON true
-LEFT JOIN scripts AS script ON script.tenant = s.tenant
-    AND script.script_uuid = coalesce(m.script_uuid, s.script_uuid)
-    AND script.version = coalesce(m.script_version, s.script_version)
+{MOVE}
+{SCRIPT}
 ORDER BY c.finished_at DESC, c.session_id DESC, c.turn DESC
 """  # noqa: S608

@@ -34,10 +34,16 @@ class _Described(SessionSummary, frozen=True, kw_only=True):
     opened: str | None
 
 
-_MOVE = """LEFT JOIN LATERAL (
+MOVE = """LEFT JOIN LATERAL (
         SELECT script_uuid, script_id, script_version, digest FROM session_migrations
         WHERE tenant = s.tenant AND session_id = s.session_id ORDER BY turn DESC LIMIT 1
     ) AS m ON true"""
+"""Joins the last migration `m` of a session `s`."""
+SCRIPT = """LEFT JOIN scripts AS script ON script.tenant = s.tenant
+    AND script.script_uuid = coalesce(m.script_uuid, s.script_uuid)
+    AND script.version = coalesce(m.script_version, s.script_version)"""
+"""Joins the version of the script that a session `s` runs now."""
+TITLE = "coalesce(nullif(trim(s.metadata ->> 'title'), ''), nullif(script.name, ''), s.script_id) AS title"
 _SESSION = """s.tenant, s.session_id, s.user_id, s.key, coalesce(m.script_uuid, s.script_uuid) AS script_uuid,
     coalesce(m.script_id, s.script_id) AS script_id, coalesce(m.script_version, s.script_version) AS script_version,
     coalesce(m.digest, s.digest) AS digest, s.locale, s.seed, s.metadata, s.created_at, s.idempotency_key,
@@ -50,7 +56,7 @@ SELECT {_SESSION}, {", ".join(f"t.{name}" for name in PositionRow.__struct_field
 FROM session_starts AS s
 JOIN session_heads AS h ON h.tenant = s.tenant AND h.session_id = s.session_id
 JOIN turns AS t ON t.tenant = h.tenant AND t.session_id = h.session_id AND t.turn = h.turn
-{_MOVE}
+{MOVE}
 WHERE s.tenant = $tenant AND s.session_id = $session_id::UUID
 """  # noqa: S608
 
@@ -101,7 +107,7 @@ def _find(
         session = "latest.session_id" if order == "activity" else "s.session_id"
         conditions.append(f"({by}, {session}) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
         parameters |= {"after_time": start.time, "after_id": str(start.session_id)}
-    moved = _MOVE if which.script is not None or which.script_version is not None else ""
+    moved = MOVE if which.script is not None or which.script_version is not None else ""
     select = f"""
         SELECT s.session_id, latest.turn, latest.active_at AS updated_at FROM session_heads AS latest
         JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
@@ -127,18 +133,15 @@ SELECT {_SESSION}, {_POSITION},
         SELECT 1 FROM turn_failures AS f WHERE f.tenant = s.tenant AND f.session_id = s.session_id
             AND f.turn_attempted - 1 = t.turn
     ) THEN 'error' ELSE t.execution_status END AS execution_status,
-    t.finished_at, listed.updated_at,
-    coalesce(nullif(trim(s.metadata ->> 'title'), ''), nullif(script.name, ''), s.script_id) AS title,
+    t.finished_at, listed.updated_at, {TITLE},
     {_SAID} ORDER BY x.turn DESC LIMIT 1) AS last, {_first("user")} AS asked, {_first("assistant")} AS opened
 FROM (SELECT unnest($sessions::UUID[]) AS session_id, unnest($turns::INTEGER[]) AS turn,
     unnest($times::TIMESTAMPTZ[]) AS updated_at, generate_series(1, $count) AS place) AS listed
 JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = listed.session_id
 JOIN session_heads AS h ON h.tenant = $tenant AND h.session_id = listed.session_id
 JOIN turns AS t ON t.tenant = $tenant AND t.session_id = listed.session_id AND t.turn = listed.turn
-{_MOVE}
-LEFT JOIN scripts AS script ON script.tenant = s.tenant
-    AND script.script_uuid = coalesce(m.script_uuid, s.script_uuid)
-    AND script.version = coalesce(m.script_version, s.script_version)
+{MOVE}
+{SCRIPT}
 ORDER BY listed.place
 """  # noqa: S608
 

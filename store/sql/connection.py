@@ -4,7 +4,7 @@ Statements have named parameters, `$name`. A time is passed as ISO 8601 text and
 session as text and cast to UUID.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cache
@@ -194,6 +194,11 @@ def decode(kind: type[T], text: str) -> T:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:
         raise StoreUnavailable(f"a stored row cannot be read: {error}") from error
+
+
+def decode_rows(row: type[R], found: Iterable[tuple[str]]) -> list[R]:
+    """Decode rows that are given as one JSON object each. Raises StoreUnavailable."""
+    return decode(list[row], f"[{','.join(text for (text,) in found)}]")  # type: ignore[valid-type]
 
 
 def rows_select(row: type[R], rows: Sequence[R], **types: str) -> tuple[str, Values]:

@@ -15,6 +15,8 @@ from store.sql.variables import stored_values
 
 _SOURCE = "tenant = $tenant AND session_id = $source::UUID"
 _ID = {"session_id": "$id::UUID"}
+_OWN = ("session_id", "key", "metadata", "created_at", "idempotency_key")
+"""The properties of a session that a fork has of its own."""
 
 
 def fork(connection: Connection, fork: ForkRow) -> None:
@@ -30,15 +32,8 @@ def fork(connection: Connection, fork: ForkRow) -> None:
     source = {"tenant": fork.tenant, "source": as_uuid(fork.from_session_id), "id": fork.session_id}
     start = session_start(connection, fork.tenant, fork.from_session_id)
     if start is not None:
-        copy = replace(
-            start,
-            session_id=fork.session_id,
-            key=fork.key,
-            metadata=fork.metadata,
-            created_at=fork.created_at,
-            idempotency_key=fork.idempotency_key,
-        )
-        connection.insert("session_starts", [copy])
+        own = {name: getattr(fork, name) for name in _OWN}
+        connection.insert("session_starts", [replace(start, **own)])
     which = f"{_SOURCE} AND turn <= $turn"
     copied = _copy(
         connection,

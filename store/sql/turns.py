@@ -72,7 +72,7 @@ def messages(
 ) -> list[MessageRow]:
     """Return at most `limit` messages with numbers above `after_seq`, in order, except those in `without`."""
     bound = f"message_count > $after {outside(without)}"
-    texts = _texts(connection, "messages", bound, "turn", tenant, session_id, after_seq, bounded(limit))
+    texts = _texts(connection, bound, "turn", _after(tenant, session_id, after_seq, limit))
     rows = [row for text in texts for row in decode(list[MessageRow], text) if row.seq > after_seq]
     return rows[: bounded(limit)]
 
@@ -88,7 +88,7 @@ def recent_messages(
 ) -> list[MessageRow]:
     """Return the last `limit` messages with numbers below `before_seq`, in order, except those in `without`."""
     bound = f"turn > $after {outside(without)} {_below(before_seq)}"
-    texts = _texts(connection, "messages", bound, "turn DESC", tenant, session_id, NO_TURN, bounded(limit))
+    texts = _texts(connection, bound, "turn DESC", _after(tenant, session_id, NO_TURN, limit))
     rows = [row for text in reversed(texts) for row in decode(list[MessageRow], text)]
     rows = [row for row in rows if before_seq is None or row.seq < before_seq]
     return rows[-bounded(limit) :]
@@ -171,19 +171,14 @@ def _after(tenant: str, session_id: str, after: int, limit: int) -> Parameters:
     return {**of_session(tenant, session_id), "after": after, "limit": bounded(limit)}
 
 
-def _texts(
-    connection: Connection, column: str, bound: str, order: str, tenant: str, session_id: str, after: int, limit: int
-) -> list[str]:
-    """Return the non-empty JSON lists of the turns within the bound.
+def _texts(connection: Connection, bound: str, order: str, parameters: Parameters) -> list[str]:
+    """Return the non-empty JSON lists of messages of the turns within the bound.
 
-    Every list has at least one row, so `limit` lists contain at least `limit` rows, if there are so many.
+    Every list has at least one message, so `limit` lists contain at least `limit` messages, if there are so many.
     """
-    found = connection.rows(
-        f"""SELECT {column}::VARCHAR FROM turns WHERE {OF_SESSION} AND {bound} AND {column}::VARCHAR <> '[]'
-        ORDER BY {order} LIMIT $limit""",  # noqa: S608
-        _after(tenant, session_id, after, limit),
-    )
-    return [text for (text,) in found]
+    select = f"""SELECT messages::VARCHAR FROM turns WHERE {OF_SESSION} AND {bound} AND messages::VARCHAR <> '[]'
+        ORDER BY {order} LIMIT $limit"""  # noqa: S608
+    return [text for (text,) in connection.rows(select, parameters)]
 
 
 def save_failure(connection: Connection, failure: FailureRow) -> bool:

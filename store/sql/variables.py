@@ -43,16 +43,8 @@ def stored_values(connection: Connection, tenant: str, user_id: str) -> list[Use
 
 
 def _write(row: UserVariableRow, before: UserVariableRow | None) -> UserWriteRow:
-    return UserWriteRow(
-        tenant=row.tenant,
-        user_id=row.user_id,
-        name=row.name,
-        old=None if before is None else before.value,
-        new=row.value,
-        type=row.type,
-        source=row.source,
-        written_at=row.updated_at,
-    )
+    old = None if before is None else before.value
+    return UserWriteRow(row.tenant, row.user_id, row.name, old, row.value, row.type, row.source, row.updated_at)
 
 
 class _Writes(msgspec.Struct, frozen=True):
@@ -84,23 +76,15 @@ def user_history(
             user,
         )
     rows = outside_turns + [
-        UserHistoryRow(
-            found.session_id,
-            found.turn,
-            write.name,
-            write.old,
-            write.new,
-            write.type,
-            write.source,
-            write.action_id,
-            found.finished_at,
-        )
-        for found in in_turns
-        for write in found.variables
-        if write.scope == "global"
+        _history_row(found, write) for found in in_turns for write in found.variables if write.scope == "global"
     ]
     rows.sort(key=_order)
     return rows[offset : offset + bounded(limit)]
+
+
+def _history_row(found: _Writes, write: VariableRow) -> UserHistoryRow:
+    written = (write.name, write.old, write.new, write.type, write.source, write.action_id)
+    return UserHistoryRow(found.session_id, found.turn, *written, found.finished_at)
 
 
 def _order(row: UserHistoryRow) -> tuple[datetime, bool, str, int, str]:
