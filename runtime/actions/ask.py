@@ -7,7 +7,7 @@ repeats the question and does not count as a round. Values of the last reply tak
 from collections.abc import Callable, Iterable, Mapping
 
 from runtime.actions import records
-from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure, offering, onward
+from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure, give_up, offering
 from runtime.actions.outputs import check_together, expected_outputs, outputs_of
 from runtime.answers.reply_values import (
     CERTAIN_TYPES,
@@ -156,10 +156,10 @@ def _given_up(run: TurnContext, action: AiAsk, decision: ExitDecision, policy: P
     _write(run, action.outputs, "user")
     for output in unset:
         _default_or_warn(run, output, decision.reason)
-    away = onward(run, policy.then, action.id)
-    if away is None:
+    outcome = give_up(run, action.id, policy.then)
+    if outcome is DONE:
         run.assign_computed(action.outputs)
-    return away or DONE
+    return outcome
 
 
 def typed(run: TurnContext, outputs: tuple[Output, ...], answered: ModelReply) -> Mapping[str, object]:

@@ -2,7 +2,7 @@
 rounds are used up.
 """
 
-from runtime.actions.outcomes import DONE, Outcome, Waits, onward
+from runtime.actions.outcomes import DONE, Outcome, Waits, give_up
 from runtime.actions.statements import acknowledged
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply
@@ -65,8 +65,7 @@ async def answer_chat(run: TurnContext, action: Chat, reply: str) -> Outcome:
         run.progress.complaint = text
         return Waits(Wait("text"))
     run.record(Exited(action.id, decision.source, decision.reason))
-    away = onward(run, policy.then, action.id) if policy is not None and judgement.is_given_up else None
-    return away or DONE
+    return give_up(run, action.id, policy.then) if policy is not None and judgement.is_given_up else DONE
 
 
 def _are_said(run: TurnContext, action: Chat, verdict: ModelReply) -> bool:

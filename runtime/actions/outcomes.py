@@ -9,7 +9,7 @@ from runtime.state.events import EndedBy
 from runtime.state.state import Choice, Source, Wait
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value
-from scripts.model.actions import ON_FAIL, Asking, Onward
+from scripts.model.actions import ON_FAIL, AfterRounds, Asking, FailureExit, Onward
 from scripts.model.script import After
 
 
@@ -97,17 +97,19 @@ def after_failure(run: TurnContext, action: Asking) -> Outcome:
 
 def leave_question(run: TurnContext, action: Asking) -> Outcome:
     """Return the outcome of a question without a valid answer, after the actions of its `on_fail`."""
-    then = action.on_fail.then
+    return onward(run, action.on_fail.then, Finish(NO_VALID_ANSWER.format(action.id), "rounds", action.id))
+
+
+def give_up(run: TurnContext, action_id: str, then: Onward) -> Outcome:
+    """Return the outcome of a policy for replies that give no answer."""
+    return onward(run, then, Finish(NO_ANSWER.format(action_id), "rounds", action_id))
+
+
+def onward(run: TurnContext, then: AfterRounds | Onward | FailureExit, end: Finish) -> Outcome:
+    """Return where a policy lets the conversation continue: at its `end`, elsewhere, or with the next action."""
     if then.policy == "end":
-        return Finish(NO_VALID_ANSWER.format(action.id), "rounds", action.id)
+        return end
     return Jump(*run.target(then.target)) if then.policy == "goto" else DONE
-
-
-def onward(run: TurnContext, then: Onward, action_id: str) -> Outcome | None:
-    """Return the outcome of a policy for replies that give no answer; None: continue with the next action."""
-    if then.policy == "end":
-        return Finish(NO_ANSWER.format(action_id), "rounds", action_id)
-    return Jump(*run.target(then.target)) if then.policy == "goto" else None
 
 
 def outcome_after(run: TurnContext, then: After) -> Outcome:

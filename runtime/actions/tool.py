@@ -1,6 +1,6 @@
 """`tool`: calls a tool and stores its result; a failure continues as `on_fail` says, or ends the turn."""
 
-from runtime.actions.outcomes import DONE, Enter, Finish, Jump, Outcome
+from runtime.actions.outcomes import DONE, Enter, Finish, Outcome, onward
 from runtime.state.tool_ports import ToolCallFailed, ToolFailure
 from runtime.turn.context import ActionFailed, TurnContext
 from runtime.turn.model_requests import count_visit
@@ -64,6 +64,4 @@ def _failed(run: TurnContext, action: CallTool, failure: ToolFailure) -> Outcome
 def leave_tool(run: TurnContext, action: CallTool) -> Outcome:
     """Return the outcome of a failed tool, after the actions of its `on_fail`."""
     then = action.on_fail.then if action.on_fail is not None else FailureExit()
-    if then.policy == "end":
-        return Finish(f"the tool {action.tool} failed", "end_action", action.id)
-    return Jump(*run.target(then.target)) if then.policy == "goto" else DONE
+    return onward(run, then, Finish(f"the tool {action.tool} failed", "end_action", action.id))

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.actions.form import form_of
-from runtime.actions.outcomes import DONE, EXPIRED, Finish, Jump, Outcome
+from runtime.actions.outcomes import EXPIRED, Finish, Outcome, onward
 from runtime.actions.outputs import outputs_of
 from runtime.engine.inline_actions import perform
 from runtime.state.events import TimerFired
@@ -72,11 +72,7 @@ def expire(run: TurnContext, action: Question | OwnAction, expiry: Expiry) -> Ou
     """Clear the variables of a question, do what its expiry says, and return where the conversation continues."""
     _clear(run, action)
     finish = _perform(run, expiry)
-    if finish is not None:
-        return finish
-    if expiry.then.policy == "end":
-        return Finish(EXPIRED.format(action.id), "expired", action.id)
-    return Jump(*run.target(expiry.then.target)) if expiry.then.policy == "goto" else DONE
+    return finish or onward(run, expiry.then, Finish(EXPIRED.format(action.id), "expired", action.id))
 
 
 def _perform(run: TurnContext, moment: Reminder | Expiry) -> Finish | None:

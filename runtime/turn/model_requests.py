@@ -137,21 +137,9 @@ async def detect(run: TurnContext, said: Message, watched: Mapping[str, Detector
 
     Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
     """
-    request = ModelRequest(
-        purpose="detect",
-        action_id=said.action_id,
-        round=run.state.heard,
-        asked=said.number - run.first_number,
-        model=_model_of(run, None),
-        task="",
-        locale=run.state.locale,
-        now=run.local_now(),
-        reply=said.content,
-        history=tuple(message for message in run.history() if message.number <= said.number),
-        detectors=watched,
-        scheme=run.program.script.template_scheme,
-    )
-    return await _ask(run, request, None, None)
+    history = tuple(message for message in run.history() if message.number <= said.number)
+    request = _request_beside(run, "detect", said.action_id, said.number - run.first_number, history)
+    return await _ask(run, msgspec.structs.replace(request, reply=said.content, detectors=watched), None, None)
 
 
 async def condense(run: TurnContext, wish: Condense) -> ModelReply:
@@ -160,20 +148,27 @@ async def condense(run: TurnContext, wish: Condense) -> ModelReply:
     Raises ModelFailed, LimitExceeded, CallInterrupted, BudgetExceeded.
     """
     number, run.state.condensed = run.state.condensed, run.state.condensed + 1
-    request = ModelRequest(
-        purpose=wish.purpose,
-        action_id=CONTEXT,
+    request = _request_beside(run, wish.purpose, CONTEXT, number, wish.messages)
+    account = ConversationSummary(previous=wish.previous, instruct=wish.instruct)
+    return await _ask(run, msgspec.structs.replace(request, account=account), None, None)
+
+
+def _request_beside(
+    run: TurnContext, purpose: Purpose, action_id: str, asked: int, history: tuple[Message, ...]
+) -> ModelRequest:
+    """Return a request about messages that does not continue the conversation."""
+    return ModelRequest(
+        purpose=purpose,
+        action_id=action_id,
         round=run.state.heard,
-        asked=number,
+        asked=asked,
         model=_model_of(run, None),
         task="",
         locale=run.state.locale,
         now=run.local_now(),
-        history=wish.messages,
-        account=ConversationSummary(previous=wish.previous, instruct=wish.instruct),
+        history=history,
         scheme=run.program.script.template_scheme,
     )
-    return await _ask(run, request, None, None)
 
 
 async def _ask(
