@@ -23,7 +23,7 @@ def outputs_of(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[OutputI
     if known is None:
         known = tuple(typed_as_declared(run, item) if isinstance(item, Output) else item for item in action.outputs)
         run.program.typed_outputs[place] = known
-        if any(_is_computed(item) for item in known):
+        if any(output.expressions for item in known for output in item.questions):
             run.program.computed_outputs.add(place)
     if place not in run.program.computed_outputs:
         return known
@@ -38,13 +38,7 @@ def expected_outputs(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[O
 
     The fields of records are included in every round: a further reply may give a further record.
     """
-    found: list[Output] = []
-    for item in outputs_of(run, action):
-        if isinstance(item, Output):
-            found.append(item)
-        elif isinstance(item, Records):
-            found += item.fields
-    return tuple(found)
+    return tuple(output for item in outputs_of(run, action) for output in item.questions)
 
 
 def typed_as_declared(run: TurnContext, output: Output) -> Output:
@@ -56,16 +50,6 @@ def typed_as_declared(run: TurnContext, output: Output) -> Output:
         is_counted = output.fallback != "raw" and run.program.is_counted(run.home(), output.get)
         return msgspec.structs.replace(output, type="number") if is_counted else output
     return msgspec.structs.replace(output, type=declared.type, choice_list=declared.choices)
-
-
-def _is_computed(item: OutputItem) -> bool:
-    match item:
-        case Output():
-            return bool(item.expressions)
-        case Records():
-            return any(field.expressions for field in item.fields)
-        case _:
-            return False
 
 
 def _evaluated(run: TurnContext, item: OutputItem) -> OutputItem:

@@ -19,7 +19,7 @@ from runtime.timers.timers import pending_timers
 from scripts.expressions.values import DeclaredType, Value
 from scripts.model.actions import Action, AiAsk, Ask, Call, Choose, Foreach, Form, action_type
 from scripts.model.script import DETECTORS, Path, as_output
-from scripts.model.variables import Output, Records, constant
+from scripts.model.variables import Output, constant
 from scripts.versions.rename_map import Renames, paths_of, written
 from scripts.yaml.script_writer import without_places
 
@@ -234,13 +234,9 @@ class _Move:
         """Return the skill or interrupt of a frame, as the new version has it. Raises _Misfit."""
         was: Path = (INTERRUPTS, frame.interrupt) if frame.interrupt else ("", frame.skill)
         path = new_path(self._renames, was)
-        if frame.interrupt:
-            if path is None or path[1] not in self._new.interrupts:
-                raise _Misfit(f"the interrupt {frame.interrupt} is gone")
-            self._note(was, path)
-            return path
-        if path is None or path[1] not in self._new.skills:
-            raise _Misfit(f"the skill {frame.skill} is gone")
+        there = self._new.interrupts.keys() if frame.interrupt else self._new.skills.keys()
+        if path is None or path[1] not in there:
+            raise _Misfit(f"the {'interrupt' if frame.interrupt else 'skill'} {was[1]} is gone")
         if isinstance(block, Call) and (block.skill != path[1] or (block.loop is None) is not (frame.items is None)):
             raise _Misfit(f"{block.id} calls {block.skill} in another way than before")
         self._note(was, path)
@@ -383,8 +379,7 @@ def _accepted_answers(program: Program, state: State, action: Ask | AiAsk) -> di
     scopes = Scopes(program, state)
     found = {}
     for item in action.outputs:
-        outputs = (item,) if isinstance(item, Output) else item.fields if isinstance(item, Records) else ()
-        for output in outputs:
+        for output in item.questions:
             declared = scopes.declaration(scopes.target(output.get), output.get) if output is item else None
             typed = output if output.kind is not None or declared is None else declared
             choices = constant(typed.choice_list) if isinstance(typed, Output) else typed.choices

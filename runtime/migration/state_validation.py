@@ -10,7 +10,7 @@ import msgspec
 
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import CELLS_MAX
-from runtime.state.state import Cell, ContextMemory, Frame, Progress, State, Wait
+from runtime.state.state import Cell, ContextMemory, Progress, State, Wait
 from scripts.expressions.values import Value, ValueRefused, bounded, coerce, is_unicode, shorten
 from scripts.model.actions import Action, Form
 from scripts.model.base import ID_CHARS_MAX
@@ -126,29 +126,20 @@ def _action_of(program: Program, state: State, depth: int) -> Action:
     home = state.home(depth)
     if frame.detector or (frame.interrupt and (depth == 1 or frame.held is None)):
         raise InvalidState("its position is in an action that never waits")
-    if (depth == 1) != _is_topics(frame):
+    is_of_topic = not (frame.block or frame.arm or frame.skill or frame.interrupt)
+    if (depth == 1) != is_of_topic:
         raise InvalidState("its blocks are not nested")
     around = state.frames[depth - 2].action if depth > 1 else ""
     if frame.block != around and not frame.interrupt:
         raise InvalidState(f"its frame is in the block {frame.block}, but the frame around it is at {around}")
-    if frame.home is not None:
-        _check_home(program, frame)
+    if frame.skill:
+        program.skills[frame.skill]  # raises PlaceLost
+    elif frame.interrupt:
+        program.interrupts[frame.interrupt]  # raises PlaceLost
     place = (*home, "", "") if frame.home is not None else (*home, frame.block, frame.arm)
     if frame.action not in {each.id for each in program.actions(place)}:
         raise PlaceLost(f"the script has no action {'/'.join(filter(None, (*home, frame.block, frame.action)))} there")
     return program.action(*home, frame.action)
-
-
-def _is_topics(frame: Frame) -> bool:
-    return not (frame.block or frame.arm or frame.skill or frame.interrupt)
-
-
-def _check_home(program: Program, frame: Frame) -> None:
-    """Raise PlaceLost if the script has no such skill or interrupt."""
-    if frame.skill:
-        program.skills[frame.skill]  # raises PlaceLost
-    else:
-        program.interrupts[frame.interrupt]  # raises PlaceLost
 
 
 def _check_wait(program: Program, action: Action, wait: Wait, *, is_held: bool = False) -> None:

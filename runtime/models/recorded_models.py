@@ -84,7 +84,7 @@ class ScriptedModel:
         visits = self._replies[name]
         replies = visits.of(request.visit)
         if replies is None:
-            there = f"{name} has replies for {_counted(len(visits.lists), 'visit')}"
+            there = f"{name} has replies for {len(visits.lists)} visit{'s' * (len(visits.lists) != 1)}"
             raise ModelFailed(f"{there}; none is written for visit {request.visit + 1}", retryable=False)
         if request.round >= len(replies):
             which = "" if visits.every else f" of visit {request.visit + 1}"
@@ -181,10 +181,6 @@ def _next(written: Written, request: ModelRequest) -> ModelReply:
         raise ModelFailed(message, retryable=False)
     raw = msgspec.json.encode(wanted).decode()
     return ModelReply(tool_call=ToolCall(wanted.tool, wanted.arguments), usage=wanted.usage, raw=raw)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 async def _speak(reply: ModelReply, hear: OnReply) -> None:

@@ -23,7 +23,7 @@ from scripts.model.script import (
     resolve_target,
 )
 from scripts.model.variable_names import reads_below
-from scripts.model.variables import Declaration, Output, OutputItem, Records, by_name
+from scripts.model.variables import Declaration, OutputItem, by_name
 from scripts.translations.localisation import localised, own_locale, table_for
 
 Place = tuple[str, str, str, str]
@@ -237,5 +237,4 @@ def _has_time(action: Action) -> bool:
 
 def _has_pattern(action: Action) -> bool:
     items = action.outputs if isinstance(action, Ask | AiAsk | AiThink) else ()
-    outputs = (output for item in items for output in (item.fields if isinstance(item, Records) else (item,)))
-    return any(isinstance(each, Output) and each.pattern is not None for each in outputs)
+    return any(output.pattern is not None for item in items for output in item.questions)
