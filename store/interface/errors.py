@@ -24,7 +24,6 @@ class DatabaseLocked(StoreError):
     """Another process has the database file open; a DuckDB file has one writer process at a time."""
 
     def __init__(self, path: Path, pid: int | None) -> None:
-        self.path = path
         self.pid = pid
         holder = f"process {pid}" if pid is not None else "another process"
         super().__init__(
@@ -93,7 +92,6 @@ class TurnConflict(StoreError):
     """A turn was computed from a turn that is no longer the session's latest: another turn was committed first."""
 
     def __init__(self, session_id: str, expected: int, actual: int) -> None:
-        self.session_id = session_id
         self.expected = expected
         self.actual = actual
         super().__init__(f"session {session_id} is at turn {actual}, this turn was computed from turn {expected}")
@@ -103,7 +101,6 @@ class TurnClaimed(StoreError):
     """Another server runs the session's next turn, and has called a model or a tool for it."""
 
     def __init__(self, session_id: str) -> None:
-        self.session_id = session_id
         super().__init__(f"another server runs the next turn of session {session_id}")
 
 
@@ -147,7 +144,6 @@ class DiskTooSmall(StoreError):
     """The disk has no room for a copy of the database, which a compaction or backup needs."""
 
     def __init__(self, needed_bytes: int, free_bytes: int) -> None:
-        self.needed_bytes = needed_bytes
         self.free_bytes = free_bytes
         super().__init__(
             f"a copy of the database needs {needed_bytes} free bytes on the disk; only {free_bytes} are free"
