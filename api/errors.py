@@ -14,6 +14,7 @@ from api.logs.turn_fields import fields_of
 from api.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
+    BackupFailed,
     BackupRunning,
     CompactionRunning,
     CursorInvalid,
@@ -228,6 +229,7 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
     UnitIdExists: ("MEMORY_UNIT_EXISTS", ""),
     TooManyJobs: ("MEMORY_JOBS_FULL", ""),
     BackupRunning: ("BACKUP_RUNNING", "a backup is being written"),
+    BackupFailed: ("BACKUP_FAILED", ""),
     TurnClaimed: ("SESSION_BUSY", "another server runs the next turn of the session"),
     UserErased: ("SESSION_BUSY", "the user was erased after the session began"),
     MemoryMoved: ("SERVER_BUSY", "another server changed the memory meanwhile"),

@@ -21,7 +21,7 @@ from api.settings import Settings
 from api.timestamps import FILE_TIME_PATTERN, file_time
 from api.webhooks.signing import KEY_FILE as WEBHOOK_KEY
 from runtime.state.ports import Clock
-from store.interface.errors import BackupRunning, StoreUnavailable
+from store.interface.errors import BackupFailed, BackupRunning
 from store.interface.maintenance_rows import RunningCopy
 from store.interface.private_files import FILE_NAME, make_folder, sync
 from store.store import Store
@@ -93,7 +93,7 @@ class Backups:
             backup = BackupView(backup_id=place.name, created_at=now, bytes=size, version=version("cuebook"))
             await asyncio.to_thread(self._finish, backup, partial, place)
         except OSError as error:
-            raise StoreUnavailable(f"the backup in {self.folder} could not be written: {error.strerror}") from error
+            raise BackupFailed(f"the backup in {self.folder} could not be written: {error.strerror}") from error
         finally:
             if self.progress is None:  # else it goes on, because only the caller was cancelled
                 await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)
@@ -117,7 +117,7 @@ class Backups:
         """Create the folder of a backup, and delete those that a killed process left."""
         make_folder(self.folder)
         if place.exists():
-            raise StoreUnavailable("a backup was begun in the same second already; try again")
+            raise BackupRunning("a backup was begun in this second already; begin another one later")
         if self.progress is None:
             for leftover in self.folder.glob(f".*{_PARTIAL}"):
                 shutil.rmtree(leftover, ignore_errors=True)

@@ -158,6 +158,10 @@ class BackupRunning(StoreError):
     """A backup of the database is being written."""
 
 
+class BackupFailed(StoreError):
+    """A backup could not be written; the database is not affected. The message says why."""
+
+
 class NotWithPostgres(StoreError):
     """The operation is about a database file; with PostgreSQL, its own tools do it. The message says which."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from api.integrity.backups import Backups
 from api.settings import Settings
-from store.interface.errors import StoreUnavailable
+from store.interface.errors import BackupFailed
 from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
@@ -87,12 +87,29 @@ async def test_scheduled_backup_that_fails_is_tried_again(tmp_path: Path) -> Non
     (tmp_path / "far").write_text("a file in the place of the folder")
     settings = Settings(data=tmp_path / "data", backup_folder=tmp_path / "far", backup_every_h=6)
     backups = Backups(store, settings, lambda: START)
-    with pytest.raises(StoreUnavailable, match="could not be written"):
+    with pytest.raises(BackupFailed, match="could not be written"):
         await backups.look()
     (tmp_path / "far").unlink()
     await backups.look()
     await store.close()
     assert len(await backups.all()) == 1
+
+
+@pytest.mark.database_file
+async def test_error_of_a_backup_names_its_folder_and_the_setting(api: ApiClient, tmp_path: Path) -> None:
+    (tmp_path / "data" / "backups").write_text("a file in the place of the folder")
+    error = (await api.post(PATH)).json()["error"]
+    assert (error["code"], "data/backups could not be written: File exists" in error["message"]) == (
+        "BACKUP_FAILED",
+        True,
+    )
+    assert "`backup_folder`" in error["recovery"]["suggestion"]
+
+
+@pytest.mark.database_file
+async def test_second_backup_of_a_second_is_refused(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "data", clock=lambda: START) as api:
+        assert [(await api.post(PATH)).status_code for _ in range(2)] == [201, 409]
 
 
 @pytest.mark.database_file
