@@ -9,7 +9,7 @@ import duckdb
 from cachetools import LRUCache
 
 from store.duckdb.connection import DuckDBConnection
-from store.duckdb.statements import as_list, execute, insert_statement, transaction
+from store.duckdb.statements import execute, transaction
 from store.interface.admission import Entry, Head, ProposedTurn, SessionId, TurnGroup, UniqueKey, keys_of
 from store.interface.errors import StoreError
 from store.interface.rows import is_uuid
@@ -20,29 +20,13 @@ HEADS_MAX = 10_000
 """Sessions whose head is cached in memory, about 3 MB."""
 
 
-_TABLES = (
-    "turns",
-    "session_starts",
-    "session_migrations",
-    "call_journal",
-    "webhook_deliveries",
-    "timers",
-    "hand_overs",
-)
-
-
 class TurnCommitter:
     """Commit groups. The heads of recent sessions are cached, so that most commits need no query."""
 
     def __init__(self, connection: DuckDBConnection) -> None:
         self._connection = connection
         self._cursor = connection.cursor
-        self._inserting = self._cursor.cursor()
-        self._inserting.execute("USE cuebook")
-        # An INSERT of given rows has nothing to optimize, but the optimizer takes a sixth of its time.
-        self._inserting.execute("PRAGMA disable_optimizer")
         self._heads: LRUCache[SessionId, Head] = LRUCache(HEADS_MAX)
-        self._statements = {table: insert_statement(self._cursor, table) for table in _TABLES}
 
     def commit(self, group: list[Entry], number: int) -> tuple[list[StoreError | None], list[ProposedTurn]]:
         """Commit the valid entries; return for each entry None, or the error if it was refused, and the turns that were
@@ -60,10 +44,6 @@ class TurnCommitter:
             self._heads.update(checked.heads)
         return outcomes, checked.turns
 
-    def close(self) -> None:
-        """Close the cursor that only the committer uses."""
-        self._inserting.close()
-
     def forget(self, sessions: Iterable[SessionId] | None = None) -> None:
         """Remove the cached heads of these sessions, or of all, so that the next commit reads them from the tables."""
         if sessions is None:
@@ -80,21 +60,19 @@ class TurnCommitter:
 
     def _insert(self, group: TurnGroup) -> None:
         documents = group.all_documents()
-        only_inserts = not group.settlements and not group.replacements
-        cursor = self._inserting if only_inserts else self._cursor
-        if only_inserts and len(documents) == 1:  # one statement is a transaction by itself, and costs less
-            self._insert_rows(cursor, documents)
+        if len(documents) == 1 and not group.settlements and not group.replacements:
+            self._insert_rows(documents)  # one statement is a transaction by itself, and costs less
             return
-        with transaction(cursor):
+        with transaction(self._cursor):
             for table, sessions in group.replacements.items():
                 delete_rows_of(self._connection, table, sessions)
-            self._insert_rows(cursor, documents)
+            self._insert_rows(documents)
             if group.settlements:
                 settle(self._connection, group.settlements)
 
-    def _insert_rows(self, cursor: duckdb.DuckDBPyConnection, documents: dict[str, list[bytes]]) -> None:
+    def _insert_rows(self, documents: dict[str, list[bytes]]) -> None:
         for table, rows in documents.items():
-            execute(cursor, self._statements[table], [as_list(rows)])
+            self._connection.inserts.insert(table, rows)
 
 
 def load_heads(cursor: duckdb.DuckDBPyConnection, session_ids: list[str]) -> dict[SessionId, Head]:

@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import msgspec
 
 from store.duckdb.session_heads import TABLE, SessionHeads
-from store.duckdb.statements import Cursor, as_list, execute, fetch, insert_statement, snapshot, transaction
+from store.duckdb.statements import Cursor, Inserts, execute, fetch, snapshot, transaction
 from store.duckdb.variables import merge_writes
 from store.interface.admission import SessionId
 from store.interface.rows import encode
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R", bound=msgspec.Struct)
 GROUP_ROWS_MAX = 1_000
-"""Rows per statement: enough to share the cost of a statement, few enough that its one parameter stays small."""
+"""Rows per statement: enough to share the cost of a statement, few enough that its one value stays small."""
 GROUP_BYTES_MAX = 4_000_000
 
 
@@ -35,7 +35,7 @@ class DuckDBConnection:
         self.heads = heads or SessionHeads()
         self.changed: list[SessionId] = []
         """The sessions that the current transaction changes other than by a turn."""
-        self._inserts: dict[str, str] = {}
+        self.inserts = Inserts(cursor)
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Let the statements in the block read the same state of the database. Not within a transaction."""
@@ -63,10 +63,8 @@ class DuckDBConnection:
 
     def insert(self, table: str, rows: Sequence[msgspec.Struct]) -> None:
         """Insert any number of rows, in statements of a bounded size. Raises RowRefused."""
-        if table not in self._inserts:
-            self._inserts[table] = insert_statement(self.cursor, table)
         for group in _groups(map(encode, rows)):
-            execute(self.cursor, self._inserts[table], [as_list(group)])
+            self.inserts.insert(table, group)
 
     def prepare_change(self, tenant: str, session_ids: Sequence[str]) -> None:
         """Merge the writes of all turns into the table of users' variables. There is no other writer."""

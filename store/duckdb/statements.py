@@ -2,7 +2,7 @@
 
 Parsing is a third of the time of a small one. DuckDB plans a parsed statement again for each execution, so it can be
 executed by any connection, also after the tables have changed. A statement costs about 1 ms, so many rows are inserted
-as one JSON document, its only parameter. A SELECT builds one JSON object per row, which msgspec decodes.
+as one JSON document. A SELECT builds one JSON object per row, which msgspec decodes.
 """
 
 import contextlib
@@ -53,12 +53,25 @@ def typed_rows(cursor: duckdb.DuckDBPyConnection, table: str) -> str:
     """Return the SELECT that converts the parameter to rows, with the types of the table's columns."""
     empty = cursor.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608  (duckdb_columns() takes 9 times as long)
     columns = ", ".join(f'"{name}" {data_type}' for name, data_type, *_ in empty.description)
-    return f"SELECT unnest(?::JSON::STRUCT({columns})[], max_depth := 2)"  # from_json_strict() takes longer to plan
+    # with the type of its parameter, a prepared statement is not planned again; from_json_strict() takes longer to plan
+    return f"SELECT unnest(?::VARCHAR::JSON::STRUCT({columns})[], max_depth := 2)"
 
 
-def insert_statement(cursor: duckdb.DuckDBPyConnection, table: str) -> str:
-    """Return the INSERT statement of a table."""
-    return f"INSERT INTO {table} BY NAME {typed_rows(cursor, table)}"
+class Inserts:
+    """The INSERT statements of a cursor. Each is planned once, which takes half of the time of an INSERT of a turn."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+        self._prepared: set[str] = set()
+
+    def insert(self, table: str, documents: Iterable[bytes]) -> None:
+        """Insert encoded rows in one statement. Raises duckdb.Error."""
+        if table not in self._prepared:
+            rows = typed_rows(self._cursor, table)
+            self._cursor.execute(f"PREPARE insert_{table} AS INSERT INTO {table} BY NAME {rows}")
+            self._prepared.add(table)
+        literal = as_list(documents).replace("'", "''")  # DuckDB's package for Python gives EXECUTE no parameters
+        self._cursor.execute(f"EXECUTE insert_{table}('{literal}')")
 
 
 def roll_back(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -156,7 +156,7 @@ class Writer(WritingThread[_Job]):
             self._checkpoint_at_end()
         finally:
             self._abandon(jobs)
-            self._close_cursors()
+            self._connection.cursor.close()
 
     def _checkpoint_if_due(self) -> None:
         """Make a checkpoint if the log is large. If that fails, the log grows, and it is tried again after a while."""
@@ -181,10 +181,6 @@ class Writer(WritingThread[_Job]):
         if writes in LINGER_AFTER:
             time.sleep(min(self.lag_s, LINGER_MAX_S))
 
-    def _close_cursors(self) -> None:
-        self._committer.close()
-        self._connection.cursor.close()
-
     def _look(self) -> None:
         """Check the files. After a failed write, write again: who asks `/ready` first sends no write until it works."""
         if self._failure is not None and not self._is_stopped:
@@ -197,7 +193,7 @@ class Writer(WritingThread[_Job]):
 
         There is no time limit: `paused` always ends the pause.
         """
-        self._close_cursors()
+        self._connection.cursor.close()
         answer([(pause.done, None)])
         pause.over.wait()
         self._connection = self._database.connection()

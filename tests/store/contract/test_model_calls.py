@@ -14,7 +14,7 @@ import pytest
 from store.analytics.query import query
 from store.duckdb import schema
 from store.duckdb.database import Database
-from store.duckdb.statements import as_list, insert_statement
+from store.duckdb.statements import Inserts
 from store.interface.errors import CursorInvalid, RowRefused, TurnConflict
 from store.interface.private_files import FILE_NAME
 from store.interface.rows import SpentRow
@@ -253,10 +253,10 @@ def test_an_older_file_learns_of_calls(tmp_path: Path) -> None:
         schema.migrate(earlier, path, schema.known_migrations()[:2])
         start = msgspec.json.decode(msgspec.json.encode(conversation.session()))
         del start["redacted_at"]  # it came later
-        earlier.execute(insert_statement(earlier, "session_starts"), [as_list([msgspec.json.encode(start)])])
+        Inserts(earlier).insert("session_starts", [msgspec.json.encode(start)])
         turn = msgspec.json.decode(msgspec.json.encode(conversation.next_turn()))
         turn |= {"message_count": 2, "event_count": 3}
-        earlier.execute(insert_statement(earlier, "turns"), [as_list([msgspec.json.encode(turn)])])
+        Inserts(earlier).insert("turns", [msgspec.json.encode(turn)])
 
     async def go_on() -> None:
         store = open_store(tmp_path)

@@ -14,7 +14,7 @@ import pytest
 from store.analytics.query import query
 from store.duckdb import schema
 from store.duckdb.database import Database
-from store.duckdb.statements import as_list, insert_statement
+from store.duckdb.statements import Inserts
 from store.interface.errors import RowRefused, TurnConflict
 from store.interface.list_rows import SessionFilter
 from store.interface.private_files import FILE_NAME
@@ -101,11 +101,11 @@ def write_as_before(connection: duckdb.DuckDBPyConnection, conversation) -> None
     """Write a session and two turns with the statements of a program that knows only the first migration."""
     start = msgspec.json.decode(msgspec.json.encode(conversation.session()))
     del start["redacted_at"]  # it came later
-    connection.execute(insert_statement(connection, "session_starts"), [as_list([msgspec.json.encode(start)])])
+    Inserts(connection).insert("session_starts", [msgspec.json.encode(start)])
     for number in range(2):
         turn = msgspec.json.decode(msgspec.json.encode(conversation.next_turn()))
         turn |= {"message_count": 2 * number + 2, "event_count": 3 * number + 3}
-        connection.execute(insert_statement(connection, "turns"), [as_list([msgspec.json.encode(turn)])])
+        Inserts(connection).insert("turns", [msgspec.json.encode(turn)])
 
 
 def query_of(folder: Path, sql: str) -> list[tuple[object, ...]]:
