@@ -77,7 +77,7 @@ class Watcher:
             each for each in selection.readings if changed is None or each.problems or touches(changed, each.files)
         ]
         if touched:
-            self._show(_report(touched), time.perf_counter() - began)
+            self._show(asyncio.run(_report(touched)), time.perf_counter() - began)
         elif changed is None and not (selection.problems or selection.examples):
             console.print(escape(how_to_begin(there)))
         return self._folders(selection.readings)
@@ -94,14 +94,10 @@ class Watcher:
             console.print(escape(text), style=style)
 
 
-def _report(touched: Sequence[CaseReading]) -> Report:
+async def _report(touched: Sequence[CaseReading]) -> Report:
     problems = tuple(dict.fromkeys(problem for reading in touched for problem in reading.problems))
-
-    async def run_cases() -> Report:
-        cases = [case for reading in touched for case in reading.cases]
-        return Report(problems, tuple([await run_case(found) for found in cases]))
-
-    return asyncio.run(run_cases())
+    results = [await run_case(found) for reading in touched for found in reading.cases]
+    return Report(problems, tuple(results))
 
 
 def _verdict(report: Report) -> str:

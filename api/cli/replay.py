@@ -160,14 +160,13 @@ async def _replay_all(
 
 async def _all_ids(store: Store, options: _ReplayOptions) -> list[str]:
     """Return the ids of all sessions of the script that have the first turn and are not redacted, oldest first."""
-    found: list[str] = []
-    async for rows in all_pages(partial(store.sessions.page, TENANT), PAGE):
-        found += [
-            row.session_id
-            for row in rows
-            if row.redacted_at is None and row.turn >= options.first
-            if options.program is None or row.script_id == options.program.script.id
-        ]
+    found = [
+        row.session_id
+        async for rows in all_pages(partial(store.sessions.page, TENANT), PAGE)
+        for row in rows
+        if row.redacted_at is None and row.turn >= options.first
+        if options.program is None or row.script_id == options.program.script.id
+    ]
     return found[::-1]
 
 
