@@ -7,7 +7,7 @@ The idea is that of seed 003's `RunnableWithMessageHistory`; its two parts, `bef
 import asyncio
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from cachetools import LRUCache
 from msgspec import Struct
@@ -116,7 +116,7 @@ class WithHistory(Generic[T]):
         If the callable fails, nothing is stored. Raises its errors, TypeError for an answer that is not a text or
         message, and CuebookError.
         """
-        answer = await self._answer(await self.before(message, config))
+        answer: T = await _result(self._call, await self.before(message, config))
         await self.after(message, answer, config)
         return answer
 
@@ -126,7 +126,7 @@ class WithHistory(Generic[T]):
         If the callable fails, or the caller stops before the end, nothing is stored. Raises the errors of the callable,
         TypeError for a piece that is not a text, and CuebookError.
         """
-        answer = await self._answer(await self.before(message, config))
+        answer = await _result(self._call, await self.before(message, config))
         pieces: list[str] = []
         async for piece in _pieces(answer):
             if not isinstance(piece, str):
@@ -152,12 +152,6 @@ class WithHistory(Generic[T]):
         new = [each for each in _messages(message, "user") if each["role"] != "system"]
         messages = [*new, *_messages(answer, "assistant")]
         await self._on_session(config, lambda session: self._conversations.append(session, messages))
-
-    async def _answer(self, messages: list[ChatMessage]) -> T:
-        if inspect.isasyncgenfunction(self._call):
-            return cast("T", self._call(messages))  # an iterator of pieces, which `stream` reads
-        answer: T = await _result(self._call, messages)
-        return answer
 
     async def _on_session(self, config: Config | None, ask: Callable[[str], Awaitable[Any]]) -> Any:
         """Run a request on the conversation's session; replace a session that was deleted or redacted by a new one."""
