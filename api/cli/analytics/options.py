@@ -30,7 +30,7 @@ FORMS = ("table", "csv", "json", "parquet", "vega-lite", "svg", "png")
 ENDINGS = {"vl.json": "vega-lite"} | {form: form for form in FORMS[1:] if form != "vega-lite"}
 BINARY = frozenset({"parquet", "png"})  # not for a terminal
 
-_as_form = click.option("--format", "form", type=click.Choice(FORMS), default="table", help="Output format [table].")
+_as_form = click.option("--format", "form", type=click.Choice(FORMS), help="Output format [table].")
 _to_file = click.option("-o", "--output", type=OUTPUT_FILE, help="Output file; its suffix selects the format.")
 unmasked = click.option(
     "--unmasked", is_flag=True, help="Include texts, personal values and original user ids; requires the role `reader`."
@@ -61,7 +61,7 @@ def with_result(function: Command) -> Command:
 
     @wraps(function)
     def command(
-        form: str, output: Path | None, unmasked: bool, fresh: bool, snapshot: Path | None, **arguments: Any
+        form: str | None, output: Path | None, unmasked: bool, fresh: bool, snapshot: Path | None, **arguments: Any
     ) -> None:
         form = _form_of(form, output)
         _refuse_for_file(snapshot, unmasked=unmasked, fresh=fresh)
@@ -86,17 +86,16 @@ def _refuse_for_file(snapshot: Path | None, *, unmasked: bool, fresh: bool) -> N
         )
 
 
-def _form_of(form: str, output: Path | None) -> str:
+def _form_of(form: str | None, output: Path | None) -> str:
     """Return the output format: that of --format, else that of the suffix of the output file."""
-    source = click.get_current_context().get_parameter_source("form")
-    if source is click.core.ParameterSource.DEFAULT and output is not None:
+    if form is None and output is not None:
         ending = next((each for each in ENDINGS if output.name.lower().endswith(f".{each}")), None)
         if ending is None:
             fail(f"{output}: the suffix is not that of a format ({', '.join(ENDINGS)}); name the format with --format")
         return ENDINGS[ending]
     if form in BINARY and output is None and sys.stdout.isatty():
         fail(f"{form} cannot be printed on a terminal; name a file with -o")
-    return form
+    return form or "table"
 
 
 async def wait_until_ready(work: Callable[[], Awaitable[T]]) -> T:

@@ -13,7 +13,7 @@ from api.testing.cases.case_model import CaseEvent, CaseTurn, FoundCase, Keys
 from api.testing.player import Player
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.state.events import ActionSkipped, Body, Emitted, Event, Message, ScopeSkipped, Warned
-from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply
+from runtime.state.inputs import Chosen, Filled, Input, InputRefused, Reply, Start
 from runtime.state.ports import Model
 from runtime.state.scopes import Scopes
 from runtime.state.state import State, Wait, decode, encode
@@ -120,7 +120,7 @@ async def take(player: Player, turn: CaseTurn, *, first: bool) -> Turn:
     Raises TurnFailed, InputRefused, CaseRunFailed.
     """
     if turn.time is None:
-        return await step(player, input_of(turn), first=first)
+        return await step(player, Start() if first else input_of(turn))
     player.state = decode(encode(player.state))
     events: list[Event] = []
     calls: list[ModelCall] = []
@@ -131,11 +131,11 @@ async def take(player: Player, turn: CaseTurn, *, first: bool) -> Turn:
     return Turn(player.state, encode(player.state), tuple(events), tuple(calls))
 
 
-async def step(player: Player, turn_input: Input, *, first: bool) -> Turn:
+async def step(player: Player, turn_input: Input) -> Turn:
     """Run the next turn from an encoded and decoded state. Raises TurnFailed, InputRefused, CaseRunFailed."""
     player.state = decode(encode(player.state))
     with _internal_errors():
-        return await player.begin() if first else await player.take(turn_input, None)
+        return await player.take(turn_input, None)
 
 
 @contextlib.contextmanager

@@ -172,7 +172,7 @@ class _Walker(Struct, frozen=True):
         turn_input: Input | None = Start()
         while turn_input is not None:
             try:
-                await step(player, turn_input, first=isinstance(turn_input, Start))
+                await step(player, turn_input)
             except TurnFailed as failed:
                 return "failed", "/".join(failed.place), str(failed)
             except CaseRunFailed as broken:
@@ -199,7 +199,7 @@ class _Walker(Struct, frozen=True):
             trial.played = []
             for _ in range(REPLIES_TRIED):
                 try:
-                    await step(trial, self._answer(chance, trial.state), first=False)
+                    await step(trial, self._answer(chance, trial.state))
                 except (TurnFailed, CaseRunFailed):
                     return True
                 if trial.state.wait is None or _exactly(trial.state) not in known:
