@@ -62,7 +62,7 @@ async def run_case(found: FoundCase, *, model: Model | None = None, to_the_end: 
     turns: list[Turn] = []
     for number, expected in enumerate(found.case.turns):
         try:
-            turn = await take(player, expected, first=number == 0)
+            turn = await take(player, expected)
         except (TurnFailed, InputRefused, CaseRunFailed) as failed:
             failures.append(_not_taken(found, number, expected, failed))
             break
@@ -95,8 +95,8 @@ async def player_after(found: FoundCase, model: Model) -> Player:
     if found.earlier is not None:
         before = await player_after(found.earlier, found.earlier.model)
         with contextlib.suppress(TurnFailed, InputRefused, CaseRunFailed):  # the earlier case reports it itself
-            for number, turn in enumerate(found.earlier.case.turns):
-                await take(before, turn, first=number == 0)
+            for turn in found.earlier.case.turns:
+                await take(before, turn)
         player.memory = before.memory.in_session(str(found))
         player.state.global_cells = before.state.global_cells
     for unit in found.memories:
@@ -114,13 +114,13 @@ def player_of(found: FoundCase, model: Model) -> Player:
     return Player(program, state, model, lambda: found.now, lambda: f"m{next(numbers)}", tools=tools)
 
 
-async def take(player: Player, turn: CaseTurn, *, first: bool) -> Turn:
+async def take(player: Player, turn: CaseTurn) -> Turn:
     """Run a turn of a case; all turns that timers cause while time passes count as one.
 
     Raises TurnFailed, InputRefused, CaseRunFailed.
     """
     if turn.time is None:
-        return await step(player, Start() if first else input_of(turn))
+        return await step(player, input_of(turn) if player.played else Start())
     player.state = decode(encode(player.state))
     events: list[Event] = []
     calls: list[ModelCall] = []
