@@ -139,13 +139,11 @@ async def yaml_pieces(source: SessionReader) -> AsyncIterator[bytes]:
     yield b"turns:\n"
     async for turns in source.turns():
         yield await asyncio.to_thread(_dump, turns)
-    is_first = True
+    heading = b"calls:\n"
     async for calls in source.calls():
-        if is_first:
-            yield b"calls:\n"
-        is_first = False
-        yield await asyncio.to_thread(_dump, calls)
-    if is_first:
+        yield heading + await asyncio.to_thread(_dump, calls)
+        heading = b""
+    if heading:
         yield b"calls: []\n"
 
 
