@@ -14,7 +14,7 @@ from runtime.turn.model_requests import always, complete
 from scripts.model.actions import AiSay, Chat, rounds_of
 
 
-async def ai_say(run: TurnContext, action: AiSay, reply: str | None) -> Outcome:
+async def ai_say(run: TurnContext, action: AiSay, reply: str | None = None) -> Outcome:
     """Say one of the action's utterances; `reply` is the user's reply to the previous one."""
     if reply is not None:
         run.progress.replies.append(reply)

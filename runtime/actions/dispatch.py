@@ -1,6 +1,6 @@
 """Dispatch of actions to their functions: `enter` begins an action, `resume` gives it the reply it waited for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from runtime.actions import ask, blocks, chat, choose, form, known, own, remember, sleep, statements, tool
@@ -13,6 +13,8 @@ from scripts.model.actions import Action, action_type
 
 AT_ONCE: Mapping[type[Action], Callable[[TurnContext, Any], Outcome]] = {
     actions.Say: statements.say,
+    actions.Ask: ask.ask,
+    actions.Choose: choose.choose,
     actions.Set: statements.assign,
     actions.Add: statements.add,
     actions.UserSay: choose.user_say,
@@ -33,39 +35,33 @@ AT_ONCE: Mapping[type[Action], Callable[[TurnContext, Any], Outcome]] = {
 """How the actions begin that ask neither a model nor memory nor a service."""
 
 
+AWAITED: Mapping[type[Action], Callable[[TurnContext, Any], Awaitable[Outcome]]] = {
+    actions.AiSay: chat.ai_say,
+    actions.AiAsk: ask.ai_ask,
+    actions.AiThink: ask.ai_think,
+    actions.Recall: remember.recall,
+    actions.CallTool: tool.call_tool,
+    actions.Chat: chat.chat,
+}
+"""How the others begin; those of packages have types of their own."""
+
+
 async def enter(run: TurnContext, action: Action) -> Outcome:
-    """Begin an action."""
+    """Begin an action; a question whose answer is known may be passed over."""
+    if isinstance(action, actions.Ask | actions.AiAsk | actions.Choose) and action.if_known.policy != "ask":
+        return known.pass_over(run, action) or await _begin(run, action)
+    return await _begin(run, action)
+
+
+async def _begin(run: TurnContext, action: Action) -> Outcome:
     at_once = AT_ONCE.get(type(action))
     if at_once is not None:
         return at_once(run, action)
-    match action:
-        case actions.AiSay():
-            return await chat.ai_say(run, action, None)
-        case actions.Ask() | actions.AiAsk() | actions.Choose():
-            passed_over = None if action.if_known.policy == "ask" else known.pass_over(run, action)
-            return passed_over or await _put_question(run, action)
-        case actions.AiThink():
-            return await ask.ai_think(run, action)
-        case actions.Recall():
-            return await remember.recall(run, action)
-        case actions.CallTool():
-            return await tool.call_tool(run, action)
-        case actions.Chat():
-            return await chat.chat(run, action)
-        case actions.OwnAction():
-            return await own.carry_out(run, action)
-        case _:
-            raise ActionFailed(f"`{action_type(action)}` cannot begin")
-
-
-async def _put_question(run: TurnContext, action: actions.Ask | actions.AiAsk | actions.Choose) -> Outcome:
-    match action:
-        case actions.Ask():
-            return ask.ask(run, action)
-        case actions.AiAsk():
-            return await ask.ai_ask(run, action)
-        case actions.Choose():
-            return choose.choose(run, action)
+    if isinstance(action, actions.OwnAction):
+        return await own.carry_out(run, action)
+    if type(action) not in AWAITED:
+        raise ActionFailed(f"`{action_type(action)}` cannot begin")
+    return await AWAITED[type(action)](run, action)
 
 
 def question_of(run: TurnContext, action: Action) -> str:
@@ -116,7 +112,7 @@ async def resume(
     Raises ActionFailed for an action that does not wait so.
     """
     if run.progress.is_confirmation and isinstance(action, actions.Ask | actions.AiAsk | actions.Choose):
-        return known.answer_confirmation(run, action, reply, picked) or await _put_question(run, action)
+        return known.answer_confirmation(run, action, reply, picked) or await _begin(run, action)
     match action:
         case actions.AiSay():
             return await chat.ai_say(run, action, reply)
