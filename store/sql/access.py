@@ -6,7 +6,7 @@ from store.interface.errors import IdTaken, RowRefused
 from store.interface.pages import Page
 from store.interface.participant_rows import LinkRow, ParticipantRow, PushSubscription
 from store.interface.rows import KeyRow, KnownKeys, encode
-from store.sql.connection import OF_SESSION, Connection, Values, condition_of, count, fetch_one, fetch_page, of_session
+from store.sql.connection import OF_SESSION, Connection, Values, count, fetch_one, fetch_page, of_session, update_rows
 from store.sql.tenant_table import TenantTable
 
 _VALID = "revoked_at IS NULL"
@@ -32,10 +32,8 @@ def revoke_key(connection: Connection, tenant: str, key_id: str, now: datetime) 
 
 def note_key_use(connection: Connection, tenant: str, key_id: str, now: datetime) -> None:
     """Store when a key was last used. Within a transaction."""
-    connection.change(
-        "UPDATE api_keys SET last_used_at = $now::TIMESTAMPTZ WHERE tenant = $tenant AND key_id = $key_id",
-        {"tenant": tenant, "key_id": key_id, "now": now.isoformat()},
-    )
+    which = {"tenant": tenant, "key_id": key_id}
+    update_rows(connection, "api_keys", which, {"last_used_at": now.isoformat()})
 
 
 def add_link(connection: Connection, link: LinkRow) -> None:
@@ -81,8 +79,7 @@ def revoke_participant(connection: Connection, tenant: str, participant_id: str,
 
 
 def _revoke(connection: Connection, table: str, values: Values, now: datetime) -> bool:
-    statement = f"UPDATE {table} SET revoked_at = $now::TIMESTAMPTZ WHERE {condition_of(values)} AND {_VALID}"  # noqa: S608
-    return connection.change(statement, {**values, "now": now.isoformat()}) > 0
+    return update_rows(connection, table, {**values, "revoked_at": None}, {"revoked_at": now.isoformat()}) > 0
 
 
 def set_push(

@@ -123,19 +123,32 @@ def exists(connection: Connection, table: str, condition: str, parameters: Param
     return bool(connection.rows(f"SELECT 1 FROM {table} WHERE {condition} LIMIT 1", parameters))  # noqa: S608
 
 
-def condition_of(values: Parameters) -> str:
-    """Return the SQL condition that columns have these values, which are its parameters."""
-    return " AND ".join(f"{name} = ${name}" for name in values)
+def _where(values: Parameters) -> tuple[str, Values]:
+    """Return the SQL condition that columns have these values, null for None, and its parameters."""
+    given: Values = {name: value for name, value in values.items() if value is not None}
+    return " AND ".join(f"{name} = ${name}" if name in given else f"{name} IS NULL" for name in values), given
 
 
 def find_row(connection: Connection, row: type[R], table: str, values: Parameters) -> R | None:
     """Return the row of a table whose columns have these values, or None."""
-    return fetch_one(connection, row, f"SELECT * FROM {table} WHERE {condition_of(values)}", values)  # noqa: S608
+    which, given = _where(values)
+    return fetch_one(connection, row, f"SELECT * FROM {table} WHERE {which}", given)  # noqa: S608
 
 
 def delete_rows(connection: Connection, table: str, values: Parameters) -> int:
     """Delete the rows of a table whose columns have these values; return their number. Within a transaction."""
-    return connection.change(f"DELETE FROM {table} WHERE {condition_of(values)}", values)  # noqa: S608
+    which, given = _where(values)
+    return connection.change(f"DELETE FROM {table} WHERE {which}", given)  # noqa: S608
+
+
+def update_rows(connection: Connection, table: str, values: Parameters, new: Parameters) -> int:
+    """Set `new` values in the rows of a table whose columns have these values; return their number. Within a
+    transaction.
+    """
+    which, given = _where(values)
+    given |= {f"new_{name}": value for name, value in new.items()}
+    assignments = ", ".join(f"{name} = $new_{name}" for name in new)
+    return connection.change(f"UPDATE {table} SET {assignments} WHERE {which}", given)  # noqa: S608
 
 
 def fetch_page(
@@ -156,15 +169,14 @@ def fetch_page(
     A cursor has the values of these columns, of these types, in the last row of the page before. Raises CursorInvalid.
     """
     limit = bounded(limit)
-    given: Values = {name: value for name, value in values.items() if value is not None}
-    which = condition_of(given) or "true"
+    which, given = _where({name: value for name, value in values.items() if value is not None})
     position = dict.fromkeys(order) if cursor is None else dict(zip(order, _position(cursor, order), strict=True))
     after = [f"$after_{name}::{_SQL_TYPES[kind]}" for name, kind in order.items()]
     comparison, direction = ("<", " DESC") if descending else (">", "")
     given |= {f"after_{name}": value for name, value in position.items()}
     rows = connection.fetch(
         row,
-        f"""SELECT {", ".join(row.__struct_fields__)} FROM {source} WHERE {which}
+        f"""SELECT {", ".join(row.__struct_fields__)} FROM {source} WHERE {which or "true"}
             AND ({after[0]} IS NULL OR ({", ".join(order)}) {comparison} ({", ".join(after)}))
         ORDER BY {", ".join(name + direction for name in order)} LIMIT $limit""",  # noqa: S608
         {**(parameters or {}), **given, "limit": limit + 1},

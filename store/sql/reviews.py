@@ -8,7 +8,7 @@ import msgspec
 from store.interface.errors import RowRefused
 from store.interface.pages import Page
 from store.interface.review_rows import RatingRow, ReviewRow, TargetListed, TargetRow
-from store.sql.connection import Connection, Parameters, Scalar, as_uuid, delete_rows, fetch_one, fetch_page
+from store.sql.connection import Connection, Parameters, Scalar, as_uuid, delete_rows, fetch_page, find_row, update_rows
 from store.sql.tenant_table import TenantTable
 
 
@@ -32,11 +32,8 @@ def add_review(connection: Connection, review: ReviewRow, targets: Sequence[Targ
 
 def close_review(connection: Connection, tenant: str, review_id: str, at: datetime) -> bool:
     """Close a review, so that no rating changes any more; return whether it was open. Within a transaction."""
-    closed = connection.change(
-        f"UPDATE reviews SET closed_at = $at::TIMESTAMPTZ WHERE {_ONE} AND closed_at IS NULL",  # noqa: S608
-        {"tenant": tenant, "review_id": review_id, "at": at.isoformat()},
-    )
-    return closed == 1
+    open_one: Parameters = {"tenant": tenant, "review_id": review_id, "closed_at": None}
+    return update_rows(connection, "reviews", open_one, {"closed_at": at.isoformat()}) == 1
 
 
 def delete_review(connection: Connection, tenant: str, review_id: str) -> bool:
@@ -91,8 +88,7 @@ def rate(connection: Connection, rating: RatingRow) -> bool:
     )
     if raters[0][0] >= RATERS_MAX:
         raise RowRefused(f"a review has at most {RATERS_MAX} raters")
-    its_own = parameters | {"rater": rating.rater}
-    connection.change(f"DELETE FROM ratings WHERE {_TARGET} AND rater = $rater", its_own)  # noqa: S608
+    delete_rows(connection, "ratings", parameters | {"rater": rating.rater})
     connection.insert("ratings", [rating])
     return True
 
@@ -101,9 +97,8 @@ def rating(
     connection: Connection, tenant: str, review_id: str, session_id: str, turn: int | None, rater: str
 ) -> RatingRow | None:
     """Return the rating of a target by a rater."""
-    parameters = _target(tenant, review_id, session_id, turn) | {"rater": rater}
-    select = f"SELECT * FROM ratings WHERE {_TARGET} AND rater = $rater"  # noqa: S608
-    return fetch_one(connection, RatingRow, select, parameters)
+    values = _target(tenant, review_id, session_id, turn) | {"rater": rater}
+    return find_row(connection, RatingRow, "ratings", values)
 
 
 def ratings(

@@ -10,7 +10,7 @@ from store.interface.errors import DraftConflict, IdTaken
 from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.pages import Page, bounded
 from store.interface.rows import DraftEntryRow, DraftRow, ScriptRow, ScriptStatus, ScriptTextRow
-from store.sql.connection import Connection, Parameters, fetch_one, fetch_page, find_row
+from store.sql.connection import Connection, Parameters, fetch_one, fetch_page, find_row, update_rows
 from store.sql.tenant_table import TenantTable
 
 DRAFTS = TenantTable("drafts", "script_id", DraftRow, remedy="publish or delete some")
@@ -63,28 +63,15 @@ def set_statuses(
 ) -> None:
     """Set the statuses of versions of a script, all or none. Within a transaction."""
     for version, status in statuses.items():
-        connection.change(
-            """UPDATE scripts SET status = $status, updated_at = $at::TIMESTAMPTZ
-            WHERE tenant = $tenant AND script_uuid = $script_uuid AND version = $version""",
-            {
-                "tenant": tenant,
-                "script_uuid": script_uuid,
-                "version": version,
-                "status": status,
-                "at": at.isoformat(),
-            },
-        )
+        which: Parameters = {"tenant": tenant, "script_uuid": script_uuid, "version": version}
+        update_rows(connection, "scripts", which, {"status": status, "updated_at": at.isoformat()})
 
 
 def describe(connection: Connection, tenant: str, script_uuid: str, changes: ScriptChanges, at: datetime) -> None:
     """Change the description of a script in all its versions. Within a transaction."""
-    values = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not None}
-    assignments = "".join(f", {name} = ${name}" for name in values)
-    connection.change(
-        f"""UPDATE scripts SET updated_at = $at::TIMESTAMPTZ{assignments}
-        WHERE tenant = $tenant AND script_uuid = $script_uuid""",  # noqa: S608
-        {"tenant": tenant, "script_uuid": script_uuid, "at": at.isoformat(), **values},
-    )
+    new = {name: value for name, value in msgspec.structs.asdict(changes).items() if value is not None}
+    which = {"tenant": tenant, "script_uuid": script_uuid}
+    update_rows(connection, "scripts", which, {"updated_at": at.isoformat(), **new})
 
 
 def script(connection: Connection, tenant: str, script_uuid: str, version: int | None = None) -> ScriptRow | None:

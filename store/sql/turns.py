@@ -27,7 +27,7 @@ from store.interface.rows import (
     VariableWriteRow,
 )
 from store.sql.calls import unsettled_calls
-from store.sql.connection import OF_SESSION, Connection, Parameters, decode, exists, fetch_one, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, decode, exists, fetch_one, find_row, of_session
 
 _POSITION = ", ".join(PositionRow.__struct_fields__)
 _TURN = f"SELECT * FROM turns WHERE {OF_SESSION}"  # noqa: S608
@@ -47,9 +47,7 @@ class _Writes(msgspec.Struct, frozen=True):
 
 def turn(connection: Connection, tenant: str, session_id: str, number: int) -> TurnRow | None:
     """Return one turn by its number."""
-    return fetch_one(
-        connection, TurnRow, f"{_TURN} AND turn = $number", {**of_session(tenant, session_id), "number": number}
-    )
+    return find_row(connection, TurnRow, "turns", {**of_session(tenant, session_id), "turn": number})
 
 
 def turns(connection: Connection, tenant: str, session_id: str, *, first: int = 0, limit: int = 50) -> list[TurnRow]:
