@@ -169,17 +169,12 @@ def _plain(value: Any) -> Any:
     return value.replace("\x00", "\ufffd")
 
 
-@contextmanager
-def _side(place: str, *, is_target: bool) -> Iterator[_Side]:
-    opened: AbstractContextManager[_Side]
+def _side(place: str, *, is_target: bool) -> AbstractContextManager[_Side]:
     if place.startswith(("postgresql://", "postgres://")):
-        opened = _postgres_side(place, is_target=is_target)
-    elif "://" in place:
+        return _postgres_side(place, is_target=is_target)
+    if "://" in place:
         raise DatabaseUnreadable("the address of a PostgreSQL database begins with postgresql://")
-    else:
-        opened = _duckdb_side(Path(place), is_target=is_target)
-    with opened as side:
-        yield side
+    return _duckdb_side(Path(place), is_target=is_target)
 
 
 @contextmanager

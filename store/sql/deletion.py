@@ -9,7 +9,7 @@ import msgspec
 from store.interface.admission import SessionId
 from store.interface.maintenance_rows import ErasureResult
 from store.interface.rows import ErasureRow, encode
-from store.sql.connection import OF_SESSION, Connection, Parameters, exists, of_session
+from store.sql.connection import OF_SESSION, Connection, Parameters, delete_rows, exists, of_session, update_rows
 
 _ROWS = "count(*)"
 OF_SESSIONS = "tenant = $tenant AND session_id IN (SELECT unnest($sessions::UUID[]))"
@@ -191,11 +191,8 @@ def remove_dangling(connection: Connection, tenant: str, user_id: str) -> int:
         state: dict[str, Any] = msgspec.json.decode(text)
         remaining = _remaining(state, existing)
         if remaining != state:
-            changed += connection.change(
-                f"""UPDATE memory_groups SET short_term = $short_term::JSON
-                WHERE {_OF_USER} AND group_id = $group_id""",  # noqa: S608
-                {**user, "group_id": group_id, "short_term": encode(remaining).decode()},
-            )
+            new = {"short_term": encode(remaining).decode()}
+            changed += update_rows(connection, "memory_groups", {**user, "group_id": group_id}, new)
     return changed
 
 
@@ -236,7 +233,7 @@ def erase_user(
     counts = _remove(connection, OWNED, tenant, sessions, user_id)
     _remove_derived(connection, tenant, sessions)
     for table in connection.derived_of_users:
-        connection.change(f"DELETE FROM {table} WHERE {_OF_USER}", {"tenant": tenant, "user_id": user_id})  # noqa: S608
+        delete_rows(connection, table, {"tenant": tenant, "user_id": user_id})
     connection.insert("erasures", [ErasureRow(tenant, receipt_id, erased_at, counts)])
     return ErasureResult(sessions, counts)
 
