@@ -75,6 +75,6 @@ def _document(table: Table, question: Question) -> bytes:
 
 
 def _json(table: Table) -> bytes:
-    """Encode columns and rows as members of an object; the caller adds its other members."""
+    """Encode columns and rows as an object; a caller may add members before its last byte."""
     columns = msgspec.json.encode([{"name": column.name, "type": column.type} for column in table.columns])
-    return b'"columns":' + columns + b',"rows":' + as_json(table)
+    return b'{"columns":' + columns + b',"rows":' + as_json(table) + b"}"

@@ -143,7 +143,7 @@ class Dashboards(Struct, frozen=True):
         try:
             title, about, sql = await self._definition(tenant, tile, language)
             content = await self._run(tenant, tile, sql, "json", language, masked=masked)
-            document = msgspec.json.decode(b"{" + content + b"}")
+            document = msgspec.json.decode(content)
         except (ApiError, QueryRefused, QueryStopped, ReportRefused) as error:
             return _failed(tile, str(error))
         try:

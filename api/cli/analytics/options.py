@@ -95,7 +95,7 @@ def _form_of(form: str | None, output: Path | None) -> str:
         return ENDINGS[ending]
     if form in BINARY and output is None and sys.stdout.isatty():
         fail(f"{form} cannot be printed on a terminal; name a file with -o")
-    return form or "table"
+    return "csv" if form == "table" and output is not None else form or "table"
 
 
 async def wait_until_ready(work: Callable[[], Awaitable[T]]) -> T:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from msgspec import Struct
 
 from api.analytics.charts.chart import Chart, chart_of
 from api.analytics.execute import AnswerDocument, Question, answer
-from api.analytics.formats.json_and_csv import as_csv, as_json
 from api.analytics.formats.parquet import from_parquet
 from api.cli.analytics.options import (
     EXTRA_TIMEOUT_S,
@@ -34,14 +34,16 @@ from store.interface.errors import ReportRefused, StoreError
 
 _WIRE: Mapping[str, Form] = {
     "table": "parquet",
-    "json": "parquet",
+    "json": "json",
     "csv": "csv",
     "parquet": "parquet",
     "vega-lite": "vega-lite",
     "svg": "svg",
     "png": "png",
 }
-"""The API's format for each output format: Parquet preserves the types of the columns."""
+"""The API's format for each output format. Parquet has the types of the columns, which a table needs, but not every
+value: its durations are whole milliseconds, and integers above 64 bits are floats.
+"""
 
 
 @click.command(epilog='Example: cuebook query "SELECT role, count(*) FROM messages GROUP BY role"')
@@ -215,13 +217,18 @@ async def _ask_api(settings: Settings, request: AnalyticsRequest, result: Result
     return AnswerDocument(content=response.content, truncated=truncated)
 
 
+class _Rows(Struct):
+    """The rows of an answer in JSON, as they were encoded."""
+
+    rows: msgspec.Raw
+
+
 def print_answer(document: AnswerDocument, form: str, output: Path | None, chart: Chart | None) -> None:
     """Print a result as a table, or write it as a document."""
-    if form == "table" and output is None:
+    if form == "table":
         print_result(from_parquet(document.content), chart)
-    elif form in {"table", "json"}:
-        table = from_parquet(document.content)
-        write_document(as_json(table) if form == "json" else as_csv(table), output)
+    elif form == "json":
+        write_document(bytes(msgspec.json.decode(document.content, type=_Rows).rows) + b"\n", output)
     else:
         write_document(document.content, output)
     if document.truncated:

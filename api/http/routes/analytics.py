@@ -186,5 +186,5 @@ def _respond(result: QueryResult, form: Form, *, masked: bool) -> Response[bytes
     content = result.answer.content
     if form == "json":
         rest = f',"truncated":{headers["X-Cuebook-Truncated"]},"masked":{headers["X-Cuebook-Masked"]}'
-        content = b"{" + content + f'{rest},"asOf":"{utc_text(result.as_of)}"}}'.encode()
+        content = content[:-1] + f'{rest},"asOf":"{utc_text(result.as_of)}"}}'.encode()
     return Response(content, media_type=MEDIA_TYPES[form], headers=headers)

@@ -233,6 +233,18 @@ def test_a_query_of_odd_values(cuebook: RunCommand, talked: list[str]) -> None:
     assert (row["l"], row["s"], row["n"]) == ([1, None], {"a": 1}, None)
 
 
+def test_a_query_prints_numbers_and_durations_in_json_as_the_server_answers_them(
+    cuebook: RunCommand, talked: list[str]
+) -> None:
+    sql = "SELECT '1000000000000000000000000000007'::HUGEINT AS big, INTERVAL '1.000002 s' AS spent"
+    sql += ", '12:00:00+02'::TIMETZ AS t"
+    printed = cuebook("query", sql, "--data", "data", "--format", "json").stdout
+    assert json.loads(printed) == [{"big": 10**30 + 7, "spent": "PT1.000002S", "t": "12:00:00+02:00"}]
+    assert printed.endswith("]\n")
+    cuebook("query", sql, "--data", "data", "--format", "table", "-o", "one.csv")
+    assert Path("one.csv").read_text().splitlines()[1] == f"{10**30 + 7},PT1.000002S,12:00:00+02:00"
+
+
 def test_a_query_of_more_rows_than_wanted_says_so(cuebook: RunCommand, talked: list[str]) -> None:
     result = cuebook("query", "SELECT * FROM range(5)", "--rows", "2", "--data", "data")
     assert result.stdout.splitlines() == ["range", "0", "1"]
