@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, TimeElapsedColumn
 
 from api.cli.backend import Backend, RequestRefused, backend, run
@@ -16,7 +16,9 @@ from api.cli.options import ANY_PATH, in_json, shown_by, skip_confirmation, with
 from api.cli.output import confirm, end, errors, fail, failing, print_json, print_rows
 from api.cli.progress import ProgressBar, progress_bar
 from api.ids import in_path
+from api.schemas.operations import PolicyView
 from api.settings import Settings
+from store.interface.retention_rows import Policy
 
 LOOK_S = 0.2  # between two requests for the progress of work on the server
 PATH = "/api/operations"
@@ -44,11 +46,15 @@ class Operation(Struct, frozen=True):
     what: str
     counted: ProgressColumn
     progress_of: Callable[[Any], tuple[str, int, int]]
+    check: Callable[[Settings, Any], None] | None = None
+    """Ends the command if it must not run on a server with this preview."""
 
     async def run(self, settings: Settings, *, dry_run: bool) -> Any:
         """Return the JSON answer, or with `dry_run` the preview; show a bar on a terminal."""
         path = f"{PATH}/{self.name}"
         async with backend(settings, writing=not dry_run) as api:
+            if self.check is not None and api.is_served:
+                self.check(settings, await api.get(path))
             if dry_run:
                 return await api.get(path)
             work = asyncio.create_task(api.send("POST", path, timeout_s=self.timeout_s))
@@ -112,7 +118,8 @@ async def retention(settings: Settings, dry_run: bool, as_json: bool) -> None:
     """Redact or delete the sessions that are due by the `[[retention]]` policies of cuebook.toml.
 
     Redaction removes texts and preserves counts. A server applies the policies once a day; use this command to apply
-    them now, also while a server runs. `cuebook compact` then removes the deleted bytes from the file.
+    them now, also while a server runs; restart it first if the policies have changed. `cuebook compact` then
+    removes the deleted bytes from the file.
     """
     found = await _RETENTION.run(settings, dry_run=dry_run)
     if as_json:
@@ -132,7 +139,16 @@ def _retention_progress(running: Any) -> tuple[str, int, int]:
     return "sessions", running["redacted"] + running["deleted"] + running["passed"], running["sessionsDue"]
 
 
-_RETENTION = Operation("retention", RETENTION_TIMEOUT_S, "sessions", MofNCompleteColumn(), _retention_progress)
+def _check_policies(settings: Settings, served: Any) -> None:
+    """End the command if the server would apply other policies than those that this command has read."""
+    views = convert(served["policies"], list[PolicyView])
+    if settings.retention and settings.retention != [convert(each, Policy, from_attributes=True) for each in views]:
+        fail("the server has other `retention` policies than these settings; restart it, so that it applies these")
+
+
+_RETENTION = Operation(
+    "retention", RETENTION_TIMEOUT_S, "sessions", MofNCompleteColumn(), _retention_progress, _check_policies
+)
 
 
 # -- verify -----------------------------------------------------------------------------------------------------------

@@ -93,6 +93,20 @@ async def test_while_a_server_runs_it_does_the_work(run: Any, old: list[str], se
 
 
 @pytest.mark.gate
+async def test_a_server_with_other_policies_is_not_asked(
+    cuebook: RunCommand, old: list[str], serve: Serve, tmp_path: Path
+) -> None:
+    server = serve("--config", str(tmp_path / "cuebook.toml"))
+    await server.ready()
+    (tmp_path / "cuebook.toml").write_text(POLICIES.replace("30", "300"))
+    for arguments in (["--dry-run"], []):
+        refused = await asyncio.to_thread(cuebook, "retention", *arguments, *DATA)
+        assert (refused.exit_code, "restart it" in refused.stderr.replace("\n", " ")) == (2, True)
+    async with server.client() as api:
+        assert (await api.read(f"/api/sessions/{old[0]}"))["redactedAt"] is None
+
+
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
