@@ -253,6 +253,14 @@ async def test_a_held_timer_fires_by_hand_and_when_it_is_armed(restored: tuple[A
     assert (await api.read("/api/timers", status="held"))["data"] == []
 
 
+@pytest.mark.parametrize("session", ["", "nap", "00000000-0000-0000-0000-000000000000"])
+async def test_no_timer_belongs_to_a_session_that_does_not_exist(
+    restored: tuple[ApiClient, list[Json]], session: str
+) -> None:
+    api, _ = restored
+    assert (await api.read("/api/timers", sessionId=session))["data"] == []
+
+
 class Defective(OfflineModel):
     """A model with a defect, which no error of the API describes."""
 
