@@ -49,6 +49,7 @@ from scripts.model.script import (
     as_output,
     declared_in,
     resolve_target,
+    timers_of,
 )
 from scripts.model.tools import ToolDefinition
 from scripts.model.variables import Declaration, Output, Records
@@ -237,7 +238,7 @@ class _Checker:
         """Check the reminders and the expiry of all questions of a node."""
         self.faults(default_faults(node))
         self.texts(*(each.say for each in node.remind))
-        for each in (*node.remind, *((node.expire,) if node.expire is not None else ())):
+        for each in timers_of(node):
             self.expression(each.date)
         if node.expire is not None and node.expire.then.policy == "goto":
             self.target(node.expire.then.target, node.expire.then.at)

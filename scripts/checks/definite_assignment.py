@@ -32,7 +32,7 @@ from scripts.checks.abstract_state import ABSENT, NULL, VALUE, AbstractState, Co
 from scripts.checks.control_flow import ControlFlowGraph, Node, Spot
 from scripts.checks.effects import Read, Write, effect_of, with_shared_expiry
 from scripts.expressions.analysis import Outcome
-from scripts.expressions.condition_algebra import UNKNOWN, Atom, Unknown, equality
+from scripts.expressions.condition_algebra import Atom, Unknown, equality
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, number_in
 from scripts.model.actions import Action
@@ -446,16 +446,12 @@ class _Paths:
     # -- reading and writing ------------------------------------------------------------------------------------------
 
     def _put(self, put: Write, known: AbstractState) -> AbstractState:
-        if put.value is not None and put.when is not None:
+        if put.value is not None:
             on, off = self._decide(put.when, known)
             if on is not None:
                 self._look(Read(put.value), on)
-                self._assign(put, on)
+                self._assign(put.name, put.value, on)
             return self._either(on, off, _doubts(put.when)) or known
-        if put.value is not None:
-            self._look(Read(put.value), known)
-            self._assign(put, known)
-            return known
         key = self._sight.key(put.name)
         before = known.masks.get(key, ABSENT)
         self._conditions.forget(known, put.name)
@@ -470,11 +466,9 @@ class _Paths:
         declared = self._sight.declaration(name)
         return declared is not None and declared.kind not in {None, "list"}
 
-    def _assign(self, put: Write, known: AbstractState) -> None:
-        """Return whether a computed value is null because a name in it has no value."""
-        if put.value is None:
-            return
-        facts = put.value.compiled.facts
+    def _assign(self, variable: str, value: Expression, known: AbstractState) -> None:
+        """Record a computed value, which is null if a name in it has no value."""
+        facts = value.compiled.facts
         mask, doubt = NULL | VALUE if facts.is_null_able else VALUE, "its value is none"
         if facts.value is None:
             mask = NULL
@@ -483,10 +477,10 @@ class _Paths:
             if found != VALUE:
                 mask = mask | NULL if found & VALUE else NULL
                 doubt = known.doubts.get(self._sight.key(name), "") or f"`{name}` has no value"
-        self._conditions.forget(known, put.name)
-        known.set(self._sight.key(put.name), mask, doubt)
-        if facts.value is not UNKNOWN and not isinstance(facts.value, Unknown):
-            self._constant(known, put.name, facts.value, self._sight)
+        self._conditions.forget(known, variable)
+        known.set(self._sight.key(variable), mask, doubt)
+        if not isinstance(facts.value, Unknown):
+            self._constant(known, variable, facts.value, self._sight)
 
     def _constant(self, known: AbstractState, name: str, value: Value, sight: Sight) -> None:
         """Record a text as the value of a variable, if its type stores it unchanged."""

@@ -18,7 +18,7 @@ from scripts.model.actions import Action, Asking, Exit, Question, policies, time
 from scripts.model.base import Expression, Location, Template
 from scripts.model.memory_plan import sources_in
 from scripts.model.own_actions import variables_of
-from scripts.model.script import FormDefinition
+from scripts.model.script import FormDefinition, timers_of
 from scripts.model.variable_names import reads_below
 from scripts.model.variables import Assignment, Output, OutputItem, Records
 
@@ -165,9 +165,8 @@ def effect_of(action: Action, sheets: tuple[FormDefinition, ...] = ()) -> Effect
 
 def _with_time(action: Action, effect: Effect) -> Effect:
     """Add the reads and writes of reminders and expiry, which may happen before the reply."""
-    if not isinstance(action, Question) or not (action.remind or action.expire):
+    if not isinstance(action, Question) or not (moments := timers_of(action)):
         return effect
-    moments = (*action.remind, *((action.expire,) if action.expire else ()))
     steps: list[Read | Write] = list(_looks(*(each.date for each in moments)))
     steps += _looks(*(each.say for each in action.remind))
     for inner in (inner for arm in timed_arms(action).values() for inner in walk(arm)):

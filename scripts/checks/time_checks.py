@@ -7,7 +7,7 @@ from scripts.expressions.time_values import zone_of
 from scripts.model.actions import Action, Expiry, Question, Reminder, Sleep, action_type
 from scripts.model.diagnostics import Fault
 from scripts.model.moments import Duration, Moment
-from scripts.model.script import Phase, Script, Topic, all_actions
+from scripts.model.script import Phase, Script, Topic, all_actions, timers_of
 
 _CLOCKS_CHANGE_S = 7_200  # at most, forwards or back
 _IS_CLOCK = "Write `timezone: Europe/Berlin` at the top of the script; it holds for sessions and users without a zone."
@@ -19,16 +19,15 @@ def action_faults(action: Action) -> Iterator[Fault]:
         yield from _moment(action.moment)
     elif isinstance(action, Question):
         yield from _timed(action.remind, action.expire)
-        for actions in (*(each.actions for each in action.remind), action.expire.actions if action.expire else ()):
-            for inner in unable(actions):
-                message = f"`remind` and `expire` cannot `{action_type(inner)}`: their actions run at once"
-                yield Fault("TIMER_WAITS", message, inner.at)
+        for inner in (inner for each in timers_of(action) for inner in unable(each.actions)):
+            message = f"`remind` and `expire` cannot `{action_type(inner)}`: their actions run at once"
+            yield Fault("TIMER_WAITS", message, inner.at)
 
 
 def default_faults(node: Script | Phase | Topic) -> Iterator[Fault]:
     """Yield the problems of the reminders and the expiry of all questions of a script, phase or topic."""
     yield from _timed(node.remind, node.expire)
-    for each in (*node.remind, *((node.expire,) if node.expire is not None else ())):
+    for each in timers_of(node):
         if each.actions:
             yield Fault("TIMER_DO_SHARED", "`do` is not allowed here, only at an action", each.mark("do"))
 
@@ -53,7 +52,7 @@ def moments_of(script: Script) -> Iterator[Moment]:
     """Yield every moment of a script."""
     holders: list[Script | Phase | Topic] = [script, *script.phases]
     for node in (*holders, *(topic for phase in script.phases for topic in phase.topics)):
-        yield from _moments(node.remind, node.expire)
+        yield from timers_of(node)
     for action in all_actions(script):
         yield from action_moments(action)
 
@@ -63,13 +62,7 @@ def action_moments(action: Action) -> Iterator[Moment]:
     if isinstance(action, Sleep):
         yield action.moment
     elif isinstance(action, Question):
-        yield from _moments(action.remind, action.expire)
-
-
-def _moments(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[Moment]:
-    yield from remind
-    if expire is not None:
-        yield expire
+        yield from timers_of(action)
 
 
 def _timed(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[Fault]:

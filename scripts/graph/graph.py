@@ -259,7 +259,11 @@ def _arm_condition(action: Action, arm: str) -> tuple[str, ...]:
 
 def _item(step: _Step) -> ActionItem:
     action = step.action
-    away = {leave.kind: "end" if leave.target is None else f"goto {leave.target}" for leave in step.leaves}
+    away = {
+        str(leave.kind): "end" if leave.target is None else f"goto {leave.target}"
+        for leave in step.leaves
+        if leave.kind in FAILING
+    }
     return ActionItem(
         id=action.id,
         type=action_type(action),
@@ -267,11 +271,8 @@ def _item(step: _Step) -> ActionItem:
         arm=step.arm,
         when=_source(action.when),
         detail=" ".join(_detail(action).split()),
-        on_fail=away.get("on_fail", ""),
-        on_blocked=away.get("on_blocked", ""),
-        on_off_topic=away.get("on_off_topic", ""),
-        expire=away.get("expire", ""),
         at=action.at,
+        **away,
     )
 
 

@@ -238,6 +238,11 @@ def innermost_expiry(*holders: "Question | Topic | Phase | Script") -> Expiry | 
     return next((each.expire for each in holders if each.expire is not None), None)
 
 
+def timers_of(holder: "Question | Topic | Phase | Script") -> tuple[Reminder | Expiry, ...]:
+    """Return the reminders of a question, or of all questions of a node, and their expiry, if there is one."""
+    return (*holder.remind, *((holder.expire,) if holder.expire is not None else ()))
+
+
 FormName: TypeAlias = Literal["native", "session", "stage", "technique", "consciousness", "detectors"]
 
 
