@@ -5,11 +5,9 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from scripts.expressions.condition_algebra import Unknown
-from scripts.expressions.expressions import compile_expression
-from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import number_in, shorten
 from scripts.model.actions import Choose, ListedChoices
-from scripts.model.base import Location
+from scripts.model.base import Expression, Location
 from scripts.model.diagnostics import Fault
 from scripts.model.script import Interrupt
 
@@ -75,21 +73,10 @@ def _number_faults(action: Choose) -> Iterator[Fault]:
 def _key_faults(listed: ListedChoices) -> Iterator[Fault]:
     """Report a key that is the same for every item, so that only one choice is offered."""
     name = listed.loop.name
-    try:
-        key = listed.key.compiled.facts.value
-    except ExpressionInvalid:  # reported with the other expressions
-        return
+    key = listed.key.facts.value
     if isinstance(key, Unknown):
         return
     message = f"the key {shorten(key)} is the same for every item, so only one choice is offered"
-    is_meant = isinstance(key, str) and _reads(key, name)
+    is_meant = isinstance(key, str) and name in Expression(key).facts.names
     fix = f"Write `key: ={key}`." if is_meant else f"Write an expression with `{name}`, such as `key: ={name}`."
     yield Fault("CHOICES_INVALID", message, listed.mark("key"), fix, "warning")
-
-
-def _reads(text: str, name: str) -> bool:
-    """Return whether a text is an expression that reads a name."""
-    try:
-        return name in compile_expression(text).names
-    except ExpressionInvalid:
-        return False

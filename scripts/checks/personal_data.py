@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.model.actions import Action, Add, AiAsk, AiThink, Ask, Call, Choose, Form, Set
 from scripts.model.base import Expression
 from scripts.model.diagnostics import Problems
@@ -78,7 +77,7 @@ def check_copies(script: Script, problems: Problems) -> None:
     values = ((place, field.name, value) for place, field in fields for value in (field.computed, field.default))
     written += [(place, name, value) for place, name, value in values if isinstance(value, Expression)]
     for place, target, value in written:
-        source = None if target in names else min(_source_names(value) & names, default=None)
+        source = None if target in names else min(value.facts.carried & names, default=None)
         if source is not None:
             message = f"`{target}` is derived from the personal variable `{source}` but is not personal itself"
             problems.add("PERSONAL_COPIED", message, value.at, path=place)
@@ -100,11 +99,3 @@ def _written(action: Action) -> Iterator[tuple[str, Expression]]:
                     yield item.get, item.default
         case _:
             pass
-
-
-def _source_names(value: Expression) -> frozenset[str]:
-    """Return the names whose values occur in the result of an expression."""
-    try:
-        return value.compiled.facts.carried
-    except ExpressionInvalid:
-        return frozenset()

@@ -154,10 +154,7 @@ def _value_faults(name: str, value: Given, schema: JsonSchema, declared: FindDec
             message = f"`{name}` takes {_words(schema)}, not a text"
             yield Fault("TOOL_VALUE_MISMATCH", message, value.at, "Write `=` and an expression.")
         return
-    try:
-        known = value.compiled.facts.value
-    except ExpressionInvalid:  # reported with the expression
-        return
+    known = value.facts.value
     if not isinstance(known, Unknown):
         problem = _problem(schema, known)
         if problem:

@@ -82,8 +82,8 @@ def coerce(value: Value, declared: DeclaredType, choices: Sequence[str] = ()) ->
     raise _mismatch(value, declared)
 
 
-def _mismatch(value: Value, declared: str) -> ValueRefused:
-    return ValueRefused(f"expected {declared}, found {infer_type(value)} {shorten(value)}")
+def _mismatch(value: Value, expected: str) -> ValueRefused:
+    return ValueRefused(f"expected {expected}, found {infer_type(value)} {shorten(value)}")
 
 
 def _as_text(value: Value) -> Value:
@@ -95,13 +95,10 @@ def _as_text(value: Value) -> Value:
 
 
 def _as_number(value: Value) -> Value:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        number = number_in(value)
-        if number is not None:
-            return number
-    raise _mismatch(value, "number")
+    number = _number(value)
+    if number is None:
+        raise _mismatch(value, "number")
+    return number
 
 
 def number_in(text: str) -> int | float | None:
@@ -131,8 +128,7 @@ def _as_boolean(value: Value) -> Value:
 def _as_iso_text(value: Value, declared: TimeType | Literal["timezone"]) -> Value:
     found = _ISO_TEXTS[declared](value.strip()) if isinstance(value, str) else None
     if found is None:
-        expected = f"{NOUNS[declared]} such as {EXAMPLES[declared]}"
-        raise ValueRefused(f"expected {expected}, found {infer_type(value)} {shorten(value)}")
+        raise _mismatch(value, f"{NOUNS[declared]} such as {EXAMPLES[declared]}")
     return found
 
 
@@ -264,6 +260,14 @@ class Recollections(list[Value]):
     def as_text(self) -> str:
         """Return the texts, one per line."""
         return "\n".join(str(each["text"]) for each in self if isinstance(each, Mapping))
+
+
+def texts_in(value: Value) -> Iterator[str]:
+    """Yield the texts of a value."""
+    if isinstance(value, str):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts_in(each)
 
 
 # -- comparison and text ---------------------------------------------------------------------------------------------

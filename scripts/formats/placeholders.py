@@ -92,14 +92,6 @@ def to_value_expression(value: Value, refer: Callable[[str], str] = reference) -
             return literal(value)
 
 
-def texts_of_value(value: Value) -> Iterator[str]:
-    """Yield the texts of a value."""
-    if isinstance(value, str):
-        yield value
-    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from texts_of_value(each)
-
-
 def _meaning(match: re.Match[str], refer: Callable[[str], str]) -> str:
     """Return the expression of a placeholder."""
     if match["system"] is not None and match["system"].strip() in SYSTEM:

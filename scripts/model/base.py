@@ -6,7 +6,9 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, replace
 
+from scripts.expressions.analysis import ExpressionInfo
 from scripts.expressions.expressions import Compiled, compile_expression, compile_template
+from scripts.expressions.sandbox import ExpressionInvalid
 
 ID_CHARS_MAX = 200
 
@@ -67,6 +69,14 @@ class Expression(Struct, frozen=True, gc=False):
     def compiled(self) -> Compiled:
         """Return the expression, parsed. Raises ExpressionInvalid."""
         return compile_expression(self.source)
+
+    @property
+    def facts(self) -> ExpressionInfo:
+        """The analysis of the expression; of an invalid one, which is reported where it is checked, an empty one."""
+        try:
+            return self.compiled.facts
+        except ExpressionInvalid:
+            return ExpressionInfo()
 
 
 ASSIGNED = Meta(extra={"assigned": True})

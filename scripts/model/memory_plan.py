@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, texts_in
 from scripts.model.base import Expression, Location, Node, Template
 
 K_MAX = 50
@@ -60,15 +60,5 @@ def source_of(text: str, at: Location) -> Template | Expression:
 
 
 def sources_in(value: Value, at: Location) -> Iterator[Template | Expression]:
-    """Yield the texts of a filter or of metadata that contain placeholders."""
-    match value:
-        case str() if "{" in value:
-            yield source_of(value, at)
-        case list():
-            for each in value:
-                yield from sources_in(each, at)
-        case dict():
-            for each in value.values():
-                yield from sources_in(each, at)
-        case _:
-            pass
+    """Return the texts of a filter or of metadata that contain placeholders."""
+    return (source_of(text, at) for text in texts_in(value) if "{" in text)

@@ -10,14 +10,13 @@ from msgspec.structs import replace
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import DETECTED
 from scripts.expressions.sandbox import ExpressionInvalid
-from scripts.expressions.values import shorten
+from scripts.expressions.values import shorten, texts_in
 from scripts.formats import words
 from scripts.formats.conditions import to_condition
 from scripts.formats.detector_config.parts import degree_fix, degree_of, id_of, number_of, pass_over
 from scripts.formats.placeholders import (
     reference,
     report_placeholders,
-    texts_of_value,
     to_template,
     to_value_expression,
 )
@@ -158,7 +157,7 @@ class _Builder:
     def _value(self, tree: Tree) -> Expression:
         """Return a value as an expression, its texts with their placeholders replaced."""
         value = plain_value(tree)
-        for text in texts_of_value(value):
+        for text in texts_in(value):
             report_placeholders(self._reader, text, tree.at)
         return Expression(to_value_expression(value, _in_text), tree.at)
 

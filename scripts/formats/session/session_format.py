@@ -7,9 +7,9 @@ from typing import Any, TypeVar, assert_never
 
 from msgspec.structs import replace
 
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, texts_in
 from scripts.formats.conditions import compares, to_condition
-from scripts.formats.placeholders import SCOPES, report_placeholders, texts_of_value, to_template, to_value_expression
+from scripts.formats.placeholders import SCOPES, report_placeholders, to_template, to_value_expression
 from scripts.formats.session import spellings
 from scripts.formats.words import CONFIG_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
 from scripts.model import actions
@@ -282,7 +282,7 @@ class _Translator:
 
     def value_expression(self, value: Value, at: Location) -> Expression:
         """Convert the value of a parameter, in which texts may have placeholders, to an expression."""
-        for text in texts_of_value(value):
+        for text in texts_in(value):
             report_placeholders(self.reader, text, at)
         return Expression(to_value_expression(value), at)
 
