@@ -79,21 +79,17 @@ def with_sections(notation: StageReader, item: Item, keys: Iterable[str], found:
 
 def _section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) -> IncludeFile:
     """Add the content of one section."""
-    match key:
-        case "global" | "globals":
-            return replace(found, globals=(*found.globals, *declarations(notation, tree)))
-        case "skills":
-            skills = [skill(notation, each) for each in _named(notation, tree, "goal")]
-            return replace(found, skills=(*found.skills, *skills))
-        case "roles":
-            roles = [role(notation, each) for each in _named(notation, tree, "role")]
-            return replace(found, roles=(*found.roles, *roles))
-        case "forms":
-            sheets = [sheet(notation, each) for each in _with_fields(_named(notation, tree, "form"))]
-            return replace(found, forms=(*found.forms, *sheets))
-        case _:
-            rules = [rule(notation, each) for each in _named(notation, tree, "rule")]
-            return replace(found, interrupts=(*found.interrupts, *rules))
+    if key in {"global", "globals"}:
+        return replace(found, globals=(*found.globals, *declarations(notation, tree)))
+    field, verb, read_one = {
+        "skills": ("skills", "goal", skill),
+        "roles": ("roles", "role", role),
+        "forms": ("forms", "form", sheet),
+        "rules": ("interrupts", "rule", rule),
+    }[key]
+    named = _named(notation, tree, verb)
+    items = [read_one(notation, each) for each in (_with_fields(named) if verb == "form" else named)]
+    return replace(found, **{field: (*getattr(found, field), *items)})
 
 
 def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[Mapping]:

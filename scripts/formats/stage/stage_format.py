@@ -17,7 +17,7 @@ from scripts.formats.words import LOCALES, VERBS
 from scripts.model.actions import Action
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
-from scripts.model.script import LOCALE, DefaultScope, IncludeFile, Locale, Phase, Script, Topic
+from scripts.model.script import LOCALE, SHARED, DefaultScope, IncludeFile, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
@@ -93,15 +93,10 @@ class _Translator:
             use=(*self.used(document), *self.used(session)),
             declare=(*declared, *self.of_document(document, {each.var for each in declared})),
             phases=self.phases(stages) if stages is not None else self.only_phase(name, steps, session.at),
-            skills=side.skills,
-            roles=side.roles,
-            forms=side.forms,
-            interrupts=side.interrupts,
-            repairs=side.repairs,
-            detectors=side.detectors,
             form="stage",
             at=session.at,
             marks={**session.marks, "script": session.marks.get("session", session.at)},
+            **{key: getattr(side, key) for key in SHARED},
         )
 
     def scope(self, tree: Tree | None) -> DefaultScope:
