@@ -129,23 +129,15 @@ class _Checker:
 
     def run(self) -> None:
         script = self.script
-        self.ids([script], "script", "script")
+        self.ids([script], "script")
         self.declarations(script.globals)
         self.declarations(script.declare)
         if not script.phases:
             self.add("NO_ACTIONS", "the script has no phases", script.at)
         if len(script.detectors) > DETECTORS_MAX:
             self.add("CONSTRAINT_VIOLATION", f"a script may have at most {DETECTORS_MAX} detectors", script.at)
-        for nodes, kind in (
-            (script.phases, "phase"),
-            (script.skills, "skill"),
-            (script.roles, "role"),
-            (script.forms, "form"),
-            (script.interrupts, "interrupt"),
-            (script.detectors, "detector"),
-            (script.experiments, "experiment"),
-        ):
-            self.ids(nodes, kind, kind)
+        for kind in ("phase", "skill", "role", "form", "interrupt", "detector", "experiment"):
+            self.ids(getattr(script, f"{kind}s"), kind)
         for phase in script.phases:
             self.phase(phase)
         for skill in script.skills:
@@ -181,7 +173,7 @@ class _Checker:
         with self.within(Place(phase)):
             self.expression(phase.when)
             self.declarations(phase.declare)
-            self.ids(phase.topics, "topic", "topic")
+            self.ids(phase.topics, "topic")
             self.timed(phase)
             if not phase.topics:
                 self.add("NO_ACTIONS", f"phase {phase.id} has no topics", phase.at)
@@ -245,10 +237,11 @@ class _Checker:
 
     # -- names --------------------------------------------------------------------------------------------------
 
-    def ids(self, nodes: Sequence[_Named], kind: str, key: str) -> None:
+    def ids(self, nodes: Sequence[_Named], kind: str, key: str = "") -> None:
+        """Check the ids of nodes, which stand under a key with the name of their kind, or under another `key`."""
         seen: dict[str, Location] = {}
         for node in nodes:
-            at = node.mark(key)
+            at = node.mark(key or kind)
             if not is_id(node.id):
                 self.add("ID_INVALID", f"{node.id!r} is not a valid id", at, hidden_character(node.id))
             if node.id in seen:
@@ -483,7 +476,7 @@ class _Checker:
     def tools(self) -> None:
         """Check the tools of the script, if it has any; JSON Schema is imported only then."""
         if self.script.tools:
-            self.ids(self.script.tools, "tool", "tool")
+            self.ids(self.script.tools, "tool")
             for tool in self.script.tools:
                 self.faults(tool_checks.faults(tool))
 
@@ -506,7 +499,7 @@ class _Checker:
         plans = self.script.experiments
         for plan in plans:
             self.name(plan.id, plan.mark("experiment"))
-            self.ids(plan.arms, "arm", "arm")
+            self.ids(plan.arms, "arm")
         self.faults(plan_faults(plans, (*self.script.globals, *self.script.declare)))
         self.unused("experiment", plans, self.met)
 

@@ -1,7 +1,7 @@
 """Check the declarations of tools, and the actions that call them, against their JSON Schemas."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.sandbox import ExpressionInvalid
@@ -53,10 +53,8 @@ def faults(tool: ToolDefinition) -> Iterator[Fault]:
     yield from _schema_faults(tool.result, "`result`", tool.mark("result"))
     if tool.timeout is not None and not 0 < seconds_of(tool.timeout) <= TIMEOUT_S_MAX:
         yield _too_long(tool.mark("timeout"))
-    if tool.has_example:
-        problem = _problem(tool.result, tool.example)
-        if problem:
-            yield Fault("TOOL_VALUE_MISMATCH", f"`example` does not match `result`: {problem}", tool.mark("example"))
+    if tool.has_example and (problem := _problem(tool.result, tool.example)):
+        yield Fault("TOOL_VALUE_MISMATCH", f"`example` does not match `result`: {problem}", tool.mark("example"))
     if tool.http is not None:
         yield from _http_faults(tool, tool.http)
 
@@ -150,29 +148,26 @@ def offer_faults(offer: ModelTool, tool: ToolDefinition, declared: FindDeclarati
 
 def _value_faults(name: str, value: Given, schema: JsonSchema, declared: FindDeclaration) -> Iterator[Fault]:
     if isinstance(value, Template):
-        if "string" not in _types_of(schema, frozenset({"string"})):
+        if not _allows(schema, {"string"}):
             message = f"`{name}` takes {_words(schema)}, not a text"
             yield Fault("TOOL_VALUE_MISMATCH", message, value.at, "Write `=` and an expression.")
         return
     known = value.facts.value
     if not isinstance(known, Unknown):
-        problem = _problem(schema, known)
-        if problem:
+        if problem := _problem(schema, known):
             yield Fault("TOOL_VALUE_MISMATCH", f"`{name}`: {problem}", value.at)
         return
     variable = declared(value.source.strip())
-    if variable is not None and variable.kind is not None:
-        types = _types_of(schema, _PASSED[variable.kind])
-        if not types & _PASSED[variable.kind]:
-            message = f"`{name}` takes {_words(schema)}, and `{variable.var}` is declared as {variable.kind}"
-            yield Fault("TOOL_VALUE_MISMATCH", message, value.at)
+    if variable is not None and variable.kind is not None and not _allows(schema, _PASSED[variable.kind]):
+        message = f"`{name}` takes {_words(schema)}, and `{variable.var}` is declared as {variable.kind}"
+        yield Fault("TOOL_VALUE_MISMATCH", message, value.at)
 
 
 def _result_faults(into: Into, tool: ToolDefinition, declared: FindDeclaration) -> Iterator[Fault]:
     fields = tool.result_fields
     for name, part in into.variables.items():
         at = into.mark(name)
-        if part and tool.result and "object" not in _types_of(tool.result, frozenset({"object"})):
+        if part and tool.result and not _allows(tool.result, {"object"}):
             message, fix = f"the result of {tool.id} has no fields", f"Write `into: {name}`."
             yield Fault("RETURN_UNKNOWN", message, at, fix)
             continue
@@ -182,11 +177,9 @@ def _result_faults(into: Into, tool: ToolDefinition, declared: FindDeclaration) 
             continue
         schema = (fields or {}).get(part, {}) if part else tool.result
         variable = declared(name)
-        if variable is not None and variable.kind is not None:
-            types = _types_of(schema, _TYPES[variable.kind])
-            if not types & _TYPES[variable.kind]:
-                message = f"`{name}` is declared as {variable.kind}, and the result is {_words(schema)}"
-                yield Fault("TOOL_VALUE_MISMATCH", message, at)
+        if variable is not None and variable.kind is not None and not _allows(schema, _TYPES[variable.kind]):
+            message = f"`{name}` is declared as {variable.kind}, and the result is {_words(schema)}"
+            yield Fault("TOOL_VALUE_MISMATCH", message, at)
 
 
 def _is_open(schema: JsonSchema) -> bool:
@@ -194,12 +187,15 @@ def _is_open(schema: JsonSchema) -> bool:
     return "additionalProperties" in schema and schema["additionalProperties"] is not False
 
 
-def _types_of(schema: JsonSchema, otherwise: frozenset[str]) -> frozenset[str]:
-    """Return the types that a schema allows; `otherwise` if it does not list them."""
+def _allows(schema: JsonSchema, types: Set[str]) -> bool:
+    """Whether a schema allows one of these types; one that lists no types allows all."""
+    return not isinstance(schema.get("type"), str | list) or not types.isdisjoint(_types_of(schema))
+
+
+def _types_of(schema: JsonSchema) -> list[str]:
+    """Return the types that a schema lists."""
     types = schema.get("type")
-    if isinstance(types, str):
-        return frozenset({types})
-    return frozenset(map(str, types)) if isinstance(types, list) else otherwise
+    return list(map(str, types)) if isinstance(types, list) else [types] if isinstance(types, str) else []
 
 
 _TYPE_WORDS = {
@@ -214,5 +210,5 @@ _TYPE_WORDS = {
 
 
 def _words(schema: JsonSchema) -> str:
-    found = sorted(_types_of(schema, frozenset()))
+    found = sorted(set(_types_of(schema)))
     return " or ".join(_TYPE_WORDS.get(each, shorten(each)) for each in found)

@@ -187,14 +187,14 @@ class _Reader:
             match node:
                 case nodes.Output():
                     for part in node.nodes:
-                        self.use(part, around)
+                        self._visit(part, around, "used")
                 case nodes.If():
                     self._if(node, around)
                 case nodes.For():
-                    self.use(node.iter, around)
+                    self._visit(node.iter, around, "used")
                     inside = around.within(node.target)
                     if node.test is not None:
-                        self.test(node.test, inside)
+                        self._visit(node.test, inside, "tested")
                     self.statements(node.body, inside)
                     self.statements(node.else_, around)
                 case _:  # the sandbox rejects all others
@@ -203,7 +203,7 @@ class _Reader:
     def _if(self, node: nodes.If, around: _Enclosing) -> None:
         for part in (node, *node.elif_):
             condition: nodes.Expr = part.test  # type: ignore[assignment]  # Jinja declares it as any node
-            self.test(condition, around)
+            self._visit(condition, around, "tested")
             self.statements(part.body, self._where(around, condition, True))
             around = self._where(around, condition, False)
         self.statements(node.else_, around)
@@ -220,12 +220,6 @@ class _Reader:
     def _learn(self, condition: nodes.Expr) -> None:
         self._atoms |= {atom.spelling: atom for atom in atoms(condition)}
 
-    def use(self, node: nodes.Node, around: _Enclosing) -> None:
-        self._visit(node, around, "used")
-
-    def test(self, node: nodes.Node, around: _Enclosing) -> None:
-        self._visit(node, around, "tested")
-
     def _visit(self, node: nodes.Node, around: _Enclosing, role: Role) -> None:
         match node:
             case nodes.Name():
@@ -235,18 +229,18 @@ class _Reader:
             case nodes.Compare():
                 self._compare(node)
                 for side in (node.expr, *(operand.expr for operand in node.ops)):
-                    self.test(side, around)
+                    self._visit(side, around, "tested")
             case nodes.And() | nodes.Or():
                 *before, last = parts(node)
                 for number, side in enumerate(before):
-                    self.test(side, around)
+                    self._visit(side, around, "tested")
                     if number < PARTS_MAX:  # the rest of a longer chain is not analysed
                         around = self._where(around, side, isinstance(node, nodes.And))
                 self._visit(last, around, role)
             case nodes.Not():
-                self.test(node.node, around)
+                self._visit(node.node, around, "tested")
             case nodes.CondExpr():
-                self.test(node.test, around)
+                self._visit(node.test, around, "tested")
                 self._visit(node.expr1, self._where(around, node.test, True), role)
                 if node.expr2 is not None:
                     self._visit(node.expr2, self._where(around, node.test, False), role)
@@ -257,7 +251,7 @@ class _Reader:
                 self._unknown_functions.setdefault(name, node.lineno)
                 for part in children(node):
                     if part is not node.node:
-                        self.use(part, around)
+                        self._visit(part, around, "used")
             case nodes.Getitem() if isinstance(node.node, nodes.Name) and node.node.name == "vars":
                 self._variable(node, around, role)
             case nodes.BinExpr() | nodes.UnaryExpr() | nodes.Getattr() | nodes.Getitem():
@@ -265,7 +259,7 @@ class _Reader:
                     self._visit(part, around, role)
             case _:
                 for part in children(node):
-                    self.use(part, around)
+                    self._visit(part, around, "used")
 
     def _called(self, node: nodes.Filter | nodes.Test, around: _Enclosing, role: Role) -> None:
         is_guard = node.name in (GUARDING_FILTERS if isinstance(node, nodes.Filter) else EXISTENCE_TESTS)
@@ -275,7 +269,7 @@ class _Reader:
             self._visit(node.node, inside, role)
         for part in children(node):
             if part is not node.node:
-                self.use(part, around)
+                self._visit(part, around, "used")
 
     def _variable(self, node: nodes.Getitem, around: _Enclosing, role: Role) -> None:
         self._names.add("vars")
@@ -284,7 +278,7 @@ class _Reader:
             self._read(node.arg.value, around, role)
         else:
             self._reads_any = True
-            self.use(node.arg, around)
+            self._visit(node.arg, around, "used")
 
     def _name(self, name: str, around: _Enclosing, role: Role) -> None:
         if name not in around.local:

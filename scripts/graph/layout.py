@@ -64,12 +64,8 @@ def topic_lines(topic: TopicNode) -> Iterator[Line]:
             yield Line("when", item.depth + 1, f"when {item.when}", item)
         if item.detail and item.type in _EXPLAINED:
             yield Line("detail", item.depth + 1, f"→ {item.detail}" if item.type == "goto" else item.detail, item)
-        for key, away in (
-            ("on_fail", item.on_fail),
-            ("on_blocked", item.on_blocked),
-            ("on_off_topic", item.on_off_topic),
-        ):
-            if away:
+        for key in ("on_fail", "on_blocked", "on_off_topic"):
+            if away := getattr(item, key):
                 yield Line("on_fail", item.depth + 1, f"{key} {away}", item)
 
 
