@@ -207,11 +207,9 @@ class Maintenance(Struct, frozen=True):
             stale = [loaded.units[sequence] for sequence in loaded.stale]
             is_stale = loaded.owner.is_stale or any(unit.rank == 2 for unit in stale)
             groups = {*self._to_summarise(loaded), *(unit.group_id for unit in stale if unit.rank == 1)}
-        for group_id in groups:
+        parts = [*groups, None] if is_stale else [*groups]  # None: the memory as a whole
+        for group_id in parts:
             async for _ in self.summarise(owner, group_id):
-                pass
-        if is_stale:
-            async for _ in self.summarise(owner):
                 pass
 
     async def forget_excess(self, owner: OwnerId) -> None:

@@ -11,6 +11,7 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import chain
 
 import structlog
 from msgspec import Struct, field
@@ -24,6 +25,7 @@ from api.memory.maintenance import ConcurrentChange, Maintenance
 from runtime.state.ports import ModelFailed
 from store.embedders.embedder import EmbedderMisconfigured, EmbedderUnavailable
 from store.interface.errors import StoreError
+from store.interface.memory_rows import JobRow, OwnerOf
 from store.interface.shared_database import SharedDatabase
 from store.memory.memory_repository import MemoryRepository
 
@@ -128,11 +130,8 @@ class MaintenanceWorker(Struct):
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, AGAIN_S_MAX)
                 continue
-            for owner in (
-                *((job.tenant, job.user_id) for job in jobs),
-                *((each.tenant, each.user_id) for each in behind),
-            ):
-                self.enqueue(*owner)
+            for each in chain[JobRow | OwnerOf](jobs, behind):
+                self.enqueue(each.tenant, each.user_id)
             return
 
     async def _look_repeatedly(self) -> None:

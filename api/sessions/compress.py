@@ -1,5 +1,7 @@
 """Compresses sessions on request, and shows the context that models see of a session's conversation."""
 
+from functools import partial
+
 import msgspec
 
 from api.schemas.lifecycle import CompressionView, ContextView, LastResizeView, NewCompression, PromptMessage
@@ -27,11 +29,7 @@ _PROMPT_FIELDS = ("name", "tool_calls", "tool_call_id")  # metadata of a message
 
 def compression(store: Store, request: NewCompression) -> PlannedIntervention:
     """Plan to summarise all but the last messages of a session, unless that is done already."""
-
-    async def choose(cached: CachedSession) -> Compress | None:
-        return await _to_compress(store, cached, request.keep, request.instruct)
-
-    return PlannedIntervention(request, choose)
+    return PlannedIntervention(request, partial(_to_compress, store, request))
 
 
 def compression_view(answer: TurnResult) -> CompressionView:
@@ -41,13 +39,13 @@ def compression_view(answer: TurnResult) -> CompressionView:
     return CompressionView.of(memory, remaining=_after(answer.state, memory.summary_to), by=by)
 
 
-async def _to_compress(store: Store, cached: CachedSession, keep: int, instruct: str) -> Compress | None:
-    gaps = cached.state.gaps
+async def _to_compress(store: Store, request: NewCompression, cached: CachedSession) -> Compress | None:
+    keep, gaps = request.keep, cached.state.gaps
     summary_to = cached.state.context.summary_to if cached.state.context is not None else 0
     newest = await store.turns.recent_messages(*cached.key, keep, without=gaps)
     last = newest[0].seq - 1 if len(newest) == keep else 0
     older = await messages_between(store, *cached.key, summary_to + 1, last, gaps) if last > summary_to else ()
-    return Compress(older, keep, instruct) if older else None
+    return Compress(older, keep, request.instruct) if older else None
 
 
 def _after(state: State, number: int) -> int:
