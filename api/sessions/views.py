@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 from litestar.datastructures import ResponseHeader
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from api.catalog.script_views import script_outline
 from api.errors import ApiError
 from api.model_calls import usage_of
-from api.schemas.calls import CallView, DebugCall, DebugInfo, PromptMessageView, PromptView, UsageView
+from api.schemas.calls import CallView, DebugCall, PromptMessageView, PromptView, UsageView
 from api.schemas.sessions import (
     CellView,
     ChatMessageView,
@@ -65,7 +65,7 @@ def snapshot(
         variable_store=layers,
         turn=state.turn,
         wait=wait_now(state),
-        hand_over=_hand_over(state),
+        hand_over=UNSET if state.hand_over is None else SessionHandOver.of(state.hand_over),
     )
 
 
@@ -123,10 +123,6 @@ def _rounds(action: Action | None) -> int:
 def wait_now(state: State) -> WaitView | None:
     """Return what a session waits for: a text, while a person talks in place of the script."""
     return WaitView(kind="text") if state.operator else wait_view(state.wait)
-
-
-def _hand_over(state: State) -> SessionHandOver | UnsetType:
-    return UNSET if state.hand_over is None else SessionHandOver.of(state.hand_over)
 
 
 def wait_view(wait: Wait | None) -> WaitView | None:
@@ -234,12 +230,8 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def debug_info(calls: tuple[ModelCall, ...]) -> DebugInfo:
-    """Return the calls of a model in a turn, with their prompts."""
-    return DebugInfo(model_calls=[_debug_call(call) for call in calls])
-
-
-def _debug_call(call: ModelCall) -> DebugCall:
+def debug_call(call: ModelCall) -> DebugCall:
+    """Return a call of a model in a turn, with its prompt."""
     reply, usage = call.reply or ModelReply(), call.ended.usage if call.ended is not None else None
     return DebugCall.of(
         reply,

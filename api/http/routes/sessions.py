@@ -32,7 +32,7 @@ from api.http.request import (
 from api.http.turn_routes import STREAMED_EVENTS, answer_turn, turn_route
 from api.privacy.mask import hidden_of
 from api.privacy.masked_rows import mask_call
-from api.schemas.calls import CallList
+from api.schemas.calls import CallList, DebugInfo
 from api.schemas.sessions import EventList, MessageList, NewMessage, NewSession, SessionStart, SessionView, TurnAnswer
 from api.sessions.live_turns import TurnResult
 from api.sessions.session_cache import require_not_redacted
@@ -42,7 +42,7 @@ from api.sessions.views import (
     call_view,
     chat_message_view,
     current_snapshot,
-    debug_info,
+    debug_call,
     etag,
     event_views,
     replies,
@@ -232,7 +232,7 @@ def _turn_fields(answer: TurnResult, *, events: bool, debug: bool) -> dict[str, 
         "ai_message": "\n\n".join(message.content for message in messages if message.content),
         "messages": messages,
         "events": event_views(answer.row) if events else msgspec.UNSET,
-        "debug_info": debug_info(answer.model_calls) if debug else None,
+        "debug_info": DebugInfo(model_calls=[*map(debug_call, answer.model_calls)]) if debug else None,
     }
 
 
