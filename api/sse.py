@@ -12,7 +12,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import Cookie
 from litestar.response.base import ASGIResponse
-from litestar.types import Receive, Scope, Send
+from litestar.types import Receive, Send
 from msgspec import Struct
 
 from api.background import cancel_all
@@ -22,7 +22,7 @@ from api.schemas.sessions import ResetView
 T = TypeVar("T")
 
 REVOCATION = "ending"
-"""The key of the event in the state of the scope."""
+"""The key in the state of a request's scope of the event that ends its stream when the key is revoked."""
 KEEP_ALIVE = b": nothing yet\n\n"
 EVENT_STREAM = "text/event-stream"
 
@@ -63,12 +63,6 @@ def reset_frame(session_id: str, base: int, message: int) -> bytes:
     return encoded("message.reset", ResetView(message=message), frame_id(session_id, base))
 
 
-def ending_of(scope: Scope) -> asyncio.Event | None:
-    """Return the event that ends a stream when its key is revoked."""
-    ending: asyncio.Event | None = scope["state"].get(REVOCATION)
-    return ending
-
-
 class SendPace(Struct, frozen=True):
     """How long a client may take to accept a chunk, and how long the whole response may take."""
 
@@ -100,7 +94,7 @@ class SseResponse(Response[Any]):
         **_: Any,
     ) -> ASGIResponse:
         """Return the ASGI response."""
-        revoked = ending_of(request.scope)
+        revoked: asyncio.Event | None = request.scope["state"].get(REVOCATION)
         return _Sending(self, revoked, headers={**(headers or {}), **self.headers}, cookies=cookies)
 
 

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
@@ -77,7 +77,7 @@ class Snapshots:
 
     def _is_due(self, tenant: str) -> bool:
         existing = self._of(tenant)
-        return not existing or self._clock() - _time_of(existing[-1]) >= self._every
+        return not existing or self._clock() - read_file_time(_TIME.findall(existing[-1].stem)[-1]) >= self._every
 
     async def _make(self, tenant: str) -> None:
         path = self._folder / f"{_stem(tenant)}{file_time(self._clock())}.duckdb"
@@ -106,10 +106,6 @@ def _stem(tenant: str) -> str:
     if len(name) > _NAME_CHARS_MAX:
         name = hashlib.sha256(tenant.encode()).hexdigest()
     return f"cuebook-{name}-"
-
-
-def _time_of(path: Path) -> datetime:
-    return read_file_time(_TIME.findall(path.stem)[-1])
 
 
 def _place(copy: BinaryIO, path: Path) -> None:

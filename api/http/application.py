@@ -204,18 +204,13 @@ async def _drain(receive: Receive) -> None:
 
 
 async def _check(request: Request[Any, Any, Any]) -> None:
-    """Check the names of the parameters, and the body."""
-    if request.scope["query_string"]:
-        require_known_parameters(request)
-    await _check_body(request)
-
-
-async def _check_body(request: Request[Any, Any, Any]) -> None:
-    """Accept only JSON that is declared as JSON, also for an empty body: browsers send other content types from pages
-    of other origins without a preflight request.
+    """Check the names of the parameters, and the body: accept only JSON that is declared as JSON, also for an empty
+    body, because browsers send other content types from pages of other origins without a preflight request.
 
     A route may accept more content types, of those that need a preflight request.
     """
+    if request.scope["query_string"]:
+        require_known_parameters(request)
     try:
         body = await request.body()
     except RequestEntityTooLarge:

@@ -122,8 +122,7 @@ class HttpTools:
             async with self._connections.request(
                 request.method, request.url, request.headers, request.body, {"connect": CONNECT_S}
             ) as answer:
-                content = await self._content(answer)
-                return _result(answer, content)
+                return _result(answer, await self._content(answer))
         except TargetForbidden:
             message = "the server does not permit this address; see `tool_private_targets`"
             raise ToolCallFailed("forbidden", message) from None

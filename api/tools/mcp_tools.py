@@ -94,14 +94,10 @@ class _Connection:
         self._stop = asyncio.Event()
         self._holder: asyncio.Task[None] | None = None
 
-    @property
-    def is_broken(self) -> bool:
-        """Return whether the connection has ended by itself."""
-        return self._holder is not None and self._holder.done()
-
     def open(self) -> "asyncio.Future[Client]":
         """Return the client, which is ready once the connection is open; a failure to open it is a ToolCallFailed."""
-        if self._ready is None or self.is_broken:
+        has_ended = self._holder is not None and self._holder.done()  # by itself
+        if self._ready is None or has_ended:
             self._ready, self._stop = asyncio.get_running_loop().create_future(), asyncio.Event()
             self._holder = asyncio.create_task(self._hold(self._ready, self._stop))
         return self._ready

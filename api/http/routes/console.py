@@ -74,8 +74,8 @@ async def documentation(request: ApiRequest, page: FromPath[str] = "") -> Respon
     file = await asyncio.to_thread(find_file, site, page)
     if file is None:
         file = await asyncio.to_thread(find_file, site, f"{page}/{INDEX}")
-        if file is not None and not _address(request).endswith(b"/"):
-            # links of a page are relative to its folder, whose address ends in a slash
+        # links of a page are relative to its folder, whose address ends in a slash; Litestar removes it from `path`
+        if file is not None and not request.scope["raw_path"].partition(b"?")[0].endswith(b"/"):
             return Redirect(f"{Path(page).name or 'docs'}/", status_code=307)
     if file is None:
         if await asyncio.to_thread(find_file, site, INDEX) is None:
@@ -84,11 +84,6 @@ async def documentation(request: ApiRequest, page: FromPath[str] = "") -> Respon
     response = _response(request, file, is_hashed=False)
     response.headers.update(DOCUMENTATION_HEADERS)
     return response
-
-
-def _address(request: ApiRequest) -> bytes:
-    """Return the path of a request as it was sent; Litestar removes its last slash from `path`."""
-    return request.scope["raw_path"].partition(b"?")[0]
 
 
 async def _page(request: ApiRequest, name: str) -> Response[bytes] | Response[str]:
