@@ -146,11 +146,9 @@ class WebhookRegistry:
             if len(self.by_tenant.get(tenant, {})) >= self.settings.webhooks_max:
                 raise ApiError("WEBHOOKS_FULL", f"there are {self.settings.webhooks_max} webhooks already")
             webhook = WebhookRow(
+                **msgspec.structs.asdict(new),
                 tenant=tenant,
                 webhook_id=self.ids(),
-                url=new.url,
-                events=new.events,
-                description=new.description,
                 status="active",
                 secret_id=self.ids(),
                 created_at=now,

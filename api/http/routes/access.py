@@ -76,13 +76,8 @@ async def get_caller(request: ApiRequest) -> Response[CallerView]:
 
 
 def _caller(request: ApiRequest, principal: Principal) -> CallerView:
-    return CallerView(
-        tenant=principal.tenant,
-        roles=sorted(principal.roles),
-        user_id=principal.user_id,
-        name=principal.person,
-        keys_required=request.services.authenticator.is_required,
-    )
+    is_required = request.services.authenticator.is_required
+    return CallerView.of(principal, roles=sorted(principal.roles), name=principal.person, keys_required=is_required)
 
 
 def _cookie(request: ApiRequest, key: str, seconds: int = COOKIE_S) -> Cookie:
