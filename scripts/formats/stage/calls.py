@@ -19,6 +19,7 @@ _ARGUMENT = re.compile(r"\s*(?P<name>[^=:：]+?)\s*[=:：](?P<value>[^=]+)")
 _INPUTS = ("input", "inputs", "with", "args", "params", "parameters", "declare")
 _FROM = ("from", "get")
 CHOICE = "choice"  # variable of a choice without a variable
+_RESULT_KEYS = ("output", "outputs", "var", "get", "name")
 _CHOICE_KEYS = {"key", "text", "value", "id", "when", "if", "condition", "label", "desc"}
 
 
@@ -184,6 +185,7 @@ def choose(
     verbs: set[str],
 ) -> Action | None:
     """Read a closed choice. `own` reads the actions of a choice."""
+    asked: Template | None = None
     listed = item.take("choices", "options", "option", "items")
     if listed is None and isinstance(tree, Scalar) and len(choices_in(tree).items) > 1:
         tree = _separated(notation, tree) or tree
@@ -194,8 +196,8 @@ def choose(
             notation.refuse("KEY_CONFLICT", "two keys list choices", listed.at, fix)
         listed, variable = listed or tree, notation.variable(name) if name is not None else CHOICE
     else:
-        variable = notation.variable(tree) if isinstance(tree, Scalar) and tree.text.strip() else CHOICE
-    question = item.template("question", "text", "title", "prompt")
+        asked, variable = _asked_for(notation, item, tree)
+    question = item.template("question", "text", "title", "prompt") or asked
     rounds = notation.number(item.take("max_rounds"), 0, ROUNDS_MAX)
     choices = _Choices(notation, own, verbs)
     choices.every(_separated(notation, listed))
@@ -212,6 +214,19 @@ def choose(
         marks=item.marks,
         **common,
     )
+
+
+def _asked_for(notation: StageReader, item: Item, tree: Tree) -> tuple[Template | None, str]:
+    """Return the question and variable of ``user_option: VARIABLE``, or ``user_option: QUESTION`` whose variable is
+    `var` or the only `output`.
+    """
+    key = next(iter(item.keys_in(_RESULT_KEYS)), None)
+    names = notation.variables(item.tree.get(key)) if key is not None else []
+    written = bare(notation.word(tree))
+    if key is None or len(names) != 1 or (written != names[0] and notation.knows(written)):
+        return None, notation.variable(tree) if written else CHOICE
+    item.take(key)
+    return notation.template(tree) if written not in {"", names[0]} else None, names[0]
 
 
 def _separated(notation: StageReader, listed: Tree | None) -> Tree | None:

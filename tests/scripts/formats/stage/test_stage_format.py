@@ -623,6 +623,22 @@ def test_choices_may_stand_below_their_question(native) -> None:
     assert (chosen["choose"], chosen["choices"]) == ("Which?", ["red", "green"])
 
 
+@pytest.mark.parametrize("output", ["output: plan", "output: [{get: plan, define: the next step}]", "var: plan"])
+def test_a_question_in_place_of_the_variable_is_asked_and_the_output_takes_the_choice(native, output) -> None:
+    (chosen,) = native(f"- user_option: What next?\n  {output}\n  choices: [red, green]")
+    assert chosen == {"choose": "What next?", "into": "plan", "choices": ["red", "green"]}
+
+
+def test_a_variable_that_is_named_twice_takes_the_choice(native) -> None:
+    (chosen,) = native("- user_option: plan\n  output: [{get: plan}]\n  choices: [red, green]")
+    assert chosen == {"choose": None, "into": "plan", "choices": ["red", "green"]}
+
+
+def test_an_output_beside_a_choice_of_a_declared_variable_is_extracted_after_it(native) -> None:
+    chosen, extracted = native("- user_option: city\n  output: [{get: reason}]\n  choices: [red, green]")
+    assert (chosen["into"], extracted["into"]) == ("city", "reason")
+
+
 def test_a_branch_may_stand_below_its_if(native) -> None:
     below = native("- if: {condition: '{age} > 3', then: [{say: a}], else: [{say: b}]}")
     assert below == [{"if": "age > 3", "then": [{"say": "a"}], "else": [{"say": "b"}]}]
