@@ -39,6 +39,9 @@ _METADATA = {"name", "version", "author", "description"}
 _BOTH = re.compile(r"both|every|each|any_message|all|每|双方|所有")
 _LOOK_BACK = re.compile(r"look_?back")
 _TIME = re.compile(r"second|minute|hour|(^|_)m?s(ecs?)?$")
+_CLOCK = re.compile(
+    r"\d|second|minute|hour|(?<![a-z])da(y|ily)|night|morning|noon|evening|week|month|秒|分钟|小时|[早晚]上|[上中下]午|[天日周月]"
+)
 # what looks before the reply sees the user's message
 _BEFORE_REPLY = re.compile(r"before_(the_)?(ai_|assistant_|bot_)?(respon|repl|answer|generat|turn)|回[复应答]之?前")
 _ASSISTANT = re.compile(r"(after|before|on)_(ai|assistant|bot|response|reply|output)")
@@ -219,15 +222,21 @@ class _DetectorReader:
     def _timing(self, key: str, value: Tree, word: str) -> None:
         users = re.search(r"user|client|用户|来访", word) is not None
         assistants = re.search(r"(^|_)(ai|assistant|bot)(_|$)|助[手理]|机器人", word) is not None
-        if _BEFORE_REPLY.search(word):
+        if _CLOCK.search(word):
+            self._watches_messages(key, value)
+        elif _BEFORE_REPLY.search(word):
             self._settings["on"] = "user"
         elif "both" in word or (_BOTH.search(word) and users == assistants):
             self._settings["on"] = "both"
         elif _ASSISTANT.search(word) or (assistants and not users):
             self._settings["on"] = "assistant"
         elif not users:
-            message = f"`{key}`: the detector watches every message of the user"
-            self._reader.add("KEY_IGNORED", message, value.at)
+            self._watches_messages(key, value)
+
+    def _watches_messages(self, key: str, value: Tree) -> None:
+        message = f"`{key}`: the detector watches every message of the user"
+        fix = "Write `after_user_message`, `after_ai_message` or `after_every_message`."
+        self._reader.add("KEY_IGNORED", message, value.at, fix)
 
     def _flat(self, tree: Tree | None) -> Iterator[tuple[str, Tree]]:
         """Yield the pairs of a mapping and of nested mappings."""

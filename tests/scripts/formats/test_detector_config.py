@@ -476,6 +476,18 @@ def test_the_timing_names_whose_messages_are_watched(timing, on) -> None:
     assert reading.script.detectors[0].on == on
 
 
+@pytest.mark.parametrize(
+    "timing", ["every morning", "every 3 rounds", "every_2_user_messages", "daily", "每天早上", "每3轮"]
+)
+def test_a_timing_by_the_clock_or_by_rounds_is_reported(timing) -> None:
+    parts = f"trigger_config: {{trigger_timing: {timing}}}, detection_config: {{keywords: [b]}}"
+    reading = read_script(Source(f"consciousness: {{consciousness_id: a, {parts}}}"))
+    assert reading.script.detectors[0].on == "user"
+    (problem,) = reading.problems
+    assert (problem.code, problem.line) == ("KEY_IGNORED", 1)
+    assert "`after_user_message`" in problem.fix
+
+
 def test_words_may_be_grouped_by_their_severity() -> None:
     detection = "{keywords: {high: [die, kill], low: [sad], other: [hm]}, min_confidence: 60%}"
     reading = read_script(Source(f"consciousness: {{consciousness_id: a, detection_config: {detection}}}"))
