@@ -429,11 +429,8 @@ class _Checker:
 
     def memory(self, action: actions.Remember | actions.Recall) -> None:
         self.may_remember(action.at)
-        if (
-            isinstance(action, actions.Remember)
-            and self.script.memory.remember == "nothing"
-            and not self.script.memory.is_off
-        ):
+        plan = self.script.memory
+        if isinstance(action, actions.Remember) and plan.remember == "nothing" and not plan.is_off:
             self.add("MEMORY_OFF", "the script's `memory` has `remember: nothing`", action.at)
         text = action.text if isinstance(action, actions.Remember) else action.query
         if not text.source.strip():

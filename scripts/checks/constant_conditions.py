@@ -50,11 +50,8 @@ def _conditions(action: Action) -> list[Expression]:
 def _fix_for(action: Action, condition: Expression) -> str:
     """Return what an author meant who wrote a number in place of a condition, or an empty text."""
     source = condition.source.strip()
-    return (
-        f"To run `do` {source} times, write `repeat: {{max: {source}}}`."
-        if _COUNT.fullmatch(source) and isinstance(action, Repeat)
-        else ""
-    )
+    is_count = isinstance(action, Repeat) and _COUNT.fullmatch(source)
+    return f"To run `do` {source} times, write `repeat: {{max: {source}}}`." if is_count else ""
 
 
 def _constant(condition: Expression, problems: Problems, path: str, fix: str = "") -> None:
@@ -121,6 +118,5 @@ def _is_text(output: Output) -> bool:
 
 
 def _have_no(values: Sequence[object]) -> bool:
-    return all(isinstance(value, str) and value for value in values) and any(
-        str(value).casefold() in _NO for value in values
-    )
+    texts = [value for value in values if isinstance(value, str) and value]
+    return len(texts) == len(values) and any(text.casefold() in _NO for text in texts)

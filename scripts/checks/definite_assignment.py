@@ -111,9 +111,8 @@ class _Paths:
     def run(self) -> list[UnsetRead]:
         self._arrive(self._layout.first, self._layout.at_start(), "")
         for node in self._layout.interrupt_targets():
-            known = self._entered(
-                self._layout.at_start(), self._layout.phase(node).declare, Node(node.phase, node.topic)
-            )
+            phase = self._layout.phase(node)
+            known = self._entered(self._layout.at_start(), phase.declare, Node(node.phase, node.topic))
             self._arrive(node, self._entered(known, self._layout.topic(node).declare, node), "an interrupt leads here")
         self._drain()
         for node in self._layout.skills:

@@ -303,13 +303,11 @@ def _recalling(action: actions.Recall) -> Effect:
 
 def _of_package(action: actions.OwnAction) -> Effect:
     """Return the effect of an action of a package: it reads its texts and expressions, and may wait and say."""
-    own = (
-        getattr(action, name) for name in type(action).__struct_fields__ if name not in actions.Step.__struct_fields__
-    )
+    own = (name for name in type(action).__struct_fields__ if name not in actions.Step.__struct_fields__)
     names = variables_of(action)
     # it may set its variables before it says a text
     at_hand = frozenset(variable.name for _, variable in names)
-    looks = (Read(each, at_hand) for part in own for each in reads_below(part))
+    looks = (Read(each, at_hand) for name in own for each in reads_below(getattr(action, name)))
     writes = (Write(variable.name, variable.at) for _, variable in names)
     return Effect((*looks, *writes), waits="maybe")
 

@@ -82,9 +82,8 @@ def _column_faults(field: FormField) -> Iterator[Fault]:
     for each in field.columns:
         if each.type == "table" or each.computed is not None:
             what = "a table" if each.type == "table" else "computed"
-            yield Fault(
-                "COLUMNS_INVALID", f"the column {each.name} is {what}, which is not allowed for a column", each.at
-            )
+            message = f"the column {each.name} is {what}, which is not allowed for a column"
+            yield Fault("COLUMNS_INVALID", message, each.at)
         else:
             yield from _faults(each)
 

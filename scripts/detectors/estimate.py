@@ -80,9 +80,8 @@ class Vocabulary:
         at = 0
         while at < len(clause):
             inside = at > 0 and _LATIN.match(clause[at]) and _LATIN.match(clause[at - 1])
-            found = (
-                None if inside else next((e for e in self._by_first.get(clause[at], ()) if _is_at(clause, at, e)), None)
-            )
+            known = () if inside else self._by_first.get(clause[at], ())
+            found = next((entry for entry in known if _is_at(clause, at, entry)), None)
             if found is None:
                 at += 1
                 continue

@@ -65,9 +65,8 @@ def template_fix(source: str, message: str) -> str:
         written = (part["value"] or part["condition"] or "").strip()
         if written and not _compiles(written):
             is_name = part["value"] is not None and _WORDS.fullmatch(written)
-            return (
-                f"A name has no blanks: write {{{{ {'_'.join(written.split())} }}}}." if is_name else _sign_fix(written)
-            )
+            name = "_".join(written.split())
+            return f"A name has no blanks: write {{{{ {name} }}}}." if is_name else _sign_fix(written)
     return ""
 
 

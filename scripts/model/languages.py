@@ -93,12 +93,8 @@ def older_key(kind: type[Struct], field: FieldInfo) -> str:
 def takes_literals(field: FieldInfo) -> bool:
     """Whether a field has plain values, so that an expression marked by `=` is a mistake there."""
     has_texts = field.encode_name != "choices" or field.type == tuple[str, ...]
-    return (
-        field.encode_name in _LITERAL_KEYS
-        and has_texts
-        and field.type != Assigned
-        and not computable(get_args(field.type))
-    )
+    is_marked = field.type == Assigned or computable(get_args(field.type))
+    return field.encode_name in _LITERAL_KEYS and has_texts and not is_marked
 
 
 def takes_placeholders(kind: type[Struct], field: FieldInfo) -> bool:

@@ -84,9 +84,8 @@ def convert(script: Script, reading: Reading, folder: str = "") -> Conversion:
     lines = [*head, *([""] if above else []), *above, native_yaml(script, notes).rstrip("\n"), *map(printable, tail)]
     text = "\n".join(lines) + "\n"
     _compare(script, source, text)
-    return Conversion(
-        text, tuple(sorted((loss.problem for loss in losses), key=attrgetter("line", "column"))), script.use
-    )
+    lost = sorted((loss.problem for loss in losses), key=attrgetter("line", "column"))
+    return Conversion(text, tuple(lost), script.use)
 
 
 def _without_header(lines: list[str]) -> list[str]:

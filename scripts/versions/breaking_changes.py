@@ -222,9 +222,8 @@ class _Comparison:
                 elsewhere = [path for path, (_, declared) in self.new.scopes.items() if _declares(declared, name)]
                 place = written(elsewhere[0]) or "the script" if elsewhere else "no scope"
                 message = f"`{name}` was declared in {written(scope) or 'the script'}, and is now declared in {place}"
-                yield BreakingChange(
-                    "variable", scope, message, self.new.near(elsewhere[0] if elsewhere else home), was.var
-                )
+                at = self.new.near(elsewhere[0] if elsewhere else home)
+                yield BreakingChange("variable", scope, message, at, name=was.var)
 
     def _difference(
         self, path: Path, was: Declaration | Output, now: Declaration | Output, what: str

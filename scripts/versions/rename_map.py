@@ -148,9 +148,8 @@ def check_migrations(script: Script, problems: Problems) -> None:
         _check_target(entry, way, paths, names, problems)
         first = sources.setdefault((entry.section, entry.new.id), entry.old)
         if first != entry.old:
-            problems.add(
-                "RENAME_CONFLICT", f"{first} was already renamed to {entry.new.id}", entry.new.at, path="migrations"
-            )
+            message = f"{first} was already renamed to {entry.new.id}"
+            problems.add("RENAME_CONFLICT", message, entry.new.at, path="migrations")
 
 
 def _is_well_formed(entry: _Entry, problems: Problems) -> bool:
@@ -188,6 +187,5 @@ def _check_target(entry: _Entry, way: _Direction, paths: set[Path], names: froze
         problems.add("RENAME_CYCLE", message, entry.new.at, path="migrations")
     elif not found:
         message = f"{entry.old} was renamed to {last}, which is not in the script"
-        problems.add(
-            "RENAME_TARGET_UNKNOWN", message, entry.new.at, path="migrations", fix=suggest(last, known, otherwise="")
-        )
+        fix = suggest(last, known, otherwise="")
+        problems.add("RENAME_TARGET_UNKNOWN", message, entry.new.at, path="migrations", fix=fix)

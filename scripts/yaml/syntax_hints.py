@@ -129,18 +129,13 @@ class _Diagnosis:
         last: yaml.Token | None = None
         try:
             for token in yaml.scan(self._text, Loader=yaml.CSafeLoader):
-                if token.start_mark.line + 1 > self._line or (
-                    token.start_mark.line + 1 == self._line and token.start_mark.column + 1 >= self._column
-                ):
+                if (token.start_mark.line + 1, token.start_mark.column + 1) >= (self._line, self._column):
                     break
                 last = token
         except yaml.YAMLError:
             pass  # the tokens before the error are all that is needed
-        if (
-            not isinstance(last, yaml.ScalarToken)
-            or last.style not in ('"', "'")
-            or last.end_mark.line + 1 != self._line
-        ):
+        is_quoted = isinstance(last, yaml.ScalarToken) and last.style in ('"', "'")
+        if not isinstance(last, yaml.ScalarToken) or not is_quoted or last.end_mark.line + 1 != self._line:
             return None
         between = self._at(self._line)[last.end_mark.column : self._column - 1]
         follows = self._at(self._line)[last.end_mark.column :].strip()

@@ -317,9 +317,7 @@ class _Translator:
             return self.text(written[0][1])
         if instead:
             return self.text(Template(instead, config.mark("think_goal")))
-        if not any(
-            key in config.marks for key in spellings.TEXT_KEYS
-        ):  # else the reader has said what is wrong with it
+        if config.marks.keys().isdisjoint(spellings.TEXT_KEYS):  # else the reader has said what is wrong with it
             self.reader.missing("content", config.at)
         return None
 

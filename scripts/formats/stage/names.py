@@ -73,9 +73,9 @@ def node_id(written: str) -> str:
 def event_name(written: str) -> str:
     """Return the event name for a name: a single word."""
     name = node_id(written)
-    return (
-        name if not name or _EVENT.fullmatch(name) else regex.sub(r"[^\w.\-]+|^[.\-]+", "_", name).strip("_") or "event"
-    )
+    if not name or _EVENT.fullmatch(name):
+        return name
+    return regex.sub(r"[^\w.\-]+|^[.\-]+", "_", name).strip("_") or "event"
 
 
 def refer(names: Names, loops: Iterable[KnownNames], written: str) -> str:
