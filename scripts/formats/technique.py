@@ -172,7 +172,10 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
         at=skill.at,
     )
     topic = Topic(id="main", title=skill.title, goal=skill.goal, actions=(call,), at=skill.at)
-    parameters = tuple(Declaration(var=each.var, define=each.define, pii=each.pii, at=each.at) for each in skill.params)
+    parameters = tuple(
+        Declaration(var=each.var, define=each.define, value=each.value, pii=each.pii, at=each.at)
+        for each in skill.params
+    )
     given = {each.var for each in parameters}
     returned = tuple(Declaration(var=name, at=skill.mark("returns")) for name in skill.returns if name not in given)
     return Script(

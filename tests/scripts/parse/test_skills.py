@@ -65,6 +65,19 @@ def test_what_is_wrong_in_a_side_file_is_reported_there() -> None:
     ]
 
 
+def test_a_call_of_a_skill_without_parameters_or_results_says_where_to_add_them() -> None:
+    skill = "skills:\n- {skill: reframe, actions: [{say: a, id: say}]}"
+    found = read_script(Source(CALLER.format(file="s.yaml"), "", {"s.yaml": skill})).problems
+    fixes = {problem.code: problem.fix for problem in found}
+    assert "`params` of the skill" in fixes["PARAMETER_UNKNOWN"]
+    assert "`returns` of the skill" in fixes["RETURN_UNKNOWN"]
+
+
+def test_a_technique_by_itself_begins_with_the_defaults_of_its_parameters() -> None:
+    script = read_script(Source(TECHNIQUE.replace("required: false", "default: calm")), "strict").script
+    assert [(each.var, each.value) for each in script.declare[:2]] == [("belief", None), ("mood", "calm")]
+
+
 def test_actions_of_skills_get_ids_too() -> None:
     script = read_script(Source(CALLER.format(file="s.yaml"), "", {"s.yaml": NATIVE.replace(", id: ask", "")})).script
     assert [action.id for action in script.skills[0].actions] == ["ask_1"]
