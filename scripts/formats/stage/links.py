@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from scripts.expressions.suggestions import suggest
 from scripts.formats.placeholders import reference
 from scripts.formats.stage.names import Names, names_of, node_id, of_owner
+from scripts.formats.stage.stage_reader import parts_of
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Call, Foreach, Form, Goto, Loop, Scene, with_arms
 from scripts.model.base import Expression, Location
 from scripts.model.diagnostics import Problems
@@ -20,6 +21,7 @@ from scripts.model.script import After, Interrupt, Phase, Script, Skill, Topic, 
 from scripts.model.variable_names import read_names
 from scripts.model.variables import Declaration, Output, OutputItem, Records
 from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Scalar
 from scripts.yaml.script_writer import without_places
 from scripts.yaml.unknown_keys import is_note
 
@@ -217,13 +219,21 @@ class _Linker:
     # -- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, action: Call) -> Call | None:
-        skill = _by_name(action.skill, self.script.skills, lambda each: each.title)
+        skill = self.skill_named(action.skill)
         if skill is None:
-            fix = suggest(action.skill, [each.id for each in self.script.skills], otherwise="")
+            several = parts_of(Scalar(action.skill, False, action.at))
+            if len(several) > 1 and all(self.skill_named(each.text) for each in several):
+                fix = f"Write `call: [{', '.join(each.text for each in several)}]`."
+            else:
+                fix = suggest(action.skill, [each.id for each in self.script.skills], otherwise="")
             self.refuse("SKILL_UNKNOWN", f"unknown skill {action.skill}", action.mark("call"), fix)
             return None
         parameters = dict(self.parameters(action, skill))
         return replace(action, skill=skill.id, input=parameters, output=dict(self.returned(action, skill)))
+
+    def skill_named(self, name: str) -> Skill | None:
+        found: Skill | None = _by_name(name, self.script.skills, lambda each: each.title)
+        return found
 
     def parameters(self, action: Call, skill: Skill) -> Iterator[tuple[str, Expression]]:
         """Return the parameters of a call: as written, otherwise the caller's variable or field of the same name."""

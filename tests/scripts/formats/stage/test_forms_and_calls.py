@@ -321,3 +321,12 @@ def test_a_skill_may_name_its_parameters(reading) -> None:
     for each in (skill, own):
         assert ([param.var for param in each.params], each.returns) == (["称呼"], ("回答",))
         assert each.actions[0].task.source == "你好{{ 称呼 }}"
+
+
+def test_several_skills_in_one_text_are_an_error_whose_fix_is_the_list_of_them() -> None:
+    skills = "skills:\n- goal: 问候\n  actions:\n  - say: a\n- goal: 告别\n  actions:\n  - say: b\n"
+    called = f"{HEAD}    - goal: g\n      actions:\n      - call: 问候，告别\n{skills}"
+    (problem,) = read_script(Source(called)).errors
+    assert (problem.code, problem.line) == ("SKILL_UNKNOWN", 9)
+    assert problem.fix == "Write `call: [问候, 告别]`."
+    assert not read_script(Source(called.replace("问候，告别", "[问候, 告别]"))).errors
