@@ -13,6 +13,8 @@ from msgspec import Struct
 from scripts.expressions.values import shorten
 from scripts.formats.placeholders import NAME, SCOPES, SYSTEM, reference, to_text_expression
 from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, JOINING, METHODS, OPERATORS, TESTS
+from scripts.model.base import Location
+from scripts.yaml.decoder import Reader
 
 Refer = Callable[[str], str]
 TOKENS_MAX = 2_000
@@ -40,6 +42,7 @@ _TOKEN = re.compile(
 )
 _OPERAND = rf"(?:\$?\{{\{{?\s*{NAME}\s*\}}?\}}|\d+(?:\.\d+)?)"
 _AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}(?:\s?[-/]\s?\$?\{{[^{{}}]*\}})+")
+_JOINED = re.compile(r"(\w+?)(或者?|且)(\w+)")
 _EQUALS = {"==", "===", "!=", "!==", "<>"}  # behind them, a word is a text also in a value: {mood} == calm
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
 _ALTERNATIVES = {"==": ("or",), "!=": ("and", "or"), "contains": ("and", "or"), "lacks": ("and", "or")}
@@ -119,6 +122,14 @@ def is_computed(text: str, known: Callable[[str], bool]) -> bool:
         return not glued and not _is_prose(tokens)
     is_sum = signs and re.fullmatch(r"[\d\s.+*/()]+", text) is not None and len(tokens) > 2
     return is_sum and re.fullmatch(r"\d+([./]\d+)+", text) is None  # a date or version: 2026/1/31, 1.2.3
+
+
+def report_joined_words(reader: Reader, condition: str, known: Callable[[str], bool], at: Location) -> None:
+    """Record the first text without quotes that may be meant as two: `{sex} == 男或女`."""
+    words = (token.text for token in _tokens(condition) if token.kind == "word" and not known(token.text))
+    if (found := next(filter(None, map(_JOINED.fullmatch, words)), None)) is not None:
+        fix = f"Write `{' '.join(found.groups())}` if two are meant, or put quotes around the text."
+        reader.add("VALUE_AMBIGUOUS", f"{shorten(found[0])} is read as one text", at, fix)
 
 
 def compares(text: str, known: Callable[[str], bool]) -> bool:

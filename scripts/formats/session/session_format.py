@@ -8,7 +8,7 @@ from typing import Any, TypeVar, assert_never
 from msgspec.structs import replace
 
 from scripts.expressions.values import Value, texts_in
-from scripts.formats.conditions import compares, to_condition
+from scripts.formats.conditions import compares, report_joined_words, to_condition
 from scripts.formats.placeholders import SCOPES, report_placeholders, to_template, to_value_expression
 from scripts.formats.session import spellings
 from scripts.formats.words import CONFIG_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
@@ -331,13 +331,17 @@ class _Translator:
         if written is None or not written.source.strip():
             return None
         in_braces = "{" in written.source  # then a word without braces is a text: {mood} == calm
+
+        def known(word: str) -> bool:
+            return not in_braces and word not in SCOPES
+
         try:
-            return Expression(
-                to_condition(written.source, known=lambda word: not in_braces and word not in SCOPES), written.at
-            )
+            source = to_condition(written.source, known=known)
         except ValueError as error:
             self.reader.add("EXPRESSION_INVALID", str(error), written.at)
             return None
+        report_joined_words(self.reader, written.source, known, written.at)
+        return Expression(source, written.at)
 
 
 def _word(metadata: MappingType[str, Value], key: str) -> str:

@@ -8,7 +8,7 @@ from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
-from scripts.formats.conditions import is_ambiguous, is_computed, to_condition
+from scripts.formats.conditions import is_ambiguous, is_computed, report_joined_words, to_condition
 from scripts.formats.placeholders import report_placeholders, to_template, to_text_expression
 from scripts.formats.session.spellings import condition_text
 from scripts.formats.stage.keywords import UNSUPPORTED
@@ -158,6 +158,7 @@ class StageReader:
             why = str(error) or "it is empty"
             self.refuse("EXPRESSION_INVALID", f"invalid condition {shorten(written)}: {why}", at)
             return Expression(NEVER, at)
+        report_joined_words(self.reader, written, self.knows, at)
         return Expression(source, at)
 
     def value_expression(self, tree: Tree) -> Expression:

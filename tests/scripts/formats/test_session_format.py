@@ -648,3 +648,9 @@ def test_actions_outside_of_a_topic_are_an_error_with_the_keys_of_this_format(re
     reading = read("session: {session_id: talk, phases: [{phase_id: main, actions: []}]}")
     fixes = [each.fix for each in reading.problems if each.code == "UNKNOWN_KEY"]
     assert fixes == ["Write actions in a topic: topics: [{topic_id: b, actions: […]}]."]
+
+
+def test_a_text_in_a_condition_that_may_be_meant_as_two_is_reported(read: ReadScript) -> None:
+    reading = read(SCRIPT.replace("{mood} == 'ok'", "{mood} == 好或很好"))
+    (fix,) = (each.fix for each in reading.problems if each.code == "VALUE_AMBIGUOUS")
+    assert fix == "Write `好 或 很好` if two are meant, or put quotes around the text."

@@ -330,3 +330,19 @@ def test_several_skills_in_one_text_are_an_error_whose_fix_is_the_list_of_them()
     assert (problem.code, problem.line) == ("SKILL_UNKNOWN", 9)
     assert problem.fix == "Write `call: [问候, 告别]`."
     assert not read_script(Source(called.replace("问候，告别", "[问候, 告别]"))).errors
+
+
+@pytest.mark.parametrize(
+    ("condition", "fixes"),
+    [
+        ("{姓名} == 王或李", ["Write `王 或 李` if two are meant, or put quotes around the text."]),
+        ("{姓名} == 王 或 李", []),
+        ("{姓名} == '王或李'", []),
+        ("{姓名} == 或许", []),
+    ],
+)
+def test_a_text_that_may_be_meant_as_two_is_reported(condition, fixes) -> None:
+    body = f'    - goal: g\n      actions:\n      - if: "{condition}"\n        do: [{{say: a}}]\n'
+    reading = read_script(Source(HEAD + body))
+    found = [each for each in reading.problems if each.code == "VALUE_AMBIGUOUS"]
+    assert ([each.fix for each in found], [each.line for each in found]) == (fixes, [9] * len(fixes))
