@@ -19,6 +19,16 @@ _CONTAINS = re.compile(
 )
 _WORDS = re.compile(r"[^\W\d]\w*(?:\s+\w+)+")
 _CALLABLE = (*sorted(FUNCTIONS), "history", "range", "recall")
+_AND_OR = "Write `and` instead of &&, and `or` instead of ||."
+_TERNARY = re.compile(r"\?[^?:]*:")
+_FOREIGN_SIGNS = {
+    "&&": _AND_OR,
+    "||": _AND_OR,
+    "!==": "Write != instead of !==.",
+    "===": "Write == instead of ===.",
+    "??": "Write `NAME | default(VALUE)` instead of ??.",
+}
+"""Operators of other languages, the longer ones first, and what to write instead."""
 
 
 def expression_fix(source: str, message: str) -> str:
@@ -90,8 +100,11 @@ def _unknown_fix(message: str) -> str:
 def _sign_fix(source: str) -> str:
     if any(char in source for char in _WIDE_SIGNS):
         return "Write plain operators and words: < > == ( ) , and or, and straight quotes."
-    if "&&" in source or "||" in source:
-        return "Write `and` instead of &&, and `or` instead of ||."
+    for sign, fix in _FOREIGN_SIGNS.items():
+        if sign in source:
+            return fix
+    if _TERNARY.search(source):
+        return "Write `A if CONDITION else B` instead of CONDITION ? A : B."
     if (swapped := _SWAPPED.search(source)) is not None:
         return f"Write {swapped[1]}= instead of {swapped[0]}."
     return "Compare with ==." if _ASSIGNS.search(source) else ""

@@ -8,7 +8,7 @@ from scripts.parse.read_script import Source, read_script
 
 HEAD = "script: visit\nphases:\n  - phase: hello\n    topics:\n      - topic: welcome\n        actions:\n"
 JARGON = re.compile(
-    r"block (?:mapping|collection|entry)|flow (?:mapping|sequence)|simple key|expected '|<document|could not find|"
+    r"block (?:mapping|collection|entry)|flow (?:mapping|sequence)|simple key|\bexpected '|<document|could not find|"
     r"did not find|while (?:parsing|scanning)|indicator|scalar|token|mapping values|alias\b|anchor\b|directive"
 )
 SMALL = """
@@ -346,6 +346,10 @@ SLIPS = {
     "= in a text": (NATIVE + '  - say: "{% if x = 1 %}a{% endif %}"\n', "4:10", "'='", "Compare with =="),
     "a blank in a name": (NATIVE + '  - say: "{{ my answer }}"\n', "4:10", "'answer'", "{{ my_answer }}"),
     "=>": (NATIVE + "  - say: Hi.\n    when: score => 8\n", "5:11", "too early", "Write >= instead of =>"),
+    "===": (NATIVE + "  - say: Hi.\n    when: score === 8\n", "5:11", "'='", "Write == instead of ==="),
+    "!==": (NATIVE + "  - say: Hi.\n    when: score !== 8\n", "5:11", "'='", "Write != instead of !=="),
+    "??": (NATIVE + '  - say: "{{ score ?? 8 }}"\n', "4:10", "'?'", "Write `NAME | default(VALUE)`"),
+    "? :": (NATIVE + "  - say: \"{{ score > 8 ? 'a' : 'b' }}\"\n", "4:10", "'?'", "`A if CONDITION else B`"),
     "=<": (NATIVE + "  - say: Hi.\n    when: score =< 8\n", "5:11", "too early", "Write <= instead of =<"),
     "a function": (NATIVE + "  - say: Hi.\n    when: visit('a') > 1\n", "5:11", "no function `visit`", "`visits`"),
     "a filter as a function": (
