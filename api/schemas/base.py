@@ -37,6 +37,5 @@ class View(Struct, frozen=True, rename="camel", kw_only=True):
 class PageView(View, frozen=True, kw_only=True):
     """A page of a list; `nextCursor` is null on the last one."""
 
-    data: Sequence[View]
-    """Of the type that each list names."""
+    data: Sequence[View]  # each list names their type
     next_cursor: str | None
