@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
+from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, shorten
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
 from scripts.formats.text_lists import choice_texts, named
 from scripts.formats.words import VARIABLE_TYPES
@@ -104,7 +104,11 @@ def _of_pair(notation: StageReader, key: Scalar, value: Tree) -> Declaration:
 
 
 def _fitting(notation: StageReader, declared: Declaration) -> Declaration:
-    """Make the type and the value of a declaration consistent."""
+    """Make the type and the value of a declaration consistent; a value that looks calculated is reported."""
+    if isinstance(declared.value, str) and declared.value.startswith("="):
+        fix = f"Write `set: {declared.var}` with `value: {declared.value[1:].strip()}` in the first goal."
+        message = f"{shorten(declared.value)} is a text: a declared value is not calculated"
+        notation.slip("TYPE_MISMATCH", message, declared.mark("value"), fix)
     if isinstance(declared.value, list) and declared.type is None:
         return replace(declared, type="list")
     if declared.type == "list" and declared.value in (None, ""):

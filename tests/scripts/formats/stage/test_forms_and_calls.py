@@ -346,3 +346,11 @@ def test_a_text_that_may_be_meant_as_two_is_reported(condition, fixes) -> None:
     reading = read_script(Source(HEAD + body))
     found = [each for each in reading.problems if each.code == "VALUE_AMBIGUOUS"]
     assert ([each.fix for each in found], [each.line for each in found]) == (fixes, [9] * len(fixes))
+
+
+def test_a_declared_value_that_looks_calculated_is_reported() -> None:
+    head = HEAD.replace("{var: 家人, value: []}", "{var: 天数, value: =2 * 7}")
+    reading = read_script(Source(f"{head}    - goal: g\n      actions:\n      - say: a\n"))
+    (problem,) = (each for each in reading.problems if each.code == "TYPE_MISMATCH")
+    assert (problem.severity, problem.line) == ("warning", 3)
+    assert problem.fix == "Write `set: 天数` with `value: 2 * 7` in the first goal."
