@@ -26,7 +26,7 @@ from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.expressions.expression_fixes import expression_fix, function_fix, template_fix, unclosed_fix
 from scripts.expressions.expressions import Compiled, is_reserved
-from scripts.expressions.members import DETECTED, FAILURE, MemberFault
+from scripts.expressions.members import DETECTED, FAILURE, MemberFault, method_fix
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import SURE, likeness, suggest
 from scripts.expressions.values import Value, ValueRefused, coerce
@@ -632,10 +632,13 @@ class _Checker:
             self.counted_place(function, place, source.at.below(line - 1))
 
     def functions(self, compiled: Compiled, source: Template | Expression) -> None:
-        """Report calls of names that are no functions; no variable can be called."""
+        """Report calls of names that are no functions, and of methods that no value has; no variable can be called."""
         for name, line in compiled.facts.called.items():
             at = source.at.below(line - 1)
             self.add("MEMBER_UNKNOWN", f"there is no function `{name}`", at, function_fix(name), "warning")
+        for name, line in compiled.facts.methods:
+            at = source.at.below(line - 1)
+            self.add("MEMBER_UNKNOWN", f"no value has a method `{name}`", at, method_fix(name))
 
     def counted_place(self, function: str, place: str, at: Location) -> None:
         """Check the place whose visits or minutes an expression reads."""

@@ -498,6 +498,18 @@ SLIPS = {
         "`type: choice` needs `choices`",
         "Add `choices: [a, b]`",
     ),
+    "a method of JavaScript": (
+        NATIVE + "  - {ask: A?, into: a}\n  - say: '{{ a.toUpperCase() }}'\n",
+        "5:10",
+        "no value has a method `toUpperCase`",
+        "`NAME.upper()`",
+    ),
+    "a method of Python": (
+        NATIVE + "  - {ask: A?, into: {var: a, type: list}}\n  - say: |\n      You said\n      {{ ', '.join(a) }}\n",
+        "7:1",
+        "no value has a method `join`",
+        "`LIST | join(', ')`",
+    ),
     "yes/no": (script(*ASK, "  output: [{get: age, type: yes/no}]"), "9:39", "'yes/no'", "`boolean`"),
 }
 
