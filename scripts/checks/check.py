@@ -56,13 +56,14 @@ from scripts.model.variables import Declaration, Output, Records
 from scripts.versions.rename_map import check_migrations
 from scripts.yaml.syntax_hints import hidden_character
 
-_SINGLE_BRACES = regex.compile(r"(?<![{$])\{\s*([^\W\d]\w*)\s*\}(?!\})|｛+\s*([^\W\d]\w*)\s*｝+")
+_SINGLE_BRACES = regex.compile(r"(?<!\{)\$?\{\s*([^\W\d]\w*)\s*\}(?!\})|｛+\s*([^\W\d]\w*)\s*｝+")
 _ID = regex.compile(r"[^\s/:\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # a name: sessions also store names of the older formats
 _A = {"event": "an event", "milestone": "a milestone", "outcome": "an outcome"}
 _EVENT = regex.compile(r"\w[\w.\-]*")
 _NAME = regex.compile(r"[^\W\d]\w*")
 _OLDER_NAME = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
-_ONE_WORD = regex.compile(r'"([^\W\d]\w*)"')  # a literal, as expressions spell it
+_OPERATOR = r"(?:\s*(?:[<>=!]=|[+*<>])\s*|\s+[-/]\s+)"
+_LIKE_EXPRESSION = regex.compile(rf'"(\w+(?:{_OPERATOR}\w+)*)"')  # a literal, as expressions spell it
 
 
 _VALUE_FIXES = {
@@ -374,7 +375,7 @@ class _Checker:
         self.exits(action)
         self.offers(action)
         for name, value in _given(action):
-            found = _ONE_WORD.fullmatch(value.source)
+            found = _LIKE_EXPRESSION.fullmatch(value.source)
             declared = self.declaration(name) if isinstance(action, actions.Set) else None
             if found is not None and (declared is None or found[1] not in declared.choices):
                 self.flow.text(found[1], value.at, self.place)

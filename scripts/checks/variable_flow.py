@@ -1,5 +1,6 @@
 """Collect reads and writes of variables, and check that each read can find a value."""
 
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topi
 _OUT_OF_SIGHT = (
     "A skill reads only its parameters and global variables, and its own variables end with it: pass the value."
 )
+_NAME = re.compile(r"(?<!\w)[^\W\d]\w*")
 
 
 class Place(Struct, frozen=True):
@@ -77,9 +79,9 @@ class VariableFlow:
         """Record a name in single braces, which are a placeholder only in the older formats, or in no format."""
         self._mentions.append((name, written, at))
 
-    def text(self, name: str, at: Location, place: Place) -> None:
-        """Record a value that is a text of one word; a variable of that name was probably meant, if there is one."""
-        self._texts.append((name, at, place))
+    def text(self, written: str, at: Location, place: Place) -> None:
+        """Record a text that would be an expression after `=`, which was probably meant if it has only variables."""
+        self._texts.append((written, at, place))
 
     def check(self, problems: Problems) -> frozenset[tuple[str, tuple[str, str]]]:
         """Add a problem for every read of a variable that no action sets; return these names with their locations."""
@@ -99,10 +101,13 @@ class VariableFlow:
             if name in known:
                 fix = f"Write {{{{ {name} }}}}."
                 problems.add("PLACEHOLDER_INVALID", f"{written} is shown unchanged", at, fix=fix)
-        for name, at, place in self._texts:
-            if name in known:
-                fix = f"Write `={name}` for the value of the variable."
-                problems.add("NAME_AS_TEXT", f"`{name}` is the text, not the variable", at, path=place.path, fix=fix)
+        for written, at, place in self._texts:
+            names = set(_NAME.findall(written))
+            if names and names <= known:
+                meant = "the value of the variable" if written in known else "its result"
+                fix = f"Write `={written}` for {meant}."
+                message = f"`{written}` is the text, not {'the variable' if written in known else 'a calculation'}"
+                problems.add("NAME_AS_TEXT", message, at, path=place.path, fix=fix)
         return frozenset(reported)
 
     def _check(self, read: _Read, known: set[str], problems: Problems) -> bool:

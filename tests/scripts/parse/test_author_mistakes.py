@@ -498,6 +498,12 @@ SLIPS = {
         "`type: choice` needs `choices`",
         "Add `choices: [a, b]`",
     ),
+    "a placeholder of JavaScript": (
+        NATIVE + "  - {ask: A?, into: a}\n  - say: 'Hello ${a}'\n",
+        "5:10",
+        "${a} is shown unchanged",
+        "{{ a }}",
+    ),
     "a method of JavaScript": (
         NATIVE + "  - {ask: A?, into: a}\n  - say: '{{ a.toUpperCase() }}'\n",
         "5:10",
