@@ -341,7 +341,7 @@ class Reader:
 
     def _tuple(self, tree: Tree, item: Any) -> Any:
         is_text = isinstance(tree, Scalar) and item in {str, Template, Validation, Exit} and tree.value is not None
-        if is_text or (item is Exit and isinstance(tree, Mapping)):
+        if is_text or (item in {Template, Exit} and isinstance(tree, Mapping)):
             part = self._any(tree, item)  # a single one needs no dash
             return part if part is _FAILED else (part,)
         if isinstance(tree, Scalar) and tree.value is None:
@@ -575,7 +575,11 @@ class Reader:
             return Template(tree.text, tree.content_at)
         if isinstance(tree, Scalar):
             return Template("", tree.at)
-        fix = 'Put quotes around a text that starts with {…}: "{{ name }} …".' if isinstance(tree, Mapping) else ""
+        fix = ""
+        if isinstance(tree, Mapping):
+            fix = 'Put quotes around a text that starts with {…}: "{{ name }} …".'
+            if tree.pairs and not _is_empty(tree.pairs[0][1]):
+                fix = "Write the text itself, and other keys beside this one, not in it."
         return self._mismatch(tree, "a text", fix)
 
     def _expression(self, tree: Tree) -> Any:

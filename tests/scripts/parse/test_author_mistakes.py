@@ -498,6 +498,18 @@ SLIPS = {
         "`type: choice` needs `choices`",
         "Add `choices: [a, b]`",
     ),
+    "a text as a mapping": (
+        NATIVE + "  - say: {text: Hello, tone: warm}\n",
+        "4:10",
+        "expected a text, found a mapping",
+        "Write the text itself",
+    ),
+    "a question as a mapping": (
+        NATIVE + "  - ask:\n      text: How are you?\n      into: a\n",
+        "5:7",
+        "expected a text, found a mapping",
+        "Write the text itself",
+    ),
     "a placeholder of JavaScript": (
         NATIVE + "  - {ask: A?, into: a}\n  - say: 'Hello ${a}'\n",
         "5:10",
