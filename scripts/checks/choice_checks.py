@@ -22,8 +22,9 @@ def several_names(text: str) -> list[str]:
 
 
 def list_faults(words: Sequence[str], at: Location) -> Iterator[Fault]:
-    """Report a list whose only item contains full-width commas, which do not separate items."""
-    if len(words) == 1 and len(parts := _WIDE_COMMA.split(words[0].strip())) > 1:
+    """Report a list whose only item has full-width commas, or is several words with commas: `choices: "yes, no"`."""
+    parts = (several_names(words[0]) or _WIDE_COMMA.split(words[0].strip())) if len(words) == 1 else []
+    if len(parts) > 1:
         fix = f"Separate the items with `, `: `[{', '.join(parts)}]`."
         yield Fault("LIST_UNSEPARATED", f"`{words[0]}` is one item", at, fix)
 

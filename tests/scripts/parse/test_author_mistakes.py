@@ -498,6 +498,12 @@ SLIPS = {
         "`type: choice` needs `choices`",
         "Add `choices: [a, b]`",
     ),
+    "choices as a text": (
+        NATIVE + "  - ask: Which?\n    into: {var: a, choices: 'red, green'}\n",
+        "5:29",
+        "`red, green` is one item",
+        "`[red, green]`",
+    ),
     "a text as a mapping": (
         NATIVE + "  - say: {text: Hello, tone: warm}\n",
         "4:10",
