@@ -13,6 +13,7 @@ from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topi
 _OUT_OF_SIGHT = (
     "A skill reads only its parameters and global variables, and its own variables end with it: pass the value."
 )
+_CONSTANTS = {"null": "none", "nil": "none", "yes": "true", "no": "false", "on": "true", "off": "false"}
 _NAME = re.compile(r"(?<!\w)[^\W\d]\w*")
 
 
@@ -122,6 +123,8 @@ class VariableFlow:
             problems.add(code, f"`{read.name}` is set in {setter}", read.at, path=path)
             return True
         fix = _OUT_OF_SIGHT if read.name in known else suggest(read.name, sorted(known), otherwise="")
+        if (constant := _CONSTANTS.get(read.name.lower(), "")) and not fix:
+            fix = f"Write `{constant}`, or '{read.name}' in quotes if it is a text."
         problems.add("VARIABLE_NEVER_SET", f"nothing sets `{read.name}`", read.at, path=path, fix=fix)
         return True
 

@@ -504,6 +504,24 @@ SLIPS = {
         "`red, green` is one item",
         "`[red, green]`",
     ),
+    "null in an expression": (
+        NATIVE + "  - {ask: A?, into: a}\n  - {say: b, when: a == null}\n",
+        "5:20",
+        "nothing sets `null`",
+        "Write `none`",
+    ),
+    "a test for null": (
+        NATIVE + "  - {ask: A?, into: a}\n  - {say: b, when: a is null}\n",
+        "5:20",
+        "No test named 'null'",
+        "`none`",
+    ),
+    "a test for a value": (
+        NATIVE + "  - {ask: A?, into: a}\n  - {say: b, when: a is set}\n",
+        "5:20",
+        "No test named 'set'",
+        "`defined`",
+    ),
     "a text as a mapping": (
         NATIVE + "  - say: {text: Hello, tone: warm}\n",
         "4:10",
