@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scripts.expressions.values import shorten
 from scripts.formats.placeholders import NAME, SCOPES, SYSTEM, reference, to_text_expression
-from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, JOINING, METHODS, OPERATORS, TESTS
+from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, JOINING, METHODS, OPERATORS, STATES, TESTS
 from scripts.model.base import Location
 from scripts.yaml.decoder import Reader
 
@@ -387,8 +387,8 @@ class _Parser:
         low = word.lower()
         if word in SCOPES and not self._known(word) and self.accept("."):
             return _Part(self._refer(self.word()))
-        if low in CONSTANTS:
-            meaning = CONSTANTS[low]
+        is_state = self.ahead(-2).written in {"is", "is not"} and not self.is_unknown(self.ahead())
+        if meaning := CONSTANTS.get(low) or (STATES.get(low) if is_state else None):
             return _Part(meaning, meaning if meaning in {"none", "defined"} else "truth")
         if low in FUNCTIONS and self.accept("("):
             arguments = self.listed(")")

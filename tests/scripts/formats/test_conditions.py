@@ -24,6 +24,7 @@ VALUES = {
     "sure": "是",
     "born": "1998-03-01",
     "opens": "before noon",
+    "mood": "set",
 }
 
 
@@ -119,6 +120,10 @@ VALUES = {
         ("{empty} is empty and {age} is not empty", True),
         ("{nothing} != 空", False),
         ("{age} exists and {nobody} exists", False),
+        ("{age} is set and {nobody} is not set", True),
+        ("{nobody} is known or {empty} is given", False),
+        ("{nobody} is missing and {age} is not missing", True),
+        ("{mood} == set", True),
         ("{sure} == 是 and {sure} != 否", True),
         ("{sure} 是 是", True),
         ("{session.age} == 28 and global.性别 == 女", True),
