@@ -17,6 +17,7 @@ REPEATED = 50  # times that a part occurs in a text; with two ways for each of t
 BEGINNINGS_MAX = 8  # texts before the repeated part
 PARTS_MAX = 20
 _RUN = regex.compile(r"\w+")
+_SLASHES = regex.compile(r"/(.+)/[a-z]*")  # as JavaScript writes a pattern
 _SAMPLES = ("a", "1", "中", "ab")
 
 
@@ -48,6 +49,9 @@ def _pattern_faults(pattern: str, at: Location) -> Iterator[Fault]:
     except regex.error as error:
         yield Fault("PATTERN_INVALID", str(error), at)
         return
+    if (inside := _SLASHES.fullmatch(pattern)) is not None:
+        fix = f"Write it without the slashes: `{inside[1]}`."
+        yield Fault("PATTERN_INVALID", "only an answer between slashes matches", at, fix, "warning")
     text = slow_text(pattern)
     if text is not None:
         yield Fault("PATTERN_BACKTRACKS", f"it takes too long to reject an answer such as `{text}`", at)

@@ -498,6 +498,12 @@ SLIPS = {
         "`type: choice` needs `choices`",
         "Add `choices: [a, b]`",
     ),
+    "a pattern of JavaScript": (
+        NATIVE + "  - {ask: Code?, into: {var: a, pattern: '/^[0-9]{5}$/'}}\n",
+        "4:42",
+        "only an answer between slashes matches",
+        "`^[0-9]{5}$`",
+    ),
     "choices as a text": (
         NATIVE + "  - ask: Which?\n    into: {var: a, choices: 'red, green'}\n",
         "5:29",
