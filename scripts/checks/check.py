@@ -639,7 +639,7 @@ class _Checker:
             self.add("MEMBER_UNKNOWN", f"there is no function `{name}`", at, function_fix(name), "warning")
         for name, line in compiled.facts.methods:
             at = source.at.below(line - 1)
-            self.add("MEMBER_UNKNOWN", f"no value has a method `{name}`", at, method_fix(name))
+            self.add("MEMBER_UNKNOWN", f"no value has the member `{name}`", at, method_fix(name))
 
     def counted_place(self, function: str, place: str, at: Location) -> None:
         """Check the place whose visits or minutes an expression reads."""

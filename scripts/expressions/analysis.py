@@ -31,7 +31,7 @@ from scripts.expressions.condition_algebra import (
     nulls,
     parts,
 )
-from scripts.expressions.members import BUILTINS, KINDS, METHODS, MemberFault, member_faults
+from scripts.expressions.members import BUILTINS, DATE_PARTS, KINDS, METHODS, MemberFault, member_faults
 from scripts.expressions.sandbox import SANDBOX
 from scripts.expressions.time_values import PLACES, SINCE, SPANS
 from scripts.expressions.values import Value
@@ -94,7 +94,7 @@ class ExpressionInfo(Struct, frozen=True):
     subtracted: frozenset[str] = frozenset()  # the names whose difference it takes, which may be numbers or dates
     places: tuple[tuple[str, str, int], ...] = ()  # the functions of a place: name, place, line
     called: Mapping[str, int] = {}  # the names that it calls although they are no functions, and their first line
-    methods: tuple[tuple[str, int], ...] = ()  # the methods that it calls although no value has them, with lines
+    methods: tuple[tuple[str, int], ...] = ()  # the methods and members that it reads although no value has them
     unavailable: tuple[tuple[str, int], ...] = ()  # messages about filters and tests that do not exist, with lines
 
 
@@ -179,7 +179,7 @@ class _Reader:
             subtracted=frozenset(_subtracted(every)) - BUILTINS,
             places=tuple(_places(every)),
             called=self._unknown_functions,
-            methods=tuple(_unknown_methods(every)),
+            methods=tuple(dict.fromkeys(_unknown_methods(every))),
             unavailable=tuple(_unavailable(every)),
             **known,
         )
@@ -340,12 +340,16 @@ def _unavailable(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
 
 
 def _unknown_methods(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
-    """Yield methods that no value has; those of built-in names are among the faults."""
+    """Yield methods that no value has, and such members of differences, which are numbers or dates; those of built-in
+    names are among the faults.
+    """
     for node in every:
         match node:
             case nodes.Call(node=nodes.Getattr(attr=name) as method) if name not in METHODS:
                 if not all_names(method) & {*KINDS, "loop"}:
                     yield name, node.lineno
+            case nodes.Getattr(node=nodes.Sub(), attr=name) if name not in METHODS | DATE_PARTS:
+                yield name, node.lineno
             case _:
                 pass
 

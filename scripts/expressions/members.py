@@ -123,6 +123,8 @@ _INSTEAD = {
     "to_fixed": "NAME | round(2)",
     "to_string": "NAME | string",
     "get": "NAME.KEY",
+    "days": "DATE - DATE",
+    "total_seconds": "minutes_since(TIME)",
 }
 
 

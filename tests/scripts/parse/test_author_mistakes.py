@@ -549,13 +549,19 @@ SLIPS = {
     "a method of JavaScript": (
         NATIVE + "  - {ask: A?, into: a}\n  - say: '{{ a.toUpperCase() }}'\n",
         "5:10",
-        "no value has a method `toUpperCase`",
+        "no value has the member `toUpperCase`",
         "`NAME.upper()`",
+    ),
+    "a member of a difference": (
+        NATIVE + "  - {ask: A?, into: {var: day, type: date}}\n  - say: 'In {{ (day - today).days }} days'\n",
+        "5:10",
+        "no value has the member `days`",
+        "`DATE - DATE`",
     ),
     "a method of Python": (
         NATIVE + "  - {ask: A?, into: {var: a, type: list}}\n  - say: |\n      You said\n      {{ ', '.join(a) }}\n",
         "7:1",
-        "no value has a method `join`",
+        "no value has the member `join`",
         "`LIST | join(', ')`",
     ),
     "yes/no": (script(*ASK, "  output: [{get: age, type: yes/no}]"), "9:39", "'yes/no'", "`boolean`"),
