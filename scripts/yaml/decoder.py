@@ -37,6 +37,13 @@ from scripts.yaml.unknown_keys import SWITCH_FIX, is_ignorable, is_switched_off
 
 S = TypeVar("S", bound=Struct)
 
+_HOLDERS = (
+    ("emit", actions.Signal, "event"),
+    ("end", actions.Ending, "reason"),
+    ("on", Trigger, "keywords"),
+)
+"""Keys whose values may be mappings, with their structures and first keys."""
+
 ALIASES = {"condition": "when"}
 SHORTHANDS = {
     "Declaration": "var",
@@ -526,7 +533,7 @@ class Reader:
             return self._with_ids(_INSIDE[key])
         if self.path.endswith(".wait") and key in self._fields(actions.Sleep):
             return f"Write `{key}` beside `wait`, not in it."
-        for holder, kind, first in (("emit", actions.Signal, "event"), ("end", actions.Ending, "reason")):
+        for holder, kind, first in _HOLDERS:
             if holder in fields and key in self._fields(kind):
                 return f"Write `{holder}: {{{first}: …, {key}: …}}`."
         if key == "actions" and "topics" in fields:

@@ -558,6 +558,12 @@ SLIPS = {
         "no value has the member `days`",
         "`DATE - DATE`",
     ),
+    "a key of the trigger beside it": (
+        NATIVE + "  - say: a\ninterrupts: [{on: [stop], match: whole, then: end}]\n",
+        "5:27",
+        "unknown key `match`",
+        "`on: {keywords: …, match: …}`",
+    ),
     "a method of Python": (
         NATIVE + "  - {ask: A?, into: {var: a, type: list}}\n  - say: |\n      You said\n      {{ ', '.join(a) }}\n",
         "7:1",
