@@ -10,6 +10,7 @@ from scripts.checks.control_flow import ControlFlowGraph, Node
 from scripts.checks.effects import Each, Read, Select, Write, effect_of
 from scripts.checks.time_checks import action_moments
 from scripts.expressions.condition_algebra import Unknown
+from scripts.expressions.members import DATE_PARTS, TEXT_METHODS
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.time_values import iso_time, moment_in
 from scripts.expressions.values import (
@@ -204,6 +205,7 @@ class _Sense:
     # -- comparisons --------------------------------------------------------------------------------------------------
 
     def _compared(self, source: Template | Expression) -> None:
+        self._parts_of(source)
         for each in source.compiled.facts.comparisons:
             nature = self._nature(each.name)
             if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
@@ -217,6 +219,18 @@ class _Sense:
                     fix = suggest(str(value), nature.choices) if nature.choices else ""
                     usual = _FIXES.get("clock" if each.name in _CLOCKS else nature.kind or "text", "")
                     self._add(f"`{each.name}` {reason}", source.at, fix or usual)
+
+    def _parts_of(self, source: Template | Expression) -> None:
+        """Check the members that are read from variables of a type; only records have members of their own."""
+        for name, member in source.compiled.facts.parts:
+            nature = self._nature(name)
+            kind = nature.kind if nature is not None else None
+            if kind is None or kind == "record" or (kind in _TEXTS and member in TEXT_METHODS):
+                continue
+            fix = f"Write `{name} | length`, `{name} | first` or `{name}[0]`." if kind == "list" else f"Write `{name}`."
+            if kind in DATES and member in DATE_PARTS:
+                fix = f"A date is stored as a text: `{name}[:4]` is its year, `{name}[5:7]` its month."
+            self._add(f"`{name}` is a {kind}, which has no member `{member}`", source.at, fix)
 
 
 _CLOCKS: Mapping[str, DeclaredType] = {"now": "datetime", "today": "date"}

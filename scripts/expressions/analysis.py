@@ -86,6 +86,7 @@ class ExpressionInfo(Struct, frozen=True):
     is_null_able: bool = False
     reads_any: bool = False  # `vars` with a computed name
     members: tuple[tuple[str, int], ...] = ()  # the members of variables that it reads, with lines
+    parts: tuple[tuple[str, str], ...] = ()  # variables with a member that is read from them: `born.year`
     keys: frozenset[str] = frozenset()  # of the records that are written out in it
     carried: frozenset[str] = frozenset()  # of an expression: the names whose values may occur in its result
     faults: tuple[MemberFault, ...] = ()  # of the built-in names
@@ -173,6 +174,7 @@ class _Reader:
             atoms=tuple(self._atoms.values()),
             faults=member_faults(tree.body, names, has_loop=any(isinstance(node, nodes.For) for node in every)),
             members=tuple(_members(every)),
+            parts=tuple(dict.fromkeys(_parts(every))),
             keys=frozenset(_keys(every)),
             counted=frozenset(_counted(every)) - BUILTINS,
             added=tuple(_added(every)),
@@ -366,6 +368,16 @@ def _members(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
                     yield name, node.lineno
             case nodes.Keyword(key="attribute", value=nodes.Const(value=str(name))):
                 yield name, node.lineno
+            case _:
+                pass
+
+
+def _parts(every: list[nodes.Node]) -> Iterator[tuple[str, str]]:
+    local = {name for node in every if isinstance(node, nodes.For) for name in all_names(node.target)}
+    for node in every:
+        match node:
+            case nodes.Getattr(node=nodes.Name(name=name), attr=member) if name not in local | KINDS.keys():
+                yield name, member
             case _:
                 pass
 

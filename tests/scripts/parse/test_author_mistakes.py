@@ -564,6 +564,18 @@ SLIPS = {
         "unknown key `match`",
         "`on: {keywords: …, match: …}`",
     ),
+    "a member of a stored date": (
+        NATIVE + "  - {ask: A?, into: {var: born, type: date}}\n  - say: 'In {{ born.year }}'\n",
+        "5:10",
+        "`born` is a date, which has no member `year`",
+        "`born[:4]`",
+    ),
+    "the size of a list": (
+        NATIVE + "  - {ask: A?, into: {var: pets, type: list}}\n  - {say: b, when: pets.size > 2}\n",
+        "5:20",
+        "`pets` is a list, which has no member `size`",
+        "`pets | length`",
+    ),
     "a method of Python": (
         NATIVE + "  - {ask: A?, into: {var: a, type: list}}\n  - say: |\n      You said\n      {{ ', '.join(a) }}\n",
         "7:1",
