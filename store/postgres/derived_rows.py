@@ -25,7 +25,7 @@ class HeadRow(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     execution_status: str
     active_at: datetime
-    """When the turn finished or the session was created, the later of both."""
+    """When a turn finished last or the session was created, the later of both."""
     outcome: str | None = None
     gaps: JsonText = msgspec.Raw(b"[]")
 
@@ -45,7 +45,8 @@ class LatestTurn(HeadRow, frozen=True, kw_only=True):
 
 LATEST_TURNS = """
 SELECT DISTINCT ON (t.session_id) t.tenant, t.session_id, t.turn, t.message_count, t.event_count, t.status,
-    t.execution_status, greatest(t.finished_at, s.created_at) AS active_at, t.state
+    t.execution_status, t.state,
+    greatest(max(t.finished_at) OVER (PARTITION BY t.session_id), s.created_at) AS active_at
 FROM turns AS t JOIN session_starts AS s ON s.tenant = t.tenant AND s.session_id = t.session_id
 WHERE t.tenant = $tenant AND t.session_id IN (SELECT unnest($sessions::UUID[]))
 ORDER BY t.session_id, t.turn DESC
