@@ -93,6 +93,7 @@ async def test_while_a_server_runs_it_does_the_work(run: Any, old: list[str], se
 
 
 @pytest.mark.gate
+@pytest.mark.database_file  # with PostgreSQL, the command is a server of its own
 async def test_a_server_with_other_policies_is_not_asked(
     cuebook: RunCommand, old: list[str], serve: Serve, tmp_path: Path
 ) -> None:
