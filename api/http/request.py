@@ -16,7 +16,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
-from api.auth.principal import Principal, principal_of
+from api.auth.principal import CALLER, Principal, principal_of
 from api.auth.request_checks import check_header
 from api.errors import invalid_field
 from api.http.services import Services, current
@@ -160,7 +160,8 @@ class ApiRequest(Request[Any, Any, Any]):
     @property
     def tenant(self) -> str:
         """Return the tenant of the sender; every read and write is limited to it."""
-        return self.principal.tenant
+        principal: Principal = self.scope["state"][CALLER]
+        return principal.tenant
 
 
 @lru_cache(DECODERS_MAX)

@@ -46,14 +46,16 @@ AWAITED: Mapping[type[Action], Callable[[TurnContext, Any], Awaitable[Outcome]]]
 """How the others begin; those of packages have types of their own."""
 
 
-async def enter(run: TurnContext, action: Action) -> Outcome:
-    """Begin an action; a question whose answer is known may be passed over."""
-    if isinstance(action, actions.Ask | actions.AiAsk | actions.Choose) and action.if_known.policy != "ask":
-        return known.pass_over(run, action) or await _begin(run, action)
-    return await _begin(run, action)
-
-
-async def _begin(run: TurnContext, action: Action) -> Outcome:
+async def enter(run: TurnContext, action: Action, *, asks: bool = False) -> Outcome:
+    """Begin an action; a question whose answer is known may be passed over, unless it `asks` in any case."""
+    if (
+        not asks
+        and isinstance(action, actions.Ask | actions.AiAsk | actions.Choose)
+        and action.if_known.policy != "ask"
+    ):
+        passed_over = known.pass_over(run, action)
+        if passed_over is not None:
+            return passed_over
     at_once = AT_ONCE.get(type(action))
     if at_once is not None:
         return at_once(run, action)
@@ -112,7 +114,7 @@ async def resume(
     Raises ActionFailed for an action that does not wait so.
     """
     if run.progress.is_confirmation and isinstance(action, actions.Ask | actions.AiAsk | actions.Choose):
-        return known.answer_confirmation(run, action, reply, picked) or await _begin(run, action)
+        return known.answer_confirmation(run, action, reply, picked) or await enter(run, action, asks=True)
     match action:
         case actions.AiSay():
             return await chat.ai_say(run, action, reply)
