@@ -61,8 +61,7 @@ class Checkpointer:
         document = msgspec.msgpack.encode(_SavedBlocks(os.pread(self._file, _HEADERS, 0), blocks))
         with os.fdopen(os.open(self._saved, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as saved:
             saved.write(_digest(document) + document)
-            saved.flush()
-            os.fsync(saved.fileno())
+        sync(self._saved)
         sync(self._saved.parent)
 
     def close(self) -> None:
