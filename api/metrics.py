@@ -1,6 +1,7 @@
 """Prometheus metrics of a server. They never contain users, sessions or texts."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily
@@ -16,9 +17,13 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self.requests = self._counter("http_requests", "Requests by route and status", "method", "route", "status")
+        # cached, because looking up the counter of labels takes longer than counting
+        self.requests = cache(
+            self._counter("http_requests", "Requests by route and status", "method", "route", "status").labels
+        )
         self.errors = self._counter("errors", "Failed requests", "code")
-        self.turns = self._counter("turns", "Turns by outcome", "outcome")  # done: committed; refused; or an error code
+        # done: committed; refused; or an error code
+        self.turns = cache(self._counter("turns", "Turns by outcome", "outcome").labels)
         self.turn_seconds = Histogram(
             "cuebook_turn_seconds",
             "Duration of a turn without its commit",

@@ -166,8 +166,9 @@ class Authenticator:
         credential = _credential(values)
         if credential:
             return self._holder(credential, values)
-        credential = _cookie(values)
-        return replace(self._holder(credential, values), is_by_cookie=bool(credential))
+        credential = _cookie(values[b"cookie"]) if b"cookie" in values else ""
+        sender = self._holder(credential, values)
+        return replace(sender, is_by_cookie=True) if credential else sender
 
     def identify(self, credential: str) -> Principal:
         """Return the principal of a key or token, not of a participant's. Raises ApiError UNAUTHENTICATED."""
@@ -242,9 +243,9 @@ def _credential(values: Mapping[bytes, str]) -> str:
     return credential
 
 
-def _cookie(values: Mapping[bytes, str]) -> str:
-    """Return the key in the cookie; empty without one."""
-    for pair in values.get(b"cookie", "").split(";"):
+def _cookie(header: str) -> str:
+    """Return the key in a `Cookie` header; empty without one."""
+    for pair in header.split(";"):
         name, _, value = pair.partition("=")
         if name.strip() == COOKIE and len(value) <= CREDENTIAL_CHARS_MAX:
             return value.strip().strip('"')

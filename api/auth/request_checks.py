@@ -174,6 +174,8 @@ def check_place(parameters: Mapping[str, object], path: bytes, query: bytes) -> 
             check_id(name, value)
     if not _is_utf8(path):
         raise _not_utf8(next((name for name, value in parameters.items() if _REPLACED in str(value)), "the path"))
+    if not query:
+        return
     if _ESCAPED.search(query):
         for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
             if name not in TEXTS:

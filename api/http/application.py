@@ -15,7 +15,6 @@ from urllib.parse import unquote
 
 import msgspec
 from litestar import Litestar, Request, Router
-from litestar.di import Provide
 from litestar.enums import ScopeType
 from litestar.exceptions.http_exceptions import HTTPException, InternalServerException, RequestEntityTooLarge
 from litestar.handlers import HTTPRouteHandler
@@ -25,7 +24,7 @@ from api.auth.request_checks import SAFE, cors_of
 from api.errors import ApiError, invalid_field
 from api.http.error_responses import NAME_CHARS_MAX, SIZE_SETTING, answer_error, require_known_parameters
 from api.http.openapi import PolicyPlugin, description, with_limits
-from api.http.request import JSON, TAKES, ApiRequest, condition
+from api.http.request import JSON, TAKES, ApiRequest
 from api.http.routes import (
     access,
     analytics,
@@ -94,7 +93,7 @@ class Application:
         settings = services.settings
         self._services = services
         self._routes = _routes(settings.body_bytes_max, settings.import_bytes_max, tuple(settings.cors_origins))
-        self._handle = _with_headers(self._routes, services.ids, services.metrics, services.live)
+        self._handle = _wrapped(self._routes, services.ids, services.metrics, services.live)
 
     def lifespan(self) -> contextlib.AbstractAsyncContextManager[None]:
         """Return the context manager within which the application can be used."""
@@ -122,9 +121,8 @@ def _routes(body_bytes_max: int, import_bytes_max: int, cors_origins: tuple[str,
         request_max_body_size=import_bytes_max,
         opt={SIZE_SETTING: "import_bytes_max"},
     )
-    app = Litestar(
+    return Litestar(
         route_handlers=[*ROUTERS, imports],
-        dependencies={"preconditions": Provide(condition, sync_to_thread=False)},
         exception_handlers={Exception: answer_error, HTTPException: answer_error},
         middleware=[_guarded],
         request_class=ApiRequest,
@@ -136,8 +134,6 @@ def _routes(body_bytes_max: int, import_bytes_max: int, cors_origins: tuple[str,
         request_max_body_size=body_bytes_max,
         logging_config=None,
     )
-    app.asgi_handler = _with_all_methods(app)
-    return app
 
 
 def openapi_document(settings: Settings) -> dict[str, Any]:
@@ -161,24 +157,37 @@ async def _lifespan(_: Litestar) -> AsyncIterator[None]:
         yield
 
 
-def _with_headers(app: ASGIApp, ids: Ids, metrics: Metrics, live: LiveTurns) -> ASGIApp:
-    """Give every request an id, which its response and log lines contain, and count the request.
+def _wrapped(app: Litestar, ids: Ids, metrics: Metrics, live: LiveTurns) -> ASGIApp:
+    """Return the application with what every response has.
+
+    Every request has an id, which its response and log lines contain, and is counted. There is HEAD for every GET route
+    (RFC 9110, 9.3.2), and `Allow` has all methods of a path: Litestar itself lists only those of its first router.
 
     A server that is about to stop ends each connection with its response, before a client sends another request on it.
     """
+    methods = {route.path_format: route.methods for route in app.routes}
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         request_id = ids()
         scope["state"]["request_id"] = request_id
+        is_head = False
+        if scope["type"] == ScopeType.HTTP and scope["method"] == "HEAD":
+            is_head = True
+            scope["method"] = "GET"
+            scope["headers"] = [each for each in scope["headers"] if each[0] not in _WAITING]
 
-        async def send_with_id(message: Message) -> None:
+        async def send_response(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if message["status"] in {204, 405}:
+                    _correct_allow(message, scope, methods)
                 own = [(REQUEST_ID.encode(), request_id.encode()), *([_CLOSE] if live.is_stopping else [])]
                 message["headers"] = [*message["headers"], *own]
                 _count(metrics, scope, message["status"])
+            elif message["type"] == "http.response.body" and is_head:
+                message["body"] = b""
             await send(message)
 
-        await app(scope, receive, send_with_id)
+        await app(scope, receive, send_response)
 
     return call
 
@@ -186,9 +195,9 @@ def _with_headers(app: ASGIApp, ids: Ids, metrics: Metrics, live: LiveTurns) -> 
 def _count(metrics: Metrics, scope: Scope, status: int) -> None:
     """Count a request by its route; all requests without a route share one label."""
     if scope["type"] == ScopeType.HTTP and "path_template" in scope:
-        metrics.requests.labels(scope["method"], scope["path_template"], status).inc()
+        metrics.requests(scope["method"], scope["path_template"], status).inc()
     else:
-        metrics.requests.labels("", "", status).inc()
+        metrics.requests("", "", status).inc()
 
 
 async def _drain(receive: Receive) -> None:
@@ -266,35 +275,7 @@ def _has_content_type(scope: HTTPScope) -> bool:
     return any(name == b"content-type" for name, _ in scope["headers"])
 
 
-def _with_all_methods(app: Litestar) -> ASGIApp:
-    """Return the application with HEAD for every GET route (RFC 9110, 9.3.2), and with all methods of a path in
-    `Allow`: Litestar itself lists only those of its first router.
-    """
-    inner = app.asgi_handler
-    methods = {route.path_format: route.methods for route in app.routes}
-
-    async def call(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == ScopeType.WEBSOCKET or scope["method"] == "GET":
-            await inner(scope, receive, send)
-            return
-        is_head = scope["method"] == "HEAD"
-        if is_head:
-            scope["method"] = "GET"
-            scope["headers"] = [each for each in scope["headers"] if each[0] not in _WAITING]
-
-        async def send_so(message: Message) -> None:
-            if message["type"] == "http.response.body" and is_head:
-                message["body"] = b""
-            if message["type"] == "http.response.start" and message["status"] in {204, 405}:
-                _correct_allow(message, scope, methods)
-            await send(message)
-
-        await inner(scope, receive, send_so)
-
-    return call
-
-
-def _correct_allow(message: HTTPResponseStartEvent, scope: HTTPScope, methods: Mapping[str, Iterable[str]]) -> None:
+def _correct_allow(message: HTTPResponseStartEvent, scope: Scope, methods: Mapping[str, Iterable[str]]) -> None:
     """Correct the `Allow` header of a response, if it has one."""
     headers = dict(message["headers"])
     allowed = headers.get(b"allow")

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from litestar import Request, post
 from litestar.datastructures import ResponseHeader
-from litestar.di import NamedDependency
 from litestar.exceptions import ValidationException
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
@@ -184,7 +183,7 @@ def creating(path: str, summary: str, what: str) -> Callable[[Callable[..., Any]
     return post(path, status_code=201, summary=summary, response_headers=[location(f"The URL of {what}.")])
 
 
-def condition(idempotency_key: IdempotencyKey = None, if_match: IfMatch = None, prefer: Prefer = None) -> Preconditions:
+def condition(idempotency_key: str | None, if_match: str | None = None, prefer: str | None = None) -> Preconditions:
     """Return the preconditions of a turn. Raises ApiError REQUEST_INVALID."""
     if idempotency_key is not None:
         if not idempotency_key.strip():
@@ -197,10 +196,6 @@ def _queues(prefer: str | None) -> bool | None:
     """Return whether a `Prefer` header lets a request wait for a busy session; None if it does not say."""
     preferences = (prefer or "").lower().replace(" ", "").split(",")
     return True if "busy=queue" in preferences else False if "busy=reject" in preferences else None
-
-
-TurnPreconditions: TypeAlias = NamedDependency[Preconditions]
-"""The headers of a turn: `Idempotency-Key`, `If-Match` and `Prefer`."""
 
 
 def number_of(cursor: str | None, first: int) -> int:

@@ -80,7 +80,6 @@ class Chat:
         self._catalog = catalog
         self.live = live
         self._webhooks = webhooks
-        # not a dependency of its own: with two dependencies Litestar starts a task group per request, 6 % of a turn
         self.streams = Streams(runner, live)
         self._settings = settings
         self._clock = runner.clock
@@ -244,11 +243,11 @@ class Chat:
         try:
             deliveries = await self._save(cached, turn, row, migration)
         except Exception as error:
-            turns.labels(translate(error).code).inc()
+            turns(translate(error).code).inc()
             note_turn(error, session, row.turn)
             raise
         if turn.state.begun:  # else it is counted already: the first turn failed
-            turns.labels("done").inc()
+            turns("done").inc()
         has_same_past = turn.state.gaps == cached.state.gaps
         cached.apply_turn(row, turn)
         if row.turn == 0:
@@ -337,7 +336,8 @@ class Chat:
 
         Raises ApiError SESSION_NOT_FOUND, SESSION_BUSY, SESSION_REDACTED, TURN_CONFLICT.
         """
-        async with self.locks.hold((tenant, session_id), queue=queue):
+        lock = await self.locks.acquire((tenant, session_id), queue=queue)
+        try:
             cached = await self.cache.load(tenant, session_id)
             require_not_redacted(cached.session)
             self.require_turn(cached, expected_turn)
@@ -346,6 +346,8 @@ class Chat:
             except StoreError:
                 self.cache.remove(*cached.key)  # the database may hold more than the cached session
                 raise
+        finally:
+            lock.release()
 
     async def settle(self, cached: CachedSession, turn: Turn, started: datetime, migration: MigrationRow) -> TurnResult:
         """Commit the turn that moves a session to the program and version of `cached`, which replaces it.

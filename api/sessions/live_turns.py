@@ -8,6 +8,7 @@ import contextlib
 import itertools
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Iterator
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -67,10 +68,14 @@ class WordFrames:
     """
 
     def __init__(self, session_id: str, base: int) -> None:
-        self.attempt = new_id()[-ATTEMPT_CHARS:]
         self._session_id = session_id
         self._base = base
         self._frames: list[bytes | MessageDelta | MessageReset] = []
+
+    @cached_property
+    def attempt(self) -> str:
+        """Return the name of this run of the turn."""
+        return new_id()[-ATTEMPT_CHARS:]
 
     def add(self, change: MessageDelta | MessageReset) -> None:
         """Append more words, or the retraction of a message."""

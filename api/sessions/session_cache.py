@@ -46,7 +46,15 @@ class SessionLocks:
 
     @asynccontextmanager
     async def hold(self, session: Hashable, *, queue: bool = True) -> AsyncIterator[None]:
-        """Hold the lock of a session, which need not exist; without `queue` fail if it is busy.
+        """Hold the lock of a session for the block. Raises ApiError SESSION_BUSY."""
+        lock = await self.acquire(session, queue=queue)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    async def acquire(self, session: Hashable, *, queue: bool = True) -> asyncio.Lock:
+        """Acquire and return the lock of a session, which need not exist; without `queue` fail if it is busy.
 
         Raises ApiError SESSION_BUSY.
         """
@@ -57,10 +65,7 @@ class SessionLocks:
             await self._wait(lock)
         else:
             await lock.acquire()  # at once
-        try:
-            yield
-        finally:
-            lock.release()
+        return lock
 
     async def _wait(self, lock: _SessionLock) -> None:
         lock.waiting += 1
@@ -286,10 +291,10 @@ class SessionCache:
         A session that was displaced during the turn is read from the database again: its key or metadata may have
         changed since then, and only cached sessions follow such a change.
         """
-        is_cached = self._cache.get(cached.key) is cached
-        self.remove(*cached.key)
-        if is_cached:
-            self._remember(cached)
+        if self._cache.get(cached.key) is cached:
+            self._note_change(cached.key)
+        else:
+            self.remove(*cached.key)
 
     async def put_with_replay(self, cached: CachedSession) -> None:
         """Cache a session whose conversation changed in the past; its last messages are read again.

@@ -159,7 +159,7 @@ class TurnRunner(Struct, frozen=True):
                 global_cells=cells,
             )
         except Exception as error:
-            self.metrics.turns.labels(code_of(error.kind) if isinstance(error, TurnFailed) else "refused").inc()
+            self.metrics.turns(code_of(error.kind) if isinstance(error, TurnFailed) else "refused").inc()
             note_turn(error, session, state.turn + 1)
             raise
         finally:

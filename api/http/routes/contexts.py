@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from litestar import Response, get, post
 from litestar.params import JSONBody
 
-from api.http.request import ApiRequest, SessionId, TurnPreconditions, query
+from api.http.request import ApiRequest, IdempotencyKey, IfMatch, Prefer, SessionId, condition, query
 from api.schemas.lifecycle import CompressionView, ContextView, NewCompression, PromptMessage
 from api.sessions.compress import MORE, compression, compression_view, context_messages, context_view, history_of
 from api.sessions.session_cache import CachedSession, require_not_redacted
@@ -15,12 +15,18 @@ from runtime.context.selection import MESSAGES_MAX
 
 @post("/sessions/{sessionId:str}/compress", status_code=200, summary="Compress a conversation", response_headers=[ETAG])
 async def compress_session(
-    session_id: SessionId, data: JSONBody[NewCompression], request: ApiRequest, preconditions: TurnPreconditions
+    session_id: SessionId,
+    data: JSONBody[NewCompression],
+    request: ApiRequest,
+    idempotency_key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+    prefer: Prefer = None,
 ) -> Response[CompressionView]:
     """Models then see the summary in place of all but the last messages, with every strategy. The messages remain.
     Without a language model the summary is an extract. If the summary fails, the request fails and nothing changes.
     """
     planned = compression(request.services.store, data)
+    preconditions = condition(idempotency_key, if_match, prefer)
     answer = await request.services.interventions.intervene(request.tenant, session_id, planned, preconditions)
     return Response(compression_view(answer), headers=etag(answer.state.turn))
 

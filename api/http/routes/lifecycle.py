@@ -17,8 +17,8 @@ from api.http.request import (
     ApiRequest,
     IdempotencyKey,
     IfMatch,
+    Prefer,
     SessionId,
-    TurnPreconditions,
     WithEvents,
     condition,
     location,
@@ -74,9 +74,14 @@ class Change(Struct, frozen=True):
 
 
 def _change_of(
-    request: ApiRequest, session_id: SessionId, preconditions: TurnPreconditions, events: WithEvents = False
+    request: ApiRequest,
+    session_id: SessionId,
+    idempotency_key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+    prefer: Prefer = None,
+    events: WithEvents = False,
 ) -> Change:
-    return Change(request, session_id, preconditions, events)
+    return Change(request, session_id, condition(idempotency_key, if_match, prefer), events)
 
 
 def _waiting_change_of(

@@ -14,11 +14,14 @@ from api.http.request import (
     Accept,
     ApiRequest,
     Cursor,
+    IdempotencyKey,
+    IfMatch,
     LastEventId,
     Limit,
     LinkId,
     ParticipantId,
-    TurnPreconditions,
+    Prefer,
+    condition,
     creating,
     number_of,
     query,
@@ -177,9 +180,15 @@ async def get_participant_session(request: ApiRequest) -> Response[VisibleSessio
 
 @turn_route("/participants/session/messages", "Send a participant's message")
 async def send_participant_message(
-    data: JSONBody[NewMessage], request: ApiRequest, preconditions: TurnPreconditions, accept: Accept = None
+    data: JSONBody[NewMessage],
+    request: ApiRequest,
+    idempotency_key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+    prefer: Prefer = None,
+    accept: Accept = None,
 ) -> Response[VisibleTurn]:
     """Process a message and return the answer."""
+    preconditions = condition(idempotency_key, if_match, prefer)
     key, submit = (await _session(request, participant_of(request))).key, request.services.chat.submit_message
     return await answer_turn(
         request,

@@ -19,8 +19,8 @@ from api.http.request import (
     IfMatch,
     LastEventId,
     Limit,
+    Prefer,
     SessionId,
-    TurnPreconditions,
     WithEvents,
     condition,
     number_of,
@@ -86,7 +86,9 @@ async def send_message(
     session_id: SessionId,
     data: JSONBody[NewMessage],
     request: ApiRequest,
-    preconditions: TurnPreconditions,
+    idempotency_key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+    prefer: Prefer = None,
     accept: Accept = None,
     debug: Debug = False,
     events: WithEvents = False,
@@ -96,6 +98,7 @@ async def send_message(
     def to_view(answer: TurnResult) -> TurnAnswer:
         return TurnAnswer(**_turn_fields(answer, events=events, debug=debug), session_status=answer.state.status)
 
+    preconditions = condition(idempotency_key, if_match, prefer)
     key, submit = (request.tenant, session_id), request.services.chat.submit_message
     return await answer_turn(request, accept, lambda join: submit(*key, data, preconditions, join=join), to_view, key)
 
