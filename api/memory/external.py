@@ -144,7 +144,7 @@ class Externals(Struct):
         store = await asyncio.to_thread(open_store, path, read_only=True)
         try:
             copy, owner = folder / "memory.sqlite", (settings.tenant, settings.user or "")
-            if await export_memory(store.memory, *owner, copy, "sqlite", embedder=embedder) is None:
+            if not await export_memory(store.memory, *owner, copy, "sqlite", embedder=embedder):
                 raise DocumentInvalid("the user has no memory in that data folder")
         finally:
             await store.close()

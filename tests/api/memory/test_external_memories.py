@@ -233,8 +233,9 @@ async def test_what_is_not_there_is_not_made(open_memory: OpenMemory, tmp_path: 
 
 async def test_a_user_without_a_memory_there_is_none_to_ask(open_memory: OpenMemory, archive: Path) -> None:
     async with open_memory(memories={"past": ExternalSettings(path=archive, user="nobody")}) as memory:
-        with pytest.raises(InvalidMemoryRequest, match="cannot be read"):
+        with capture_logs() as log, pytest.raises(InvalidMemoryRequest, match="cannot be read"):
             await memory.memories.query(*OWNER, Query(text="x", external=["past"]))
+    assert "the user has no memory in that data folder" in [reported.get("why") for reported in log]
 
 
 def test_external_memories_are_settings(tmp_path: Path) -> None:
