@@ -82,7 +82,7 @@ class Memories(Struct, frozen=True):
                 )
             _check_name(loaded, group_id)
             added = [_add_unit(loaded, draft, self._unit_of(group_id, unit, now)) for unit in units]
-            _supersede(loaded, draft, units, added, now)
+            _supersede(loaded, draft, units, added)
             draft.vectors = self._vectors(loaded, units, added)
             return added
 
@@ -345,7 +345,7 @@ def _add_unit(loaded: LoadedMemory, draft: MemoryTransaction, unit: MemoryUnit) 
 
 
 def _supersede(
-    loaded: LoadedMemory, draft: MemoryTransaction, new: Sequence[NewUnit], added: Sequence[MemoryUnit], now: datetime
+    loaded: LoadedMemory, draft: MemoryTransaction, new: Sequence[NewUnit], added: Sequence[MemoryUnit]
 ) -> None:
     """Supersede the units that the new ones replace. Raises InvalidMemoryRequest."""
     for each, unit in zip(new, added, strict=True):
@@ -357,7 +357,7 @@ def _supersede(
         if old.rank:
             raise InvalidMemoryRequest(f"{each.supersedes!r} is a summary: supersede the unit that it summarises")
         _require_no_circle(loaded, draft, old, unit)
-        draft.supersede(old.sequence, unit.unit_id, unit.valid_from or unit.creation_time or now)
+        draft.supersede(old.sequence, unit.unit_id, unit.valid_from or unit.creation_time)
 
 
 def _require_no_circle(loaded: LoadedMemory, draft: MemoryTransaction, old: MemoryUnit, unit: MemoryUnit) -> None:
