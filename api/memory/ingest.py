@@ -113,7 +113,7 @@ def _ingest_event(
 
 def _supersede(draft: MemoryTransaction, loaded: LoadedMemory, unit: MemoryUnit, about: str) -> None:
     """Supersede earlier notes about the same subject."""
-    for earlier in (*loaded.units.values(), *draft.added()):
+    for earlier in (*loaded.units.values(), *draft.units.values()):
         is_same = earlier.metadata.get(ABOUT) == about and earlier.sequence != unit.sequence
         if is_same and draft.is_valid(earlier.sequence):  # of two notes in one batch the first is superseded only once
             draft.supersede(earlier.sequence, unit.unit_id, unit.creation_time)
@@ -121,8 +121,12 @@ def _supersede(draft: MemoryTransaction, loaded: LoadedMemory, unit: MemoryUnit,
 
 def _rewind(draft: MemoryTransaction, loaded: LoadedMemory, session_id: str, turn: int) -> None:
     """Remove the messages and notes of the session after a turn."""
-    rows = [row for row in (*loaded.rows.values(), *draft.rows()) if row.session_id == session_id]
-    draft.retract([row.sequence for row in rows if row.turn is not None and row.turn > turn])
+    origins = loaded.origins | draft.origins
+    draft.retract(
+        sequence
+        for sequence, origin in origins.items()
+        if origin.session_id == session_id and origin.turn is not None and origin.turn > turn
+    )
 
 
 def unit_id_of(session_id: str, message: int) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from api.memory.row_mapping import related, unit_of
+from api.memory.row_mapping import Origin, related, unit_of
 from runtime.memory.duplicates import holds_at
 from runtime.memory.recall.memory_index import MemoryIndex
 from runtime.memory.short_term import ShortTermMemory
@@ -69,7 +69,7 @@ class LoadedMemory:
         self.groups: dict[str, GroupRow] = {}
         self.short_terms: dict[str, ShortTermMemory] = {}
         self.units: dict[int, MemoryUnit] = {}
-        self.rows: dict[int, UnitRow] = {}
+        self.origins: dict[int, Origin] = {}
         self.sequence_of: dict[str, int] = {}
         self.of_rank: dict[int, set[int]] = {}
         self.order: dict[str, list[int]] = {}  # by group: its units of rank 0, oldest first
@@ -148,7 +148,7 @@ class LoadedMemory:
         """Return the units of a session's messages from message `number` on."""
         found: list[int] = []
         for sequence in reversed(self.order.get(session_id, [])):
-            message = self.rows[sequence].message
+            message = self.origins[sequence].message
             if message is not None and message < number:
                 break
             if message is not None:
@@ -207,8 +207,7 @@ class LoadedMemory:
             self.bank.link_duplicate(relation.sequence, original)
 
     def _withdraw(self, sequence: int) -> None:
-        """Drop the content of a stale summary; its row stays, so that the new summary takes its place."""
-        self.rows[sequence] = replace(self.rows[sequence], content="")
+        """Remove a stale summary from the indexes; the unit stays, so that the new summary takes its place."""
         self.without_vector.pop(sequence, None)
         self.seen_otherwise.pop(sequence, None)
         self._unlist([sequence])
@@ -225,7 +224,7 @@ class LoadedMemory:
         for row in rows:
             unit = unit_of(row)
             self.units[row.sequence] = unit
-            self.rows[row.sequence] = row
+            self.origins[row.sequence] = Origin(row.session_id, row.turn, row.message)
             self.sequence_of[unit.unit_id] = row.sequence
             self._note(unit)
             self.of_rank.setdefault(unit.rank, set()).add(row.sequence)
@@ -272,7 +271,7 @@ class LoadedMemory:
         shorter: set[str] = set()
         for sequence in removed:
             unit = self.units.pop(sequence)
-            self.rows.pop(sequence)
+            self.origins.pop(sequence)
             self.without_vector.pop(sequence, None)
             self.seen_otherwise.pop(sequence, None)
             self.superseded.discard(sequence)

@@ -90,7 +90,7 @@ class Maintenance(Struct, frozen=True):
                     raise ConcurrentChange("the memory was erased while its units were embedded")
                 present = [place for place, sequence in enumerate(batch.sequences) if sequence in loaded.units]
                 sequences = [batch.sequences[place] for place in present]
-                sessions = {sequence: loaded.rows[sequence].session_id for sequence in sequences}
+                sessions = {sequence: loaded.origins[sequence].session_id for sequence in sequences}
                 draft = MemoryTransaction(loaded, self.clock())
                 draft.vectors = vector_rows(batch.embedder, sequences, matrix[present], sessions)
                 _link(loaded, draft, sequences)

@@ -335,7 +335,7 @@ def _add_unit(loaded: LoadedMemory, draft: MemoryTransaction, unit: MemoryUnit) 
     """Add a unit, or return the one with the same id and content. Raises InvalidMemoryRequest, UnitIdExists."""
     known = loaded.get(unit.unit_id)
     if known is None:
-        if draft.sequences_of({unit.unit_id}):
+        if any(added.unit_id == unit.unit_id for added in draft.units.values()):
             raise UnitIdExists(f"two of the units have the id {unit.unit_id!r}")
         _check_id(loaded, unit)
         return draft.add(unit)

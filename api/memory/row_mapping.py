@@ -1,6 +1,6 @@
 """Converts units between the runtime and the rows of the database."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -11,6 +11,14 @@ from store.interface.memory_rows import Relation, UnitRow
 
 _SHARED = tuple(name for name in MemoryUnit.__struct_fields__ if name in UnitRow.__struct_fields__)
 """The fields with the same name and meaning in a unit and in its row."""
+
+
+class Origin(NamedTuple):
+    """The session that a unit is from, its turn, and the number of the message that the unit is; None for no such."""
+
+    session_id: str | None = None
+    turn: int | None = None
+    message: int | None = None
 
 
 def fields_of(struct: Struct, names: tuple[str, ...]) -> dict[str, Any]:
@@ -24,18 +32,11 @@ def unit_of(row: UnitRow) -> MemoryUnit:
     return msgspec.convert(with_text, MemoryUnit, from_attributes=True)  # twice as fast as from keywords
 
 
-def row_of(
-    unit: MemoryUnit,
-    tenant: str,
-    user_id: str,
-    session_id: str | None,
-    turn: int | None = None,
-    message: int | None = None,
-) -> UnitRow:
+def row_of(unit: MemoryUnit, tenant: str, user_id: str, origin: Origin) -> UnitRow:
     """Return the row of a unit."""
-    fields = fields_of(unit, _SHARED)
+    fields = fields_of(unit, _SHARED) | origin._asdict()
     fields |= {"metadata": dict(unit.metadata), "valid_from": unit.valid_from or unit.creation_time}
-    return UnitRow(tenant=tenant, user_id=user_id, session_id=session_id, turn=turn, message=message, **fields)
+    return UnitRow(tenant=tenant, user_id=user_id, **fields)
 
 
 def related(unit: MemoryUnit, relation: Relation) -> MemoryUnit:

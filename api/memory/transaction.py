@@ -7,10 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from api.memory.loaded_memory import LoadedMemory
-from api.memory.row_mapping import related, relation_of, row_of, unit_of
+from api.memory.row_mapping import Origin, related, relation_of, row_of
 from runtime.memory.short_term import Capacity, ShortTermMemory
 from runtime.memory.units import MemoryUnit
-from store.interface.memory_rows import GroupRow, JobRow, MemoryChange, Relation, UnitRow, VectorRows, Visit
+from store.interface.memory_rows import GroupRow, JobRow, MemoryChange, Relation, VectorRows, Visit
 from store.interface.rows import JsonText
 
 
@@ -21,7 +21,6 @@ class MemoryTransaction:
         self.sequence = loaded.owner.sequence
         self._loaded = loaded
         self._now = now
-        self._units: dict[int, UnitRow] = {}
         self._groups: dict[str, GroupRow] = {}
         self._groups_removed: list[str] = []
         self._short_terms: dict[str, ShortTermMemory] = {}
@@ -32,6 +31,9 @@ class MemoryTransaction:
         """Whether the summary of the whole memory must be written again."""
         self.vectors: VectorRows | None = None
         self.jobs: list[JobRow] = []
+        self.units: dict[int, MemoryUnit] = {}
+        """The units that it adds, by their numbers, with their origins."""
+        self.origins: dict[int, Origin] = {}
 
     def group(self, group_id: str, session_id: str | None = None, created_at: datetime | None = None) -> GroupRow:
         """Return a group, creating it if it is missing."""
@@ -83,8 +85,8 @@ class MemoryTransaction:
         unit = replace(unit, sequence=self.sequence, last_visit=last_visit)
         group = self.group(unit.group_id) if unit.rank < 2 else None
         session_id = None if group is None else group.session_id
-        owner = self._loaded.owner
-        self._units[unit.sequence] = row_of(unit, owner.tenant, owner.user_id, session_id, turn, message)
+        self.units[unit.sequence] = unit
+        self.origins[unit.sequence] = Origin(session_id, turn, message)
         if unit.rank == 0 and is_said:
             self._set_short_term(unit.group_id, self.short_term(unit.group_id).said([unit.sequence]))
         return unit
@@ -94,24 +96,13 @@ class MemoryTransaction:
         removed = dict.fromkeys(sequence for sequence in sequences if sequence not in self._removed)
         self._removed |= removed
         for sequence in removed:
-            self._units.pop(sequence, None)
+            self.units.pop(sequence, None)
+            self.origins.pop(sequence, None)
             self._visits.pop(sequence, None)
             self._relations.pop(sequence, None)
         if removed:
             for group_id in {*self._loaded.short_terms, *self._short_terms}:
                 self._set_short_term(group_id, self.short_term(group_id).forgotten(removed))
-
-    def sequences_of(self, unit_ids: Collection[str]) -> list[int]:
-        """Return the numbers of the units with these ids that this transaction adds."""
-        return [row.sequence for row in self._units.values() if row.unit_id in unit_ids]
-
-    def rows(self) -> list[UnitRow]:
-        """Return the rows of the units that this transaction adds."""
-        return list(self._units.values())
-
-    def added(self) -> list[MemoryUnit]:
-        """Return the units that this transaction adds."""
-        return [unit_of(row) for row in self._units.values()]
 
     def retract(self, sequences: Iterable[int]) -> None:
         """Remove units on request.
@@ -139,7 +130,7 @@ class MemoryTransaction:
         if not removed:
             return
         gone = {unit.unit_id: unit for unit in removed}
-        for sequence in {*self._loaded.superseded, *self._relations, *self._units}:
+        for sequence in {*self._loaded.superseded, *self._relations, *self.units}:
             if self._is_there(sequence) and (by := gone.get(self.unit(sequence).superseded_by or "")) is not None:
                 seen = {by.unit_id}
                 while (later := gone.get(by.superseded_by or "")) is not None and later.unit_id not in seen:
@@ -184,7 +175,7 @@ class MemoryTransaction:
                 self.relate(replace(self.unit(child.sequence), parent_id=None))
 
     def _is_there(self, sequence: int) -> bool:
-        return sequence not in self._removed and (sequence in self._units or sequence in self._loaded.units)
+        return sequence not in self._removed and (sequence in self.units or sequence in self._loaded.units)
 
     def is_valid(self, sequence: int) -> bool:
         """Return whether a unit exists after this transaction and is not superseded."""
@@ -192,9 +183,8 @@ class MemoryTransaction:
 
     def unit(self, sequence: int) -> MemoryUnit:
         """Return a unit as it is after this transaction."""
-        drafted = self._units.get(sequence)
-        if drafted is not None:
-            return unit_of(drafted)
+        if sequence in self.units:
+            return self.units[sequence]
         unit, relation = self._loaded.units[sequence], self._relations.get(sequence)
         return unit if relation is None else related(unit, relation)
 
@@ -207,21 +197,18 @@ class MemoryTransaction:
 
     def relate(self, unit: MemoryUnit) -> None:
         """Set the changeable fields of a unit: parent, pin, staleness, validity and duplicate."""
-        drafted = self._units.get(unit.sequence)
-        if drafted is None:
+        if unit.sequence in self.units:
+            self.units[unit.sequence] = unit
+        else:
             self._relations[unit.sequence] = relation_of(unit)
-            return
-        self._units[unit.sequence] = row_of(
-            unit, drafted.tenant, drafted.user_id, drafted.session_id, drafted.turn, drafted.message
-        )
 
     def visit(self, sequences: Iterable[int]) -> None:
         """Count a visit of units, dated now."""
         for sequence in dict.fromkeys(sequences):
-            if sequence in self._units:
-                drafted = self._units[sequence]
+            if sequence in self.units:
+                drafted = self.units[sequence]
                 count = drafted.visit_count + 1
-                self._units[sequence] = replace(drafted, visit_count=count, last_visit=self.sequence)
+                self.units[sequence] = replace(drafted, visit_count=count, last_visit=self.sequence)
             elif sequence in self._loaded.units and sequence not in self._removed:
                 self._visits[sequence] = Visit(sequence, self._count(sequence) + 1, self.sequence)
                 for above in self._loaded.above(sequence):
@@ -248,7 +235,10 @@ class MemoryTransaction:
             owner=None if owner == loaded else owner,
             groups=groups,
             groups_removed=self._groups_removed,
-            units=list(self._units.values()),
+            units=[
+                row_of(unit, loaded.tenant, loaded.user_id, self.origins[sequence])
+                for sequence, unit in self.units.items()
+            ],
             removed=list(self._removed),
             visits=list(self._visits.values()),
             relations=list(self._relations.values()),

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from api.memory.row_mapping import row_of
+from api.memory.row_mapping import Origin, row_of
 from api.sessions.views import position, snapshot, wait_view
 from runtime.context.selection import Contexts, newest
 from runtime.engine.engine import Turn, TurnFailed, run_turn
@@ -37,7 +37,7 @@ def matching(units: Sequence[MemoryUnit], filters: Value) -> Collection[str]:
         wanted = parse(filters)
     except FilterInvalid as invalid:
         raise MemoryFailed(str(invalid), retryable=False) from invalid
-    rows = [row_of(unit, tenant="", user_id="", session_id=None) for unit in units]
+    rows = [row_of(unit, "", "", Origin()) for unit in units]
     numbers = set(filter_rows(rows, wanted))
     return {unit.unit_id for unit in units if unit.sequence in numbers}
 
