@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from store.interface.private_files import sync
+
 
 def write_whole(text: str, output: Path) -> None:
     """Write a text to a temporary file and rename it to `output` once it is on disk. Raises OSError."""
@@ -63,9 +65,5 @@ def create_private(path: Path, content: bytes) -> bytes:
             return path.read_bytes()
     finally:
         fresh.unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync(path.parent)
     return content

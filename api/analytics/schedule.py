@@ -22,6 +22,7 @@ from api.settings import Settings
 from api.timestamps import FILE_TIME_PATTERN, file_time, read_file_time
 from runtime.state.ports import Clock
 from store.interface.errors import StoreError
+from store.interface.private_files import make_folder
 from store.store import Store
 
 FOLDER = "snapshots"
@@ -110,6 +111,6 @@ def _stem(tenant: str) -> str:
 
 def _place(copy: BinaryIO, path: Path) -> None:
     """Write a copy to its path atomically."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     with writing_whole(path) as target:
         shutil.copyfileobj(copy, target, 1 << 20)

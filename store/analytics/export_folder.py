@@ -5,7 +5,6 @@ manifest lists the complete files. A file is removed from the manifest before it
 interruption at any time, all files are complete and the manifest is correct.
 """
 
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -171,11 +170,9 @@ class ExportFolder:
     def _save(self, manifest: _Manifest, complete: Iterable[Part]) -> None:
         in_order = sorted(complete, key=lambda part: (list(DAY_OF).index(part.table), part.day or ""))
         fresh = self.writing / MANIFEST  # a folder with nothing else is one that was interrupted at first
-        with fresh.open("wb") as file:
-            document = msgspec.json.encode(msgspec.structs.replace(manifest, parts=in_order))
-            file.write(msgspec.json.format(document, indent=1))
-            file.flush()
-            os.fsync(file.fileno())
+        document = msgspec.json.encode(msgspec.structs.replace(manifest, parts=in_order))
+        fresh.write_bytes(msgspec.json.format(document, indent=1))
+        sync(fresh)
         fresh.replace(self._folder / MANIFEST)
         sync(self._folder)
 

@@ -22,6 +22,7 @@ from runtime.state.ports import Clock
 from scripts.expressions.time_values import zone_of
 from store.interface.analyst_rows import DashboardRow, ScheduleRow
 from store.interface.errors import StoreError
+from store.interface.private_files import make_folder
 
 FOLDER = "dashboards"
 _NAME = re.compile(rf"{FILE_TIME_PATTERN}\.html")
@@ -134,5 +135,5 @@ def _remove_others(folder: Path, known: Set[Path]) -> None:
 
 def _place(html: str, path: Path) -> None:
     """Write a page to its path atomically."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_whole(html, path)
