@@ -174,7 +174,7 @@ def _message_fields(row: MessageRow, gaps: tuple[tuple[int, int], ...]) -> dict[
         "timestamp": row.created_at,
         "action_id": row.action_id or "",
         "metadata": row.metadata,
-        "removed": True if any(first <= row.seq <= last for first, last in gaps) else UNSET,
+        "removed": True if gaps and any(first <= row.seq <= last for first, last in gaps) else UNSET,
         "characters": row.characters,
     }
 

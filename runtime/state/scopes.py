@@ -152,9 +152,10 @@ class Scopes:
         merged: dict[str, Value] = {
             name: each.value for name, each in self._program.global_names.items() if each.value is not None
         }
-        behind = (self._state.session_cells, self._state.phase_cells)  # what a skill does not see
-        for cells in (*behind, *(cells for _, cells, _ in reversed(self._visible()))):
-            merged |= {name: cell.value for name, cell in cells.items()}
+        behind = [self._state.session_cells, self._state.phase_cells]  # what a skill does not see
+        for cells in behind + [cells for _, cells, _ in reversed(self._visible())]:
+            for name, cell in cells.items():
+                merged[name] = cell.value
         return merged
 
 

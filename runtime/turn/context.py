@@ -150,7 +150,7 @@ class TurnContext:
         if not text.strip() and not metadata:
             return
         metadata = {**(metadata or {}), **(self._speaker(self.role) if self.program.roles else {})}
-        self._output_chars += len(text) + sum(len(str(value)) for value in metadata.values())
+        self._output_chars += len(text) + sum([len(str(value)) for value in metadata.values()])
         if self._output_chars > self.limits.output_chars_max:
             raise LimitExceeded(f"more than {self.limits.output_chars_max:,} characters said in one turn")
         self.speech.said(self.state.message_seq + 1, self.action_id, text)
