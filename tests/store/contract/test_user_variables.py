@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from store.duckdb import variable_cache, writer
+from store.duckdb.connection import with_cursor
 from store.duckdb.statements import Cursor
 from store.duckdb.variable_cache import UserVariableCache
-from store.duckdb.variables import user_variables
+from store.duckdb.variables import merge_writes, unmerged_turns, user_variables
 from store.interface.errors import StoreUnavailable
 from store.interface.rows import ForkRow, SessionDocument, UserVariableRow
 from store.open_store import open_store
@@ -133,6 +134,19 @@ async def test_every_read_gives_the_same_values(tmp_path: Path, monkeypatch: pyt
         for user_id in USERS:
             assert await read_in_every_way(store, user_id) == [users.expected[user_id]] * 3
     await store.close()
+
+
+@pytest.mark.database_file
+async def test_writes_are_merged_once(store: Store) -> None:
+    talk = Conversation()
+    await talk.create(store)
+    await talk.say(store, [write_of("last", 1, scope="global")])
+    engine = engine_of(store)
+    await engine.write(with_cursor(merge_writes))
+    assert await engine.read(with_cursor(unmerged_turns)) == 0
+    await talk.say(store, [write_of("last", 2, scope="global")])
+    assert await engine.read(with_cursor(unmerged_turns)) == 1
+    assert await read_in_every_way(store, "ana") == [{"last": 2}] * 3
 
 
 async def test_turns_of_one_group_count_in_their_order(store: Store) -> None:
