@@ -37,9 +37,9 @@ LOOK_S = 1.0
 CHECKPOINT_RETRY_S = 5.0
 
 LINGER_MAX_S = 0.01
-LINGER_AFTER = range(3, 8)
-"""The sizes of groups after which the writer lingers: one or two users never wait, and after a larger group enough
-turns wait already. See docs/decisions/0330-the-writer-lingers-after-small-groups.md."""
+LINGER_STEP_S = 0.001
+LINGER_CALLERS = 4
+"""Fewer callers never wait."""
 
 log = structlog.get_logger()
 
@@ -88,6 +88,7 @@ class Writer(WritingThread[_Job]):
         self._checkpoint_after = 0.0  # time.monotonic()
         self._is_durable = True
         self._is_stopped = False
+        self._last_writes = 0
         self._thread.start()
 
     async def commit(self, entry: Entry) -> None:
@@ -177,9 +178,15 @@ class Writer(WritingThread[_Job]):
             self._run(with_cursor(merge_writes))
 
     def _linger(self, writes: int) -> None:
-        """Wait after a group as long as it took, so that the next one is larger, which costs little more CPU."""
-        if writes in LINGER_AFTER:
-            time.sleep(min(self.lag_s, LINGER_MAX_S))
+        """Wait until half of the recent callers wait again, since a small group takes nearly as long as a large one; at most
+        as long as the last one took. See docs/decisions/0337-the-writer-lingers-until-half-of-its-callers-wait.md.
+        """
+        callers, self._last_writes = self._last_writes + writes, writes
+        if callers < LINGER_CALLERS:
+            return
+        until = time.monotonic() + min(self.lag_s, LINGER_MAX_S)
+        while self.waiting < callers // 2 and time.monotonic() < until:
+            time.sleep(LINGER_STEP_S)
 
     def _look(self) -> None:
         """Check the files. After a failed write, write again: who asks `/ready` first sends no write until it works."""
