@@ -16,23 +16,7 @@ from scripts.translations.localisation import language
 
 CHARS_MAX = 2_000
 _HAN = "零〇一二三四五六七八九十"
-_HAN_OFFSETS = {
-    "大前天": -3,
-    "前天": -2,
-    "昨天": -1,
-    "昨日": -1,
-    "今天": 0,
-    "今日": 0,
-    "明天": 1,
-    "明日": 1,
-    "后天": 2,
-    "大后天": 3,
-    "昨晚": -1,
-    "今早": 0,
-    "今晚": 0,
-    "明早": 1,
-    "明晚": 1,
-}
+_HAN_OFFSETS = LANGUAGES["zh"].day_offsets
 
 _DATE = re.compile(
     r"(?<![0-9.])(?P<year>[0-9]{4})(?P<gap>[-/.]) ?(?P<month>[0-9]{1,2})(?P=gap) ?(?P<day>[0-9]{1,2})(?![0-9])"

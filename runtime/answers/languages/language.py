@@ -101,8 +101,8 @@ class Language(Struct, frozen=True, forbid_unknown_fields=True):
     """The data of one language.
 
     The grammars of English and Chinese are code in `runtime.answers`; for these languages `yes_no` and `numbers` are
-    None, for Chinese also `dates`. `collides` are English words with another meaning in this language, which are not
-    read as English.
+    None, for Chinese also `dates`, with its words of days in `day_offsets`. `collides` are English words with another
+    meaning in this language, which are not read as English.
     """
 
     code: str
@@ -119,6 +119,7 @@ class Language(Struct, frozen=True, forbid_unknown_fields=True):
     yes_no: YesNo | None = None
     numbers: NumberWords | None = None
     dates: DayWords | None = None
+    day_offsets: Mapping[str, int] = {}
     ordinal_suffixes: tuple[str, ...] = ()
     digraphs: Mapping[str, str] = {}
     collides: frozenset[str] = frozenset()
