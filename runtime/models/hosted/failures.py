@@ -6,6 +6,7 @@ Clients read the text of a kind. It never contains text, address or key of the e
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 
 import httpx2
 import msgspec
@@ -25,33 +26,7 @@ class Kind(Struct, frozen=True):
     spent: bool = False  # the endpoint received the prompt and charges for it
 
 
-_TROUBLE = Kind("reports an internal error", again=True, down=True)
-_REFUSED = Kind("refused the request", lasting=True)
-
-KINDS: Mapping[str, Kind] = {
-    "timeout": Kind("did not answer in time; see timeout_s of the model", again=True, down=True, spent=True),
-    "connect": Kind("cannot be reached; see the url of the model", again=True, down=True),
-    "cut": Kind("closed the connection during its reply", again=True, down=True, spent=True),
-    "protocol": Kind("does not answer with chat completions; see the url of the model", again=True, down=True),
-    "empty": Kind("gave an empty reply", again=True),
-    "unusable": Kind("gave no usable reply", again=True),
-    "short": Kind("used its token limit without giving any text; raise output_tokens_max of the model", lasting=True),
-    "long": Kind("gave an endless reply", spent=True),
-    "filtered": Kind("stopped the reply by its own content filter", spent=True),
-    "quota": Kind("has no quota left for this key", lasting=True),
-    "context": Kind("does not accept a prompt of this length; lower context_tokens_max of the model", lasting=True),
-    "401": Kind("refused the key", lasting=True),
-    "no_key": Kind("requires a key, and the model has none; set it", lasting=True),
-    "402": Kind("requires payment first", lasting=True),
-    "403": Kind("does not allow this with the key", lasting=True),
-    "404": Kind("does not know this model or address; see model and url", lasting=True),
-    "408": _TROUBLE,
-    "409": _TROUBLE,
-    "425": _TROUBLE,
-    "429": Kind("is overloaded", again=True),
-    "busy": Kind("has too many calls waiting"),
-    "resting": Kind("failed several times in a row and is not called for a moment"),
-}
+KINDS = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_text("utf-8"), type=dict[str, Kind])
 
 
 class AttemptFailure(Exception):
@@ -77,7 +52,7 @@ class AttemptFailure(Exception):
 
 
 def _meaning(kind: str) -> Kind:
-    return KINDS.get(kind) or (_TROUBLE if kind.startswith("5") else _REFUSED)
+    return KINDS.get(kind) or KINDS["5xx" if kind.startswith("5") else "others"]
 
 
 def _status(kind: str) -> str:
