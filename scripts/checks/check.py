@@ -24,9 +24,9 @@ from scripts.checks.time_checks import action_faults, default_faults, script_fau
 from scripts.checks.type_check import check_arithmetic, check_sense
 from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
-from scripts.expressions.expression_fixes import expression_fix, function_fix, template_fix, unclosed_fix
+from scripts.expressions.expression_fixes import expression_fix, function_fix, method_fix, template_fix, unclosed_fix
 from scripts.expressions.expressions import Compiled, is_reserved
-from scripts.expressions.members import DETECTED, FAILURE, MemberFault, method_fix
+from scripts.expressions.members import DETECTED, FAILURE, MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import SURE, likeness, suggest
 from scripts.expressions.values import Value, ValueRefused, coerce

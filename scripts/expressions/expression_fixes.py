@@ -1,10 +1,14 @@
-"""Fixes for common mistakes in expressions and templates that do not compile, and for calls of unknown functions."""
+"""Fixes for common mistakes in expressions and templates that do not compile, and for unknown functions and methods."""
 
 import re
+from pathlib import Path
+
+import msgspec
 
 from scripts.expressions.expressions import compile_expression
+from scripts.expressions.members import METHODS
 from scripts.expressions.sandbox import SANDBOX, ExpressionInvalid
-from scripts.expressions.suggestions import suggest
+from scripts.expressions.suggestions import snake_case, suggest
 from scripts.expressions.time_values import FUNCTIONS
 
 _WIDE_SIGNS = "＜＞＝“”‘’（），；且或"
@@ -19,16 +23,10 @@ _CONTAINS = re.compile(
 )
 _WORDS = re.compile(r"[^\W\d]\w*(?:\s+\w+)+")
 _CALLABLE = (*sorted(FUNCTIONS), "history", "range", "recall")
-_AND_OR = "Write `and` instead of &&, and `or` instead of ||."
 _TERNARY = re.compile(r"\?[^?:]*:")
-_FOREIGN_SIGNS = {
-    "&&": _AND_OR,
-    "||": _AND_OR,
-    "!==": "Write != instead of !==.",
-    "===": "Write == instead of ===.",
-    "??": "Write `NAME | default(VALUE)` instead of ??.",
-}
-"""Operators of other languages, the longer ones first, and what to write instead."""
+_FOREIGN = msgspec.yaml.decode(
+    Path(__file__).with_name("other_languages.yaml").read_text("utf-8"), type=dict[str, dict[str, str]]
+)
 
 
 def expression_fix(source: str, message: str) -> str:
@@ -89,6 +87,12 @@ def function_fix(name: str) -> str:
     return fix or f"The functions are {', '.join(f'`{each}`' for each in _CALLABLE)}; a variable has no parentheses."
 
 
+def method_fix(name: str) -> str:
+    """Return the fix for the call of a method that no value has."""
+    instead = _FOREIGN["methods"].get(snake_case(name))
+    return f"Write `{instead}`." if instead else suggest(snake_case(name).replace("_", ""), sorted(METHODS))
+
+
 def _unknown_fix(message: str) -> str:
     found = _UNKNOWN.search(message)
     if found is None:
@@ -100,7 +104,7 @@ def _unknown_fix(message: str) -> str:
 def _sign_fix(source: str) -> str:
     if any(char in source for char in _WIDE_SIGNS):
         return "Write plain operators and words: < > == ( ) , and or, and straight quotes."
-    for sign, fix in _FOREIGN_SIGNS.items():
+    for sign, fix in _FOREIGN["signs"].items():
         if sign in source:
             return fix
     if _TERNARY.search(source):

@@ -10,7 +10,7 @@ from jinja2 import nodes
 from msgspec import Struct
 
 from scripts.expressions.condition_algebra import EXISTENCE_TESTS, GUARDING_FILTERS, all_names, children
-from scripts.expressions.suggestions import snake_case, suggest
+from scripts.expressions.suggestions import suggest
 
 BUILTINS = frozenset({"now", "today", "round", "user", "role", "history", "recall", "vars", "range"})
 """The built-in names of every template and expression; no variable may have such a name."""
@@ -108,30 +108,6 @@ class MemberFault(Struct, frozen=True):
     fix: str
     line: int
     is_fatal: bool = True
-
-
-_INSTEAD = {
-    "to_upper_case": "NAME.upper()",
-    "to_lower_case": "NAME.lower()",
-    "trim": "NAME.strip()",
-    "index_of": "NAME.find(TEXT)",
-    "includes": "VALUE in NAME",
-    "contains": "VALUE in NAME",
-    "join": "LIST | join(', ')",
-    "append": "add: {LIST: VALUE}",
-    "push": "add: {LIST: VALUE}",
-    "to_fixed": "NAME | round(2)",
-    "to_string": "NAME | string",
-    "get": "NAME.KEY",
-    "days": "DATE - DATE",
-    "total_seconds": "minutes_since(TIME)",
-}
-
-
-def method_fix(name: str) -> str:
-    """Return the fix for the call of a method that no value has."""
-    instead = _INSTEAD.get(snake_case(name))
-    return f"Write `{instead}`." if instead else suggest(snake_case(name).replace("_", ""), sorted(METHODS))
 
 
 class _Found(Struct, frozen=True):
