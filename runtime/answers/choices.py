@@ -4,7 +4,6 @@ The words around a choice are those of the locale's language, of English and of 
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
@@ -15,7 +14,7 @@ from runtime.answers.languages.language import ChoiceWords, Language
 from runtime.answers.languages.spelling import plain_key, spelled, unaccented
 from runtime.answers.numbers import parse_number
 from runtime.state.state import Choice
-from scripts.detectors.words import SPACED, is_spaced
+from scripts.detectors.words import folded, is_spaced, whole_word
 from scripts.model.script import Locale
 
 # -- words of a language ----------------------------------------------------------------------------------------------
@@ -90,7 +89,7 @@ def match_choice(text: str, choices: Sequence[Choice | str], locale: Locale = "e
     without accents picks a choice with accents, unless there is an equal choice without accents.
     """
     offered = [choice if isinstance(choice, Choice) else Choice(choice, choice) for choice in choices]
-    reply = _spaced(text[:CHARS_MAX].strip())
+    reply = folded(text[:CHARS_MAX].strip())
     if not reply:
         return None
     words = _words(spoken(locale).code)
@@ -121,12 +120,8 @@ def _pick(answer: _ChoiceReply) -> tuple[str | None, bool]:
     return None, True
 
 
-def _spaced(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().replace("’", "'").split())
-
-
 def _tight(text: str) -> str:
-    return "".join(char for char in _spaced(text) if char.isalnum())
+    return "".join(char for char in folded(text) if char.isalnum())
 
 
 def _exact(answer: _ChoiceReply) -> set[str]:
@@ -136,7 +131,7 @@ def _exact(answer: _ChoiceReply) -> set[str]:
             keys = {c.key for c, label in zip(choices, labels, strict=True) if wanted and _tight(label) == wanted}
             if keys:
                 return keys
-    return {choice.key for choice in choices if choice.text.strip() and _spaced(choice.text) == answer.reply}
+    return {choice.key for choice in choices if choice.text.strip() and folded(choice.text) == answer.reply}
 
 
 def _core(answer: _ChoiceReply) -> str:
@@ -182,7 +177,7 @@ def _at(position: int, choices: Sequence[Choice]) -> str:
 def _mentioned(answer: _ChoiceReply) -> set[str]:
     """Return the choices named anywhere in the reply, longest first so that 非常好 does not also name 好."""
     labels = {
-        (_spaced(label), c.key)
+        (folded(label), c.key)
         for c in answer.choices
         for label in (c.text, c.key)
         if len(label) > 1 or not is_spaced(label)
@@ -190,7 +185,7 @@ def _mentioned(answer: _ChoiceReply) -> set[str]:
     reply = answer.reply
     keys: set[str] = set()
     for label, key in sorted(labels, key=lambda pair: (-len(pair[0]), pair)):
-        found = [match for match in _whole(label).finditer(reply) if label]
+        found = [match for match in whole_word(label).finditer(reply) if label]
         if any(not _negated(answer, reply, match.start()) for match in found):
             keys.add(key)
         for match in found:
@@ -205,18 +200,11 @@ def _part_of(answer: _ChoiceReply) -> set[str]:
         return set()
     keys = set()
     for choice in answer.choices:
-        text = _spaced(choice.text)
-        found = _whole(wanted).search(text)
+        text = folded(choice.text)
+        found = whole_word(wanted).search(text)
         if found and (answer.words.negation.search(wanted) or not _negated(answer, text, found.start())):
             keys.add(choice.key)
     return keys
-
-
-def _whole(label: str) -> re.Pattern[str]:
-    """Return a pattern for the label, as whole words in scripts with spaces: ``red`` is not in ``bored``."""
-    before = rf"(?<!{SPACED})" if is_spaced(label[:1]) else ""
-    after = rf"(?!{SPACED})" if is_spaced(label[-1:]) else ""
-    return re.compile(f"{before}(?:{re.escape(label)}){after}")
 
 
 def _negated(answer: _ChoiceReply, text: str, at: int) -> bool:

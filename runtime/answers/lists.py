@@ -11,7 +11,6 @@ from scripts.model.script import Locale
 
 # 和 also occurs inside words (和平, 温和), where it is not a separator.
 _HAN_JOINS = r"(?<![温暖柔缓平共谐饱总随祥调])和(?![平谐尚解睦好气服])|以及|还有"
-_HAN_NOTHING = frozenset(["无", "没有", "没", "没有了", "都没有", "暂无"])
 _BULLET = re.compile(r"\s*(?:[-*•·–](?=\s|[^\W\d])|[0-9]{1,3}[.)、](?!\d)\s*)\s*")
 
 
@@ -23,7 +22,7 @@ def parse_list(text: str, locale: Locale = "en") -> list[str] | None:
     text = text[:TEXT_CHARS_MAX].strip()
     own = spoken(locale)
     bare = text.rstrip("。.!！")
-    if bare in _HAN_NOTHING or re.fullmatch(_nothing(own.code), fold(bare)):
+    if bare in LANGUAGES["zh"].nothing or re.fullmatch(_nothing(own.code), fold(bare)):
         return []
     lines = [_BULLET.sub("", line, count=1) if _BULLET.match(line) else line for line in text.splitlines()]
     separator = _separator(own.code, decimal_comma=has_decimal_comma(locale))

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 CHARS_MAX = 20_000
 # A letter or digit of a script with spaces between words; not Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean.
-SPACED = (
+_SPACED = (
     r"[^\W_\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ud7ff"
     r"\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff]"
 )
@@ -15,8 +15,8 @@ SPACED = (
 SHORT_WORDS, SHORT_CHARS = 6, 12
 """The length of a short message, in words, and in characters where a writing system has no spaces between words."""
 
-_ALL_SPACED = re.compile(f"{SPACED}+")
-_SPACED_RUN = re.compile(rf"{SPACED}+(?:['-]{SPACED}+)*")
+_ALL_SPACED = re.compile(f"{_SPACED}+")
+_SPACED_RUN = re.compile(rf"{_SPACED}+(?:['-]{_SPACED}+)*")
 
 
 def folded(text: str) -> str:
@@ -53,7 +53,11 @@ def is_spaced(text: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _whole(written: str) -> re.Pattern[str]:
-    word = folded(written)
-    before = rf"(?<!{SPACED})" if is_spaced(word[:1]) else ""
-    after = rf"(?!{SPACED})" if is_spaced(word[-1:]) else ""
+    return whole_word(folded(written))
+
+
+def whole_word(word: str) -> re.Pattern[str]:
+    """Return a pattern for a word in normalised texts: ``red`` is not in ``bored``, except in texts without spaces."""
+    before = rf"(?<!{_SPACED})" if is_spaced(word[:1]) else ""
+    after = rf"(?!{_SPACED})" if is_spaced(word[-1:]) else ""
     return re.compile(before + re.escape(word) + after)
