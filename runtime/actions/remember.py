@@ -8,7 +8,7 @@ from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value
 from scripts.model.actions import Recall, Remember
 from scripts.model.base import Location, Template
-from scripts.model.memory_plan import source_of
+from scripts.model.memory_plan import source_of, with_texts
 
 OWN_SOURCE = "script"  # of a note without a source
 
@@ -63,13 +63,11 @@ def _as_declared(run: TurnContext, name: str, recalled: Recalled) -> Value:
 
 def _filled(run: TurnContext, value: Value, at: Location) -> Value:
     """Return a filter or metadata with its templates rendered. Raises ActionFailed."""
-    match value:
-        case str() if "{" in value:
-            source = source_of(value, at)
-            return run.text(source) if isinstance(source, Template) else run.value(source)
-        case list():
-            return [_filled(run, each, at) for each in value]
-        case dict():
-            return {name: _filled(run, each, at) for name, each in value.items()}
-        case _:
-            return value
+
+    def filled(text: str) -> Value:
+        if "{" not in text:
+            return text
+        source = source_of(text, at)
+        return run.text(source) if isinstance(source, Template) else run.value(source)
+
+    return with_texts(value, filled)

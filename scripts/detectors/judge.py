@@ -143,8 +143,6 @@ Series = Mapping[str, Sequence[float]]
 
 def holds(pattern: Pattern, series: Series) -> int:
     """Return the number of messages that match a pattern; 0 if it does not match or has no courses."""
-    if not pattern.courses:
-        return 0
     return min((_holds(course, series.get(course.of, ())) for course in pattern.courses), default=0)
 
 

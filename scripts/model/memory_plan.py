@@ -1,7 +1,7 @@
 """The `memory` of a script, as authors write it: what sessions store in memory, and how it is searched."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
@@ -62,3 +62,16 @@ def source_of(text: str, at: Location) -> Template | Expression:
 def sources_in(value: Value, at: Location) -> Iterator[Template | Expression]:
     """Return the texts of a filter or of metadata that contain placeholders."""
     return (source_of(text, at) for text in texts_in(value) if "{" in text)
+
+
+def with_texts(value: Value, convert: Callable[[str], Value]) -> Value:
+    """Return a value with each text in it converted; keys stay."""
+    match value:
+        case str():
+            return convert(value)
+        case list():
+            return [with_texts(each, convert) for each in value]
+        case dict():
+            return {key: with_texts(each, convert) for key, each in value.items()}
+        case _:
+            return value

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from scripts.expressions.values import Value, literal
 from scripts.model.base import NOWHERE, Expression, Template
-from scripts.model.memory_plan import source_of
+from scripts.model.memory_plan import source_of, with_texts
 from scripts.model.tools import Given
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
 
@@ -83,7 +83,7 @@ def _unmarked(tree: Tree, expression: Callable[[Scalar], Scalar]) -> Tree:
 
 def with_expressions(value: Value) -> Value:
     """Return a value with each text that is only a placeholder as an expression: the inverse of `with_placeholders`."""
-    return _with_texts(value, _as_expression)
+    return with_texts(value, _as_expression)
 
 
 def _as_expression(text: str) -> str:
@@ -121,20 +121,7 @@ def _placeholder_text(expression: Expression) -> str | None:
 
 def escaped(value: Value) -> Value:
     """Return a plain value with each `=` at the beginning of a text as `==`."""
-    return _with_texts(value, _escaped_text)
-
-
-def _with_texts(value: Value, convert: Callable[[str], str]) -> Value:
-    """Return a value with each text in it converted; keys stay."""
-    match value:
-        case str():
-            return convert(value)
-        case list():
-            return [_with_texts(each, convert) for each in value]
-        case dict():
-            return {key: _with_texts(each, convert) for key, each in value.items()}
-        case _:
-            return value
+    return with_texts(value, _escaped_text)
 
 
 def _escaped_text(text: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from api.catalog.script_views import problem_views
 from api.testing.cases import detector_examples
@@ -166,14 +167,8 @@ def _coverage(script: Prepared, coverage: Coverage) -> dict[str, Any]:
     counts = {name: coverage.count(kind) for kind, name in KINDS.items()}
     return {
         "script": str(script.path),
-        **{
-            name: {"covered": count.covered, "total": count.total, "percent": count.percent}
-            for name, count in counts.items()
-        },
-        "missing": [
-            {"kind": item.kind, "name": item.name, "arm": item.arm, "file": file_of(script, at), "line": at.line}
-            for item, at in coverage.missed
-        ],
+        **{name: {**asdict(count), "percent": count.percent} for name, count in counts.items()},
+        "missing": [{**asdict(item), "file": file_of(script, at), "line": at.line} for item, at in coverage.missed],
     }
 
 
