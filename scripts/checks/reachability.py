@@ -1,6 +1,6 @@
 """Check for unreachable topics and actions, and for endless loops."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from msgspec import Struct
 
@@ -96,18 +96,12 @@ class _Transitions:
 
     def _reached(self) -> set[Spot]:
         """Return every reachable topic."""
-        reached: set[Spot] = set()
-        waiting = [self._from(0, 0), self._from_anywhere]
-        while waiting:
-            for spot in waiting.pop():
-                if spot in reached or spot == _END:
-                    continue
-                reached.add(spot)
-                topic = self._topics[spot][1]
-                waiting.append(self._jumps(spot, topic.actions))
-                if goes_on(topic.actions):
-                    waiting.append(self._following(spot))
-        return reached
+        first = {*self._from(0, 0), *self._from_anywhere}
+        ways = {spot: self._next(spot, topic) for spot, (_, topic) in self._topics.items()}
+        return (first | _reach(first, ways)) - {_END}
+
+    def _next(self, spot: Spot, topic: Topic) -> list[Spot]:
+        return [*self._jumps(spot, topic.actions), *(self._following(spot) if goes_on(topic.actions) else ())]
 
     def _jumps(self, spot: Spot, actions: tuple[Action, ...]) -> list[Spot]:
         leaves = _leaves(actions, self._layout.shared_expiry(self._layout.body(spot)))
@@ -191,18 +185,17 @@ class _Transitions:
 
 def _ring(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
     """Return the topics on a cycle through a topic; empty if there is none."""
-    reached = _reach(spot, ways)
-    return {each for each in reached if spot in _reach(each, ways)} if spot in reached else set()
+    reached = _reach({spot}, ways)
+    return {each for each in reached if spot in _reach({each}, ways)} if spot in reached else set()
 
 
-def _reach(spot: Spot, ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
+def _reach(starts: Set[Spot], ways: Mapping[Spot, list[Spot]]) -> set[Spot]:
     found: set[Spot] = set()
-    waiting = [spot]
+    waiting = [*starts]
     while waiting:
-        for target in ways.get(waiting.pop(), []):
-            if target not in found:
-                found.add(target)
-                waiting.append(target)
+        more = set(ways.get(waiting.pop(), ())) - found
+        found |= more
+        waiting += more
     return found
 
 
