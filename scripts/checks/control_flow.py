@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from scripts.checks.abstract_state import ABSENT, VALUE, AbstractState, Key, Level, Sight
-from scripts.checks.effects import Run, effect_of
+from scripts.checks.effects import effect_of
 from scripts.model.actions import Action, Expiry, Sleep, walk
 from scripts.model.script import (
     FormDefinition,
@@ -19,6 +19,7 @@ from scripts.model.script import (
     innermost_expiry,
     nodes,
     resolve_target,
+    skills_called,
 )
 from scripts.model.variables import Declaration, by_name
 
@@ -198,22 +199,11 @@ class ControlFlowGraph:
     def _written(self, actions: tuple[Action, ...]) -> set[str]:
         return set(names_written(actions, self.script.forms))
 
-    def globals_written(self, skill: str) -> frozenset[str]:
+    def globals_written(self, skill: Skill) -> frozenset[str]:
         """Return the global variables that a skill and the skills that it calls write."""
-        found: set[str] = set()
-        reached, open_ids = {skill}, [skill]
-        while open_ids:
-            node = self._skills.get(open_ids.pop())
-            called = self.skill(node) if node is not None else None
-            if called is None:
-                continue
-            found |= {name for name in self._writes[called.id] if self.sight(self._skills[called.id]).key(name)[0] == 3}
-            further = {
-                run.call.skill for action in walk(called.actions) if isinstance(run := effect_of(action).body, Run)
-            }
-            open_ids += further - reached
-            reached |= further
-        return frozenset(found)
+        called = {skill.id, *skills_called(self.script, skill.actions)} & self._skills.keys()
+        written = ((self.sight(self._skills[each]), name) for each in called for name in self._writes[each])
+        return frozenset(name for sight, name in written if sight.key(name)[0] is Level.GLOBAL)
 
 
 def names_written(actions: tuple[Action, ...], sheets: tuple[FormDefinition, ...] = ()) -> Iterable[str]:

@@ -264,7 +264,7 @@ class _Paths:
         return self._either(done, known, _EMPTY)
 
     def _returned(self, run: effects.Run, skill: Skill, known: AbstractState, after: AbstractState) -> AbstractState:
-        for name in self._layout.globals_written(skill.id):
+        for name in self._layout.globals_written(skill):
             mask = after.masks.get((Level.GLOBAL, name), ABSENT)
             if mask != VALUE:
                 mask |= known.masks.get((Level.GLOBAL, name), ABSENT)

@@ -11,7 +11,7 @@ from scripts.expressions.members import BUILTINS
 from scripts.model.actions import Action, Expiry, If, Repeat, arms, walk
 from scripts.model.base import Expression, Location
 from scripts.model.diagnostics import Problems
-from scripts.model.script import Script, Topic, resolve_target
+from scripts.model.script import Script, Topic, resolve_target, skills_called
 
 _END: Spot = ("", "")
 
@@ -228,13 +228,8 @@ def _leaves(actions: tuple[Action, ...], expire: Expiry | None) -> Iterator[Leav
 
 def _waiting_skills(script: Script) -> set[str]:
     """Return the skills that may wait for the user, themselves or in a skill that they call."""
-    waiting: set[str] = set()
-    for _ in script.skills:
-        found = {skill.id for skill in script.skills if any(_waits(action, waiting) for action in walk(skill.actions))}
-        if found == waiting:
-            break
-        waiting = found
-    return waiting
+    own = {each.id for each in script.skills if any(effect_of(inner).waits != "never" for inner in walk(each.actions))}
+    return own | {each.id for each in script.skills if own & skills_called(script, each.actions)}
 
 
 def _waits(action: Action, waiting: set[str]) -> bool:

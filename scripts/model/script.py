@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias, cast
 from msgspec import Meta, field
 
 from scripts.expressions.values import DeclaredType, Value
-from scripts.model.actions import Action, Expiry, OnInterrupted, Question, Reminder, walk
+from scripts.model.actions import Action, Call, Expiry, OnInterrupted, Question, Reminder, walk
 from scripts.model.base import Expression, Node, Reference, Template
 from scripts.model.context_strategies import Context
 from scripts.model.detectors import Example, Measure, Pattern, Rule, Sign
@@ -383,6 +383,18 @@ def all_actions(script: Script) -> Iterator[Action]:
     for _, node in nodes(script):
         if not isinstance(node, Detector):
             yield from walk(actions_of(node))
+
+
+def skills_called(script: Script, *lists: tuple[Action, ...]) -> set[str]:
+    """Return the skills that lists of actions call, themselves or in a skill that they call."""
+    skills = {skill.id: skill for skill in script.skills}
+    called: set[str] = set()
+    waiting = [*lists]
+    while waiting:
+        names = {action.skill for action in walk(waiting.pop()) if isinstance(action, Call)} - called
+        called |= names
+        waiting += [skills[name].actions for name in names if name in skills]
+    return called
 
 
 def all_declarations(script: Script) -> Iterator[Declaration]:

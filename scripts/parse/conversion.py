@@ -17,10 +17,9 @@ from msgspec.structs import replace
 
 from scripts.formats.session.spellings import lossy_fields
 from scripts.formats.stage.yaml_fixups import readable
-from scripts.model.actions import Call, walk
 from scripts.model.base import Location, Node, Reference
 from scripts.model.diagnostics import CODES, Problem, Problems
-from scripts.model.script import Script
+from scripts.model.script import Script, skills_called
 from scripts.model.variable_names import read_names, written_names
 from scripts.parse.includes import BESIDE_STAGES
 from scripts.parse.read_script import Reading, Source, read_include_file, read_script
@@ -229,17 +228,12 @@ def with_sides(script: Script, source: Source) -> Script:
 
 def _with_called_skills(script: Script, files: set[str]) -> Script:
     """Return the script without unused skills of some files."""
-    skills = {skill.id: skill for skill in script.skills}
-    waiting = [
+    called = skills_called(
+        script,
         *(topic.actions for phase in script.phases for topic in phase.topics),
         *(each.actions for each in script.interrupts),
         *(skill.actions for skill in script.skills if skill.at.file not in files),
-    ]
-    called: set[str] = set()
-    while waiting:
-        names = {action.skill for action in walk(waiting.pop()) if isinstance(action, Call)} - called
-        called |= names
-        waiting += [skills[name].actions for name in names if name in skills]
+    )
     needed = tuple(skill for skill in script.skills if skill.at.file not in files or skill.id in called)
     return replace(script, skills=needed)
 
