@@ -17,7 +17,6 @@ from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
 from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
 from runtime.turn.model_requests import complete
-from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, ValueRefused, bounded, is_given, shorten
 from scripts.model.actions import Form, rounds_of
 from scripts.model.base import Expression
@@ -297,7 +296,7 @@ def _compute(run: TurnContext, field: FormField, expression: Expression) -> None
 
 def _left_open(run: TurnContext, expression: Expression) -> str:
     """Return which variables of an expression have no value, as a reason; empty if all have one."""
-    reads = sorted(expression.compiled.reads - BUILTINS)
+    reads = sorted(expression.compiled.reads)
     found = ((name, run.scopes.find(name)) for name in reads)
     names = [f"`{name}`" for name, each in found if each is None or not is_given(each[1])]
     return f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} no value" if names else ""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.model.base import Expression
 from scripts.model.diagnostics import Fault
 from scripts.model.script import FormDefinition, FormField, kind_of
+from scripts.model.variable_names import read_names
 
 FIELDS_MAX = 100  # fields of a form, and columns of a table
 
@@ -92,13 +92,8 @@ def _computed_too_early(sheet: FormDefinition) -> Iterator[Fault]:
     """Check the order of computed fields: they are computed from first to last, so none can use one below it."""
     later = {each.name for each in sheet.fields if each.computed is not None}
     for each in sheet.fields:
-        if each.computed is None:
-            continue
-        try:
-            reads = each.computed.compiled.reads
-        except ExpressionInvalid:  # reported by the check of expressions
-            reads = frozenset()
-        for name in sorted(reads & later):
-            message = f"`{each.name}` is computed before `{name}`" if name != each.name else f"`{name}` uses itself"
-            yield Fault("COMPUTED_TOO_EARLY", message, each.mark("computed"))
-        later.discard(each.name)
+        if each.computed is not None:
+            for name in sorted(later.intersection(read_names(each.computed))):
+                message = f"`{each.name}` is computed before `{name}`" if name != each.name else f"`{name}` uses itself"
+                yield Fault("COMPUTED_TOO_EARLY", message, each.mark("computed"))
+            later.discard(each.name)

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import DETECTED
-from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.values import shorten, texts_in
 from scripts.formats import words
 from scripts.formats.conditions import to_condition
@@ -211,7 +210,7 @@ class _Builder:
         try:
             source = to_condition(tree.text, self._refer, self._knows)
             compile_expression(source)
-        except (ValueError, ExpressionInvalid) as error:
+        except ValueError as error:
             self._reader.add("EXPRESSION_INVALID", str(error), tree.at)
             return None
         source = _in_degrees(source, self._scale)

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from scripts.expressions.expressions import compile_expression
-from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
 from scripts.formats.conditions import is_ambiguous, is_computed, report_joined_words, to_condition
@@ -154,7 +153,7 @@ class StageReader:
         try:
             source = to_condition(written, self.refer, self.knows)
             compile_expression(source)
-        except (ValueError, ExpressionInvalid) as error:
+        except ValueError as error:
             why = str(error) or "it is empty"
             self.refuse("EXPRESSION_INVALID", f"invalid condition {shorten(written)}: {why}", at)
             return Expression(NEVER, at)
