@@ -178,8 +178,9 @@ class Writer(WritingThread[_Job]):
             self._run(with_cursor(merge_writes))
 
     def _linger(self, writes: int) -> None:
-        """Wait until half of the recent callers wait again, since a small group takes nearly as long as a large one; at most
-        as long as the last one took. See docs/decisions/0337-the-writer-lingers-until-half-of-its-callers-wait.md.
+        """Wait until half of the recent callers wait again, since a small group takes nearly as long as a large one.
+
+        At most as long as the last one took. See docs/decisions/0337-the-writer-lingers-until-half-of-its-callers-wait.md.
         """
         callers, self._last_writes = self._last_writes + writes, writes
         if callers < LINGER_CALLERS:
