@@ -180,7 +180,7 @@ class Writer(WritingThread[_Job]):
     def _linger(self, writes: int) -> None:
         """Wait until half of the recent callers wait again, since a small group takes nearly as long as a large one.
 
-        At most as long as the last one took. See docs/decisions/0337-the-writer-lingers-until-half-of-its-callers-wait.md.
+        It waits at most as long as the last one took. See docs/decisions/0337.
         """
         callers, self._last_writes = self._last_writes + writes, writes
         if callers < LINGER_CALLERS:
