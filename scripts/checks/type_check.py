@@ -228,6 +228,8 @@ class _Sense:
             if kind is None or kind == "record" or (kind in _TEXTS and member in TEXT_METHODS):
                 continue
             fix = f"Write `{name} | length`, `{name} | first` or `{name}[0]`." if kind == "list" else f"Write `{name}`."
+            if kind == "list" and member == "find":
+                fix = f"Write `VALUE in {name}`."
             if kind in DATES and member in DATE_PARTS:
                 fix = f"A date is stored as a text: `{name}[:4]` is its year, `{name}[5:7]` its month."
             self._add(f"`{name}` is a {kind}, which has no member `{member}`", source.at, fix)

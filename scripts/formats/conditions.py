@@ -4,13 +4,14 @@ Operators of JavaScript, their full-width forms and the words for them are accep
 no value. Precedence is that of JavaScript, except for ``!``, which applies to the whole comparison.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
 
-from scripts.expressions.values import shorten
+from scripts.expressions.values import number_in, shorten
 from scripts.formats.placeholders import NAME, SCOPES, SYSTEM, reference, to_text_expression
 from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, JOINING, METHODS, OPERATORS, STATES, TESTS
 from scripts.model.base import Location
@@ -25,6 +26,7 @@ _WIDE = str.maketrans(
 )
 _QUOTES = {"'": "'", '"': '"', "“": "”", "”": "”", "‘": "’", "’": "’", "「": "」"}
 _TEXT = "|".join(rf"{re.escape(a)}(?:[^\\{re.escape(b)}]|\\.)*{re.escape(b)}" for a, b in _QUOTES.items())
+QUOTED = re.compile(_TEXT)
 _SIGNS = r"===|!==|==|!=|<>|>=|<=|=>|=<|&&|\|\||[<>=!&|()\[\],+\-*/%.?:≥≤≠]"
 _COMPARING = (
     "大于或等于|小于或等于|大于等于|小于等于|不等于|不大于|不小于|等于|大于|小于"
@@ -45,6 +47,7 @@ _AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}(?:\s?[-/]\
 _JOINED = re.compile(r"(\w+?)(或者?|且)(\w+)")
 _EQUALS = {"==", "===", "!=", "!==", "<>"}  # behind them, a word is a text also in a value: {mood} == calm
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
+_LIMITS = {">=", "<=", ">", "<"}
 _ALTERNATIVES = {"==": ("or",), "!=": ("and", "or"), "contains": ("and", "or"), "lacks": ("and", "or")}
 """The words that add a value to the right side of a comparison: `{sex} == 男 or 女`."""
 
@@ -67,7 +70,7 @@ class _Part(Struct, frozen=True):
 
 def _tokens(condition: str) -> Iterator[_Token]:
     position = 0
-    plain = _straight(condition)
+    plain = plain_signs(condition)
     while position < len(plain):
         match = _TOKEN.match(plain, position)
         if match is None:
@@ -89,7 +92,7 @@ def _tokens(condition: str) -> Iterator[_Token]:
             yield _Token("sign", meaning, text) if meaning else _Token("word" if match["word"] else "sign", text)
 
 
-def _straight(condition: str) -> str:
+def plain_signs(condition: str) -> str:
     """Replace full-width characters with plain ones, except inside quotes and names."""
     parts = re.split(rf"({_TEXT}|\{{[^{{}}]*\}})", condition)
     return "".join(part if index % 2 else part.translate(_WIDE) for index, part in enumerate(parts))
@@ -227,16 +230,36 @@ class _Parser:
         left = self.sum()
         if self.peek("not") and self.ahead(1).text == "in":
             self._next += 2
-            return _Part(f"{left.source} not in {self.sum(right=True).source}")
+            return _Part(f"{left.source} not in {self.collection().source}")
         if word := self.accept_word(TESTS):
             return _comparison(left, TESTS[word], _Part("none", "none"))
         if self.accept_word({"between"}):
             least = self.sum(right=True)
             self.must("and")
             return _Part(f"({left.source} >= {least.source} and {left.source} <= {self.sum(right=True).source})")
+        number = ""  # the right side of the comparison before
         while sign := self.accept(*_COMPARISONS):
-            left = self.with_alternatives(left, sign, _comparison(left, sign, self.sum(right=True)))
+            if number and sign in _LIMITS:  # `{age} > 12 < 18`, in which 12 is compared with 18
+                raise ValueError(f"{sign} compares the number {number} before it; name the variable again")
+            right = self.collection() if sign in {"in", "not in"} else self.sum(right=True)
+            number = right.source if number_in(right.source) is not None else ""
+            left = self.with_alternatives(left, sign, _comparison(left, sign, right))
         return left
+
+    def collection(self) -> _Part:
+        """Read what `in` looks in; a number, or a range as in `{age} in 12-18`, contains nothing."""
+        begin = self._next
+        part = self.sum(right=True)
+        written = self._tokens[begin : self._next]
+        is_number = {token.kind for token in written if token.kind != "sign"} == {"number"}
+        is_difference = any(
+            before.kind == "number" and sign.text == "-" for before, sign in itertools.pairwise(written)
+        )
+        if is_number and (is_difference or written[0].text not in {"[", "("}):
+            shown = "".join(token.written or token.text for token in written)
+            found = "difference" if is_difference else "number"
+            raise ValueError(f"`in {shown}` is never true, because this is a {found}, not a list")
+        return part
 
     def with_alternatives(self, left: _Part, sign: str, first: _Part) -> _Part:
         """Return a comparison, also with the values that `or` adds to its right side: `{sex} == 男 or 女`."""
@@ -318,6 +341,8 @@ class _Parser:
             return part
         if low not in METHODS:
             raise ValueError(f"{name}() is not supported in a condition")
+        if part.kind in {"list", "nothing"}:
+            raise ValueError(f"a list has no {name}()")
         return _Part(f"{part.source}.{METHODS[low]}({', '.join(arguments)})")
 
     def word(self) -> str:

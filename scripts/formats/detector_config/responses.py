@@ -11,6 +11,7 @@ from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import DETECTED
 from scripts.expressions.values import shorten, texts_in
 from scripts.formats import words
+from scripts.formats.condition_fixes import condition_fix
 from scripts.formats.conditions import to_condition
 from scripts.formats.detector_config.parts import degree_fix, degree_of, id_of, number_of, pass_over
 from scripts.formats.placeholders import (
@@ -211,7 +212,7 @@ class _Builder:
             source = to_condition(tree.text, self._refer, self._knows)
             compile_expression(source)
         except ValueError as error:
-            self._reader.add("EXPRESSION_INVALID", str(error), tree.at)
+            self._reader.add("EXPRESSION_INVALID", str(error), tree.at, condition_fix(tree.text))
             return None
         source = _in_degrees(source, self._scale)
         for unknown in (*_GRADED.finditer(source), *_BEYOND.finditer(source)):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, assert_never
 from msgspec.structs import replace
 
 from scripts.expressions.values import Value, texts_in
+from scripts.formats.condition_fixes import condition_fix
 from scripts.formats.conditions import compares, report_joined_words, to_condition
 from scripts.formats.placeholders import SCOPES, report_placeholders, to_template, to_value_expression
 from scripts.formats.session import spellings
@@ -338,7 +339,7 @@ class _Translator:
         try:
             source = to_condition(written.source, known=known)
         except ValueError as error:
-            self.reader.add("EXPRESSION_INVALID", str(error), written.at)
+            self.reader.add("EXPRESSION_INVALID", str(error), written.at, condition_fix(written.source))
             return None
         report_joined_words(self.reader, written.source, known, written.at)
         return Expression(source, written.at)
