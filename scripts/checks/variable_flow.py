@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from scripts.expressions.expressions import is_reserved
 from scripts.expressions.suggestions import suggest
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
@@ -14,6 +15,13 @@ _OUT_OF_SIGHT = (
     "A skill reads only its parameters and global variables, and its own variables end with it: pass the value."
 )
 _CONSTANTS = {"null": "none", "nil": "none", "yes": "true", "no": "false", "on": "true", "off": "false"}
+_OF_USER = "Of the user, a script knows only the id, `{user.id}`: ask for other values, or declare variables for them."
+_BUILT_IN = {
+    **dict.fromkeys(("user", "user_id", "userid", "uid"), "The id of the user is `{user.id}`."),
+    **dict.fromkeys(("now", "time", "datetime", "current_time", "date", "today"), "The time is `{%time%}`."),
+    **dict.fromkeys(("role", "who", "speaker"), "The role that speaks is `{%who%}`."),
+}
+"""By the names that authors of the older formats try, the built-in values."""
 _NAME = re.compile(r"(?<!\w)[^\W\d]\w*")
 
 
@@ -125,7 +133,12 @@ class VariableFlow:
         fix = _OUT_OF_SIGHT if read.name in known else suggest(read.name, sorted(known), otherwise="")
         if (constant := _CONSTANTS.get(read.name.lower(), "")) and not fix:
             fix = f"Write `{constant}`, or '{read.name}' in quotes if it is a text."
-        problems.add("VARIABLE_NEVER_SET", f"nothing sets `{read.name}`", read.at, path=path, fix=fix)
+        name = read.name
+        if self._script.form not in {"native", "detectors"}:
+            name = name[:-1] if name.endswith("_") and is_reserved(name[:-1]) else name  # renamed by the stage format
+            of_user = _OF_USER if name.lower().startswith("user.") else ""
+            fix = _BUILT_IN.get(name.lower(), "") or fix or of_user
+        problems.add("VARIABLE_NEVER_SET", f"nothing sets `{name}`", read.at, path=path, fix=fix)
         return True
 
     def _setter(self, writers: set[tuple[str, str]], reader: tuple[str, str]) -> str:

@@ -1,8 +1,9 @@
 """Convert placeholders of the older formats to Jinja2.
 
 ``{x}``, ``{{x}}``, ``${x}``, ``{ x }``, ``｛x｝`` and ``{%x%}`` all mean the variable x, except for built-in values:
-``{%user%}`` is the user's id, ``{%time%}`` the time, ``{%who%}`` the role that speaks. They are converted once, when
-the script is read, so braces or dollar signs in values are never interpreted.
+``{%user%}`` is the user's id, ``{%time%}`` the time, ``{%who%}`` the role that speaks; ``{user.id}``, ``{role.name}``
+and ``{now.year}`` are members of built-in values. They are converted once, when the script is read, so braces or
+dollar signs in values are never interpreted.
 """
 
 import itertools
@@ -11,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from scripts.expressions.expressions import is_syntax
+from scripts.expressions.members import BUILTINS, KINDS
 from scripts.expressions.values import Value, literal, shorten
 from scripts.model.base import Location
 from scripts.yaml.decoder import Reader
@@ -47,11 +49,23 @@ SCOPES = frozenset({"global", "session", "phase", "topic", "variables"})
 
 
 def reference(name: str) -> str:
+    """Return the expression of a placeholder: a member of a built-in value, or else a variable."""
+    return name if is_built_in_member(name) else variable_reference(name)
+
+
+def variable_reference(name: str) -> str:
     """Return the expression that reads a variable, also one whose name is not an identifier or names its scope."""
     scope, _, inner = name.partition(".")
     if inner and scope in SCOPES:
-        return reference(inner)
+        return variable_reference(inner)
     return name if name.isidentifier() and not is_syntax(name) else f"vars[{json.dumps(name, ensure_ascii=False)}]"
+
+
+def is_built_in_member(name: str) -> bool:
+    """Whether a name is that of a value in a built-in one, such as `user.id`."""
+    head, _, member = name.partition(".")
+    part = KINDS[head].members.get(member) if head in BUILTINS else None
+    return part is not None and not part.example  # functions have an example of their result
 
 
 def to_template(text: str, refer: Callable[[str], str] = reference) -> str:

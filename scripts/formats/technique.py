@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from scripts.expressions.values import Value
-from scripts.formats.placeholders import reference
+from scripts.formats.placeholders import variable_reference
 from scripts.formats.session import spellings
 from scripts.formats.session.session_format import TopicForm, translated_topic
 from scripts.formats.text_lists import choices_in, named
@@ -115,7 +115,7 @@ def _parameter_of(key: Scalar, value: Tree) -> Tree:
 def read(tree: Mapping, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]] | None:
     """Read the skill and the forms that it shows, or None; the reader collects the problems."""
     technique = _technique(tree, reader)
-    return None if technique is None else _skill(technique, reader)
+    return None if technique is None else _skill(technique, reader, tree)
 
 
 def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
@@ -127,8 +127,8 @@ def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
     return reader.read(_spelled(tree), _Technique)
 
 
-def _skill(technique: _Technique, reader: Reader) -> tuple[Skill, tuple[FormDefinition, ...]]:
-    topic, forms = translated_topic(technique.topic, reader)
+def _skill(technique: _Technique, reader: Reader, tree: Mapping) -> tuple[Skill, tuple[FormDefinition, ...]]:
+    topic, forms = translated_topic(technique.topic, reader, tree)
     skill = Skill(
         id=technique.technique_id,
         title=technique.technique_name or technique.name,
@@ -163,11 +163,11 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     technique = _technique(tree, reader)
     if technique is None:
         return None
-    skill, forms = _skill(technique, reader)
+    skill, forms = _skill(technique, reader, tree)
     call = Call(
         id="call",
         skill=skill.id,
-        input={each.var: Expression(reference(each.var), each.at) for each in skill.params},
+        input={each.var: Expression(variable_reference(each.var), each.at) for each in skill.params},
         output={name: name for name in skill.returns},
         at=skill.at,
     )

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from scripts.expressions.values import Value
-from scripts.formats.placeholders import reference
+from scripts.formats.placeholders import variable_reference
 from scripts.model.actions import Call, OwnAction
 from scripts.model.base import Expression, Template, Variable, rebuilt
 from scripts.model.own_actions import variables_of
@@ -59,7 +59,7 @@ def _with_names(node: Any, new: Mapping[str, str]) -> Any:
 
 def _replaced(source: str, new: Mapping[str, str]) -> str:
     """Return a source with variables and fields (`item["old"]`, `{"old": 1}`) renamed exactly, not in other texts."""
-    words = {reference(old): word for old, word in new.items()}
+    words = {variable_reference(old): word for old, word in new.items()}
     fields = {json.dumps(old, ensure_ascii=False): json.dumps(word, ensure_ascii=False) for old, word in new.items()}
     field = "|".join(map(re.escape, fields))
     whole = [*map(re.escape, words), _TEXT]

@@ -1,6 +1,6 @@
 """The session format of seed 004: ``session: {session_id, phases: [{phase_id, topics: [{topic_id, actions}]}]}``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingType
 from functools import partial
 from typing import Any, TypeVar, assert_never
@@ -10,7 +10,15 @@ from msgspec.structs import replace
 from scripts.expressions.values import Value, texts_in
 from scripts.formats.condition_fixes import condition_fix
 from scripts.formats.conditions import compares, report_joined_words, to_condition
-from scripts.formats.placeholders import SCOPES, report_placeholders, to_template, to_value_expression
+from scripts.formats.placeholders import (
+    SCOPES,
+    is_built_in_member,
+    reference,
+    report_placeholders,
+    to_template,
+    to_value_expression,
+    variable_reference,
+)
 from scripts.formats.session import spellings
 from scripts.formats.words import CONFIG_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
 from scripts.model import actions
@@ -21,7 +29,7 @@ from scripts.model.older_keys import exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration, Output
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Sequence
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, inner_trees, pairs_of
 
 _N = TypeVar("_N", bound=Node)
 _R = TypeVar("_R")
@@ -105,20 +113,21 @@ def read(tree: Mapping, reader: Reader) -> Script | None:
         message = "a script has only one session; this one would not run"
         reader.refuse("TYPE_MISMATCH", message, other.at, "Write each session to a separate file.")
     document = reader.read(tree, _Document)
-    return None if document is None else _Translator(reader).script(document)
+    return None if document is None else _Translator(reader, tree).script(document)
 
 
-def translated_topic(topic: TopicForm, reader: Reader) -> tuple[Topic, tuple[FormDefinition, ...]]:
-    """Convert a topic of this format to the model, with the forms that its actions define."""
-    translator = _Translator(reader)
+def translated_topic(topic: TopicForm, reader: Reader, tree: Mapping) -> tuple[Topic, tuple[FormDefinition, ...]]:
+    """Convert a topic of this format, in a file's tree, to the model, with the forms that its actions define."""
+    translator = _Translator(reader, tree)
     return translator.topic(topic), tuple(translator.forms)
 
 
 class _Translator:
     """Converts a file to the model."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, tree: Mapping) -> None:
         self.reader = reader
+        self.own = frozenset(filter(is_built_in_member, _words(tree)))  # variables with names such as `user.id`
         self.forms: list[FormDefinition] = []  # forms defined within actions
 
     def script(self, document: _Document) -> Script:
@@ -285,7 +294,7 @@ class _Translator:
         """Convert the value of a parameter, in which texts may have placeholders, to an expression."""
         for text in texts_in(value):
             report_placeholders(self.reader, text, at)
-        return Expression(to_value_expression(value), at)
+        return Expression(to_value_expression(value, self.refer), at)
 
     def outputs(self, config: spellings.Config) -> tuple[Output, ...]:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
@@ -322,11 +331,15 @@ class _Translator:
             self.reader.missing("content", config.at)
         return None
 
+    def refer(self, name: str) -> str:
+        """Return the expression of a placeholder."""
+        return variable_reference(name) if name in self.own else reference(name)
+
     def text(self, written: Template | None) -> Template | None:
         if written is None:
             return None
         report_placeholders(self.reader, written.source, written.at)
-        return Template(to_template(written.source), written.at)
+        return Template(to_template(written.source, self.refer), written.at)
 
     def condition(self, written: Template | None) -> Expression | None:
         if written is None or not written.source.strip():
@@ -337,12 +350,21 @@ class _Translator:
             return not in_braces and word not in SCOPES
 
         try:
-            source = to_condition(written.source, known=known)
+            source = to_condition(written.source, self.refer, known)
         except ValueError as error:
             self.reader.add("EXPRESSION_INVALID", str(error), written.at, condition_fix(written.source))
             return None
         report_joined_words(self.reader, written.source, known, written.at)
         return Expression(source, written.at)
+
+
+def _words(tree: Tree) -> Iterator[str]:
+    """Yield all keys and texts of a tree."""
+    waiting = [tree]
+    while waiting:
+        tree = waiting.pop()
+        yield from (tree.text,) if isinstance(tree, Scalar) else (key.text for key, _ in pairs_of(tree))
+        waiting += inner_trees(tree)
 
 
 def _word(metadata: MappingType[str, Value], key: str) -> str:

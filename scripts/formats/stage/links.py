@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
-from scripts.formats.placeholders import reference
+from scripts.formats.placeholders import variable_reference
 from scripts.formats.stage.names import Names, names_of, node_id, of_owner
 from scripts.formats.stage.stage_reader import parts_of
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Call, Foreach, Form, Goto, Loop, Scene, with_arms
@@ -261,11 +261,11 @@ class _Linker:
         loops = [*self._loops, *([action.loop] if action.loop is not None else [])]
         for loop in reversed(loops):
             if name == loop.name:
-                return reference(name)
+                return variable_reference(name)
             if name in self.names.fields.get(_list_of(loop), ()):
                 return f"{loop.name}.{name}" if name.isidentifier() else f'{loop.name}["{name}"]'
         is_returned = self._skill is None and bool(self._returned.get(name, set()) - {skill.id})
-        return reference(name) if name in self._in_sight or is_returned else ""
+        return variable_reference(name) if name in self._in_sight or is_returned else ""
 
     def returned(self, action: Call, skill: Skill) -> Iterator[tuple[str, str]]:
         """Return the variables of the skill's results: as written, otherwise variables of the same name."""

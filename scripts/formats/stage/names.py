@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scripts.expressions.expressions import is_reserved, is_syntax
 from scripts.expressions.values import infer_type, number_in
-from scripts.formats.placeholders import NAME, reference
+from scripts.formats.placeholders import NAME, reference, variable_reference
 from scripts.model.actions import Action, Call, Choose, Foreach, Set, outputs_of, walk
 from scripts.model.base import ID_CHARS_MAX
 from scripts.model.script import FormDefinition, Interrupt, Script, Skill, all_actions, all_declarations
@@ -90,14 +90,15 @@ def refer(names: Names, loops: Iterable[KnownNames], written: str) -> str:
             return _path(loop.name, [name])
     head, _, rest = name.partition(".")
     if name in names.known or not rest:
-        return reference(variable_name(name)) if not is_syntax(name) else reference(name)
+        return variable_reference(variable_name(name) if not is_syntax(name) else name)
     parts = rest.split(".")
     for loop in inner:
         if head in {loop.written, loop.name} or (head == loop.items and parts[0] in names.fields.get(head, ())):
             return _path(loop.name, parts)
         if head in names.fields.get(loop.items, ()) and head not in names.valued:
             return _path(loop.name, [head, *parts])
-    return _path(reference(variable_name(head)), parts) if head in names.known else reference(name)
+    is_known = head in names.known or variable_name(head) in names.known  # a variable `user` is renamed to `user_`
+    return _path(variable_reference(variable_name(head)), parts) if is_known else reference(name)
 
 
 def _path(base: str, parts: list[str]) -> str:

@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from scripts.expressions.expressions import compile_template
 from scripts.expressions.members import SPEAKER_PARTS, Speaker
 from scripts.formats.placeholders import reference, report_placeholders, to_template
+from scripts.model.actions import AiSay, Say
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
+from scripts.parse.read_script import Reading
 from scripts.yaml.decoder import Reader
+from tests.support.script_readers import ReadScript
 
 VALUES = {
     "姓名": "Leo",
@@ -122,3 +125,63 @@ def test_any_text_of_the_older_forms_is_a_valid_text(text) -> None:
 def test_a_reference_reads_the_variable_of_that_name(evaluate, name) -> None:
     rendered = evaluate(reference(name), **{name: "it"})
     assert rendered.value == "it" or name in {"now", "today", "round", "user", "role", "history", "vars", "range"}
+
+
+SESSION = """
+    session:
+      session_id: talk
+      declare: [DECLARED]
+      phases:
+        - phase_id: p
+          topics: [{topic_id: t, actions: [{action_type: ai_say, action_id: a, config: {content: "TEXT"}}]}]
+"""
+STAGE = """
+    sessions:
+      - session: talk
+        declare: [DECLARED]
+        stages: [{stage: p, steps: [{goal: t, actions: [{say: "TEXT"}]}]}]
+"""
+
+
+def source_of(reading: Reading) -> str:
+    assert reading.script is not None
+    action = reading.script.phases[0].topics[0].actions[0]
+    assert isinstance(action, Say | AiSay)
+    return action.texts[0].source if isinstance(action, Say) else action.task.source
+
+
+@pytest.mark.parametrize("text", [SESSION, STAGE])
+def test_a_member_of_a_built_in_value_can_be_read(read: ReadScript, text: str) -> None:
+    reading = read(text.replace("DECLARED", "").replace("TEXT", "{user.id} {role.name} {now.year}"))
+    assert source_of(reading) == "{{ user.id }} {{ role.name }} {{ now.year }}"
+    assert [each.code for each in reading.problems if each.code != "ID_DERIVED"] == []
+
+
+@pytest.mark.parametrize("text", [SESSION, STAGE])
+def test_a_variable_with_the_name_of_such_a_member_comes_first(read: ReadScript, text: str) -> None:
+    reading = read(text.replace("DECLARED", "{var: user.id, value: a7}").replace("TEXT", "{user.id}"))
+    assert source_of(reading) == '{{ vars["user.id"] }}'
+
+
+def test_a_member_of_a_variable_named_as_a_built_in_value_is_its_own(read: ReadScript) -> None:
+    reading = read(STAGE.replace("DECLARED", "{var: user, value: {id: a7}}").replace("TEXT", "{user.id}"))
+    assert source_of(reading) == "{{ user_.id }}"
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "name", "fix"),
+    [
+        (SESSION, "{user_id}", "user_id", "The id of the user is `{user.id}`."),
+        (SESSION, "{user.name}", "user.name", "Of the user, a script knows only the id, `{user.id}`"),
+        (STAGE, "{user}", "user", "The id of the user is `{user.id}`."),
+        (STAGE, "{now}", "now", "The time is `{%time%}`."),
+        (STAGE, "{role}", "role", "The role that speaks is `{%who%}`."),
+    ],
+)
+def test_a_name_like_that_of_a_built_in_value_is_reported(
+    read: ReadScript, text: str, written: str, name: str, fix: str
+) -> None:
+    problems = read(text.replace("DECLARED", "").replace("TEXT", written)).problems
+    (problem,) = (each for each in problems if each.code == "VARIABLE_NEVER_SET")
+    assert problem.message == f"nothing sets `{name}`"
+    assert problem.fix.startswith(fix)
