@@ -6,7 +6,7 @@ The id of a line consists of ids: ``phase/topic/action`` (or ``skill:ID/action``
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -98,7 +98,22 @@ def own_locale(script: Script) -> Locale:
     """Return the language of a script's own texts: `locale`, otherwise Chinese if any text is, otherwise English."""
     if script.locale is not None:
         return script.locale
-    return "zh" if _CHINESE.search(msgspec.json.encode(script.phases).decode()) else "en"
+    return "zh" if any(_CHINESE.search(msgspec.json.encode(part).decode()) for part in _own_parts(script)) else "en"
+
+
+def _own_parts(script: Script) -> Iterator[object]:
+    """Yield the parts that tell the language of a script.
+
+    The phases of a technique only call it. A detector may look for words of several languages: what it says decides,
+    otherwise its description, and its words only if it has no other text.
+    """
+    yield script.phases
+    if script.form == "technique":
+        yield script.skills
+    if script.form in {"consciousness", "detectors"}:
+        found = script.detectors
+        said = [line.text for line in lines_of(script)]
+        yield said or [text for each in found for text in (each.title, each.define) if text] or found
 
 
 def language(locale: Locale) -> str:

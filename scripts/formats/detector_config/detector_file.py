@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from scripts.formats.detector_config.expected_results import example
 from scripts.formats.detector_config.parts import (
+    CRISIS,
     WORD_KEY,
     Collector,
     id_of,
@@ -29,7 +30,6 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of
 from scripts.yaml.unknown_keys import is_switched_off
 
-CRISIS = "crisis"
 _PARTS = {"trigger_config", "detection_config", "output_config", "safety_baseline"}
 _NO_SEVERITIES = {"trigger_config", "output_config", "examples"}
 _IDS = ("consciousness_id", "id")
@@ -153,6 +153,7 @@ class _DetectorReader:
         if not isinstance(name, Scalar) or not name.text.strip():
             self._reader.missing("consciousness_id", self._body.at)
             return None
+        self._collector.name = name.text
         title = titled[0].text if titled and isinstance(titled[0], Scalar) else ""
         self._top(metadata)
         self._trigger(body.get("trigger_config"))

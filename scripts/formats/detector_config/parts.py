@@ -24,6 +24,7 @@ WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
 DEFINE_CHARS_MAX = 8_000
 DEGREE_FIX = "Write a number from 0 to 1, or `low`, `medium`, `high` or `critical`."
 SURE, LIKELY = 1.0, 0.8
+CRISIS = "crisis"
 WORD_KEY = re.compile(r"word|phrase")
 _RANGE = re.compile(r"\[?\s*(?P<least>-?\d+(?:\.\d+)?)\s*(?:[-~–,，至到]|to)\s*(?P<most>-?\d+(?:\.\d+)?)\s*\]?")
 _ACTIONS = re.compile(r"(^|_)actions?$")
@@ -136,6 +137,7 @@ class Collector:
         self.patterns: list[Pattern] = []
         self.lines: list[str] = []  # what a model looks for
         self.labels: list[str] = []  # names of everything to detect
+        self.name = ""  # of the detector
         self.threshold = 0.7
         self._scale = scale  # of severities
         self._reader = reader
@@ -153,7 +155,8 @@ class Collector:
         elif ("confidence" in key or ("threshold" in key and not path)) and (least := degree_of(tree)) is not None:
             self.threshold = least
         elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
-            self._rule(key, tree, path.rpartition(".")[2] or key, f"{path}.{key}", None)
+            label = path.rpartition(".")[2] or (CRISIS if _GRAVE.search(key) else self.name)
+            self._rule(key, tree, label, f"{path}.{key}", None)
         elif key in KEYS.sure_words | KEYS.likely_words and _holds_words(tree):
             graded = any(group.text.casefold() in DEGREES for group, _ in pairs_of(tree))
             for group, words in pairs_of(tree):

@@ -13,7 +13,7 @@ from scripts.expressions.values import shorten, texts_in
 from scripts.formats import words
 from scripts.formats.condition_fixes import condition_fix
 from scripts.formats.conditions import to_condition
-from scripts.formats.detector_config.parts import degree_fix, degree_of, id_of, number_of, pass_over
+from scripts.formats.detector_config.parts import CRISIS, degree_fix, degree_of, id_of, number_of, pass_over
 from scripts.formats.placeholders import (
     reference,
     report_placeholders,
@@ -28,7 +28,6 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Tree, pairs_of, plain_value, word
 from scripts.yaml.unknown_keys import is_ignorable, is_switched_off
 
-CRISIS = "crisis"
 _GRADED = re.compile(r'detected\.severity (?P<sign>==|!=|>=|<=|>|<) "(?P<word>[^"]+)"')
 _SCALED = re.compile(r"(?P<head>detected\.(?P<part>severity|score) (?:==|!=|>=|<=|>|<) )(?P<number>\d+(?:\.\d+)?)")
 _BEYOND = re.compile(r"detected\.severity (?:==|!=|>=|<=|>|<) (?P<word>(?!1(?:\.0+)?\b|0)\d+(?:\.\d+)?)")

@@ -7,6 +7,7 @@ from scripts.detectors.judge import holds
 from scripts.model.actions import Emit, End, Set
 from scripts.parse.conversion import convert
 from scripts.parse.read_script import Source, is_script, read_script
+from scripts.translations.localisation import own_locale
 from scripts.yaml.script_writer import without_places
 
 CONTRADICTION = """
@@ -74,7 +75,7 @@ def test_another_kind_of_detector_is_read_by_the_shape_of_its_parts() -> None:
     assert rules["factual"].words == ("I never said that", "that is not what happened")
     assert rules["factual"].severity == 0.9
     assert rules["crisis"].always is True
-    assert rules["keywords"].words == ("on second thought",)
+    assert rules["contradiction_v2"].words == ("on second thought",)
     for reported in (
         "contradicts what they said",
         "Two statements cannot",
@@ -326,7 +327,7 @@ def test_crisis_words_are_watched_however_they_are_listed(baseline) -> None:
     assert reading.problems == ()
     assert [(rule.words, rule.label, rule.always) for rule in detector.rules] == [
         (("suicide", "want to die"), "crisis", True),
-        (("b",), "keywords", None),
+        (("b",), "a", None),
     ]
 
 
@@ -674,3 +675,31 @@ def test_an_example_may_be_one_message_and_its_result_a_word(message, expected, 
     examples = f"[{{input: {message}, expected_output: {expected}}}]"
     (example,) = detector_with(detection_config="{keywords: [die]}", examples=examples).examples
     assert (len(example.messages), example.detected) == (1, detected)
+
+
+def test_words_without_a_label_have_that_of_the_detector() -> None:
+    text = "consciousness: {consciousness_id: 情绪低落, keywords: [难过], crisis_keywords: [不想活]}"
+    (detector,) = read(text).script.detectors
+    assert [(rule.words, rule.label) for rule in detector.rules] == [(("难过",), "情绪低落"), (("不想活",), "crisis")]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("consciousness_id: mood\nkeywords: [难过, 想哭]", "zh"),
+        ("consciousness_id: mood\nkeywords: [sad]\ndescription: 情绪低落", "zh"),
+        ("consciousness_id: mood\nconsciousness_name: Low mood\nkeywords: [sad, 难过]", "en"),
+        (
+            "consciousness_id: mood\nconsciousness_name: 情绪\nkeywords: [难过]\n"
+            "output_config: {trigger_actions: [{action_type: say, config: {text: I hear you.}}]}",
+            "en",
+        ),
+        ("cuebook: 1\ndetectors: [{detector: mood, rules: [{words: [难过], label: 情绪}]}]", "zh"),
+        (
+            "technique_id: calm\ntopic: {topic_id: t, actions: [{action_type: ai_say, action_id: a, content: 慢慢来}]}",
+            "zh",
+        ),
+    ],
+)
+def test_a_detector_or_technique_answers_in_its_own_language(text: str, language: str) -> None:
+    assert own_locale(read(text).script) == language
