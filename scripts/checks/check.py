@@ -9,7 +9,7 @@ import regex
 from scripts.checks import form_checks, tool_checks
 from scripts.checks.answer_words import check_answer_words
 from scripts.checks.answerability import check_questions
-from scripts.checks.choice_checks import choice_faults, list_faults, several_names, trigger_faults
+from scripts.checks.choice_checks import choice_faults, list_faults, reply_faults, several_names, trigger_faults
 from scripts.checks.constant_conditions import check_conditions, check_constants
 from scripts.checks.control_flow import ControlFlowGraph, Spot
 from scripts.checks.definite_assignment import check_assignment, where
@@ -289,6 +289,8 @@ class _Checker:
         """Check the type and choices of a declaration, and its value."""
         declared = node.kind
         self.faults(list_faults(node.choices, node.mark("choices")))
+        milder: Severity | None = None if self.script.form == "native" else "warning"
+        self.faults(reply_faults(node.choices, node.mark("choices"), milder))
         if declared == "choice" and not (node.choice_list if isinstance(node, Output) else node.choices):
             self.add("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"), "Add `choices: [a, b]`.")
         elif len(set(node.choices)) < len(node.choices):
@@ -374,6 +376,10 @@ class _Checker:
         self.faults(action_faults(action))
         self.exits(action)
         self.offers(action)
+        if isinstance(action, actions.Asking) and not action.max_rounds and self.script.form == "native":
+            message = f"0 rounds count as the default, {actions.ROUNDS_DEFAULT}"
+            fix = f"Write a number from 1 to {actions.ROUNDS_MAX}, or remove it."
+            self.add("CONSTRAINT_VIOLATION", message, action.mark("max_rounds"), fix, "warning")
         for name, value in _given(action):
             found = _LIKE_EXPRESSION.fullmatch(value.source)
             declared = self.declaration(name) if isinstance(action, actions.Set) else None

@@ -1,5 +1,6 @@
 """Check lists of words: the choices of `choose`, the keywords of interrupts, and items that are not separated."""
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 
 import regex
@@ -8,7 +9,7 @@ from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.values import number_in, shorten
 from scripts.model.actions import Choose, ListedChoices
 from scripts.model.base import Expression, Location
-from scripts.model.diagnostics import Fault
+from scripts.model.diagnostics import Fault, Severity
 from scripts.model.script import Interrupt
 
 _SEVERAL_NAMES = regex.compile(r"[^\W\d]\w*(?:\s*[,，、]\s*[^\W\d]\w*)+")
@@ -27,6 +28,18 @@ def list_faults(words: Sequence[str], at: Location) -> Iterator[Fault]:
     if len(parts) > 1:
         fix = f"Separate the items with `, `: `[{', '.join(parts)}]`."
         yield Fault("LIST_UNSEPARATED", f"`{words[0]}` is one item", at, fix)
+
+
+def reply_faults(choices: Sequence[str], at: Location, severity: Severity | None = None) -> Iterator[Fault]:
+    """Report two different choices that a reply cannot tell apart: `red` and `Red`."""
+    seen: dict[str, str] = {}
+    for each in choices:
+        first = seen.setdefault(" ".join(unicodedata.normalize("NFKC", each).casefold().split()), each)
+        if first != each:
+            message = f"a reply cannot tell `{first}` from `{each}`"
+            fix = "Choose words that differ in more than case, width and blanks."
+            yield Fault("CHOICES_INVALID", message, at, fix, severity)
+            return
 
 
 def trigger_faults(interrupt: Interrupt, *, is_native: bool) -> Iterator[Fault]:
@@ -48,9 +61,10 @@ def trigger_faults(interrupt: Interrupt, *, is_native: bool) -> Iterator[Fault]:
 def choice_faults(action: Choose, *, is_whole: bool) -> Iterator[Fault]:
     """Check the choices; a list may be empty only if a part of the script is invalid (`is_whole` is false)."""
     yield from list_faults([each.key for each in action.fixed], action.mark("choices"))
-    keys = [choice.key.casefold() for choice in action.fixed]
+    keys = [choice.key for choice in action.fixed]
     if len(set(keys)) < len(keys) or (is_whole and not action.choices):
         yield Fault("CHOICES_INVALID", "`choices` contains a choice twice", action.mark("choices"))
+    yield from reply_faults(keys, action.mark("choices"))
     yield from _number_faults(action)
     for each in action.choices:
         if isinstance(each, ListedChoices):

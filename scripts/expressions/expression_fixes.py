@@ -5,6 +5,9 @@ from pathlib import Path
 
 import msgspec
 
+from jinja2.filters import FILTERS
+from jinja2.tests import TESTS
+
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.members import METHODS
 from scripts.expressions.sandbox import SANDBOX, ExpressionInvalid
@@ -27,6 +30,34 @@ _TERNARY = re.compile(r"\?[^?:]*:")
 _FOREIGN = msgspec.yaml.decode(
     Path(__file__).with_name("other_languages.yaml").read_text("utf-8"), type=dict[str, dict[str, str]]
 )
+
+
+_DIGITS = "Write `VALUE | round(2)` for a number of digits, and join texts with `~`."
+_UNESCAPED = "Remove it: values are never read as markup."
+_PART_OF_TEXT = "Write `VALUE[:10]` for the first ten characters."
+_DATE = "A date is a text such as 2026-01-31: `DATE[:4]` is its year, and `today.year` that of today."
+_OTHER_FILTERS = {
+    **dict.fromkeys(("format", "number_format", "fixed", "tofixed", "to_fixed", "floatformat"), _DIGITS),
+    **dict.fromkeys(("safe", "e", "escape", "forceescape", "striptags", "urlize", "xmlattr", "nl2br"), _UNESCAPED),
+    **dict.fromkeys(("slice", "substr", "substring"), _PART_OF_TEXT),
+    **dict.fromkeys(("date", "strftime", "dateformat", "date_format"), _DATE),
+    **dict.fromkeys(("append", "push", "concat"), "Write `LIST + [VALUE]`."),
+    "contains": "Write `'word' in NAME`.",
+    "split": "Write `NAME.split(',')`.",
+    "isdigit": "Write `NAME.isdigit()`.",
+    "strip": "Did you mean `trim`?",
+    "size": "Did you mean `length`?",
+    "default_if_none": "Did you mean `default`?",
+}
+"""Filters of Jinja and other template languages that do not exist here, and what to write instead."""
+_NAME_ALONE = "Write the name alone, or `not NAME`."
+_OTHER_TESTS = {
+    **dict.fromkeys(("true", "false"), _NAME_ALONE),
+    **dict.fromkeys(("equalto", "sameas"), "Compare with ==."),
+    "greaterthan": "Compare with >.",
+    "lessthan": "Compare with <.",
+    "iterable": "Did you mean `sequence`?",
+}
 
 
 def expression_fix(source: str, message: str) -> str:
@@ -97,8 +128,18 @@ def _unknown_fix(message: str) -> str:
     found = _UNKNOWN.search(message)
     if found is None:
         return ""
-    known = SANDBOX.filters if found["kind"] == "filter" else SANDBOX.tests
-    return suggest(found["name"], [name for name in known if name.isidentifier()])
+    is_filter = found["kind"] == "filter"
+    others = _OTHER_FILTERS if is_filter else _OTHER_TESTS
+    if (fix := others.get(found["name"].lower())) is not None:
+        return fix
+    known = [name for name in (SANDBOX.filters if is_filter else SANDBOX.tests) if name.isidentifier()]
+    is_of_jinja = found["name"] in (FILTERS if is_filter else TESTS)
+    # one of Jinja's is not misspelt, so a similar name means something else
+    return (
+        f"Use one of {', '.join(f'`{name}`' for name in sorted(known))}."
+        if is_of_jinja
+        else suggest(found["name"], known)
+    )
 
 
 def _sign_fix(source: str) -> str:

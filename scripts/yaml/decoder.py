@@ -656,6 +656,11 @@ class Reader:
         """Read whether the session waits after a message, or the reply that it suggests then."""
         if isinstance(tree, Scalar) and isinstance(tree.value, bool):
             return actions.Acknowledgement(at=tree.at) if tree.value else None
+        if isinstance(tree, Scalar) and tree.plain and tree.text in _TRUTHS:  # `no` is a text in YAML 1.2
+            fix = (
+                f'Write `acknowledge: {literal(_TRUTHS[tree.text])}`, or `acknowledge: "{tree.text}"` for this button.'
+            )
+            self.add("VALUE_AMBIGUOUS", f"`acknowledge: {tree.text}` is a button with this text", tree.at, fix)
         text = self._template(tree)
         return text if text is _FAILED else actions.Acknowledgement(text=text, at=tree.at)
 
