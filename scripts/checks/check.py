@@ -77,6 +77,9 @@ _COUNT_FIX = "Count in a variable: `set: {n: 0}` before the loop, `set: {n: =n +
 _NEEDS_ALL_PARTS = frozenset({"NO_ACTIONS", "EXPERIMENT_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"})
 """Problems that are not reported if a part of the script is invalid, because a list may be empty only for that."""
 
+_KEEPS_VALUES = frozenset({"EXPRESSION_INVALID", "TEMPLATE_INVALID", "DEPRECATED_KEY", "KEY_IGNORED"})
+"""Errors of reading after which the script still sets all its variables."""
+
 _Named = (
     Script | Phase | Topic | Skill | Action | Role | FormDefinition | ExperimentPlan | Arm | Interrupt | Detector
     | ToolDefinition
@@ -99,6 +102,7 @@ class _Checker:
         self.script = script
         self.problems = problems
         self.is_whole = not problems.fatal
+        self.has_all_values = all(each.code in _KEEPS_VALUES for each in problems.errors)
         self.place = Place()
         self.at_hand: list[str] = []  # names that have a value besides the variables
         self.is_in_tool = False  # an action calls a tool, and the source belongs to it or to its `on_fail`
@@ -159,6 +163,8 @@ class _Checker:
         reported = self.flow.check(self.problems)
         if not self.problems.fatal:
             self.analyses(ControlFlowGraph(script), reported)
+        else:
+            check_sense(ControlFlowGraph(script), self.problems, is_whole=self.has_all_values)
 
     def analyses(self, layout: ControlFlowGraph, reported: Collection[tuple[str, Spot]]) -> None:
         """Check a script without errors as a whole; `reported` are reads for which a problem is recorded already."""

@@ -9,8 +9,10 @@ from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, Node
 from scripts.checks.effects import Each, Read, Select, Write, effect_of
 from scripts.checks.time_checks import action_moments
+from scripts.expressions.analysis import ExpressionInfo
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.members import DATE_PARTS, TEXT_METHODS
+from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.time_values import iso_time, moment_in
 from scripts.expressions.values import (
@@ -54,15 +56,30 @@ class InferredType(Struct, frozen=True):
     choices: tuple[str, ...] = ()
 
 
-def check_sense(layout: ControlFlowGraph, problems: Problems) -> None:
-    """Add a problem for each value that its variable cannot store or be compared with."""
-    _Sense(layout, problems).check()
+def check_sense(layout: ControlFlowGraph, problems: Problems, *, is_whole: bool = True) -> None:
+    """Add a problem for each value that its variable cannot store or be compared with.
+
+    `is_whole` is false if parts of the script are missing because of errors: then only declared variables have a type,
+    because the missing parts may set the others.
+    """
+    _Sense(layout, problems, is_whole=is_whole).check()
+
+
+def _facts(source: Template | Expression) -> ExpressionInfo:
+    """Return the analysis of a source; of an invalid one, which is reported where it is checked, an empty one."""
+    try:
+        return source.compiled.facts
+    except ExpressionInvalid:
+        return ExpressionInfo()
 
 
 class _Sense:
-    def __init__(self, layout: ControlFlowGraph, problems: Problems) -> None:
+    def __init__(self, layout: ControlFlowGraph, problems: Problems, *, is_whole: bool) -> None:
         self._layout = layout
         self._problems = problems
+        self._is_whole = is_whole
+        # where an error is reported, its consequences are not
+        self._wrong = {(each.file, each.line, each.column) for each in problems.errors}
         self._path = ""
         self._sight = layout.sight(layout.first)
         self._natures: Mapping[str, InferredType] = {}
@@ -84,6 +101,8 @@ class _Sense:
                 self._action(action)
 
     def _add(self, message: str, at: Location, fix: str = "") -> None:
+        if (at.file or self._problems.file, at.line, at.column) in self._wrong:
+            return
         self._problems.add("TYPE_CLASH", message, at, path=self._path, fix=fix)
 
     def _nature(self, name: str) -> InferredType | None:
@@ -92,6 +111,8 @@ class _Sense:
         declared = self._sight.declaration(name)
         if declared is not None:
             return InferredType(declared.kind, declared.choices)
+        if not self._is_whole:
+            return None
         if self._sight.key(name)[0] is Level.SESSION:
             return _common(self._session.get(name, []))
         return self._natures.get(name)
@@ -114,7 +135,7 @@ class _Sense:
         match effect.body:
             case Each() as each:
                 self._loop(each.loop)
-            case Select() as pick:
+            case Select(word="choice") as pick:
                 name, at = pick.put.name, pick.put.at
                 for option in pick.options:
                     self._fits(name, option.value, self._sight.declaration(name), at)
@@ -132,7 +153,7 @@ class _Sense:
                 self._output(output)
 
     def _literal_fits(self, name: str, value: Expression, declared: Declaration | None) -> None:
-        found = value.compiled.facts.value
+        found = _facts(value).value
         if not isinstance(found, Unknown):
             self._fits(name, found, declared, value.at)
 
@@ -151,7 +172,7 @@ class _Sense:
             self._add(f"`add` needs a list, but `{name}` is a {declared.kind}", at)
 
     def _loop(self, loop: actions.Loop) -> None:
-        value = loop.items.compiled.facts.value
+        value = _facts(loop.items).value
         if not isinstance(value, Unknown) and value is not None and not isinstance(value, list):
             self._add(f"a loop needs a list, not {shorten(value)}", loop.items.at)
             return
@@ -206,7 +227,7 @@ class _Sense:
 
     def _compared(self, source: Template | Expression) -> None:
         self._parts_of(source)
-        for each in source.compiled.facts.comparisons:
+        for each in _facts(source).comparisons:
             nature = self._nature(each.name)
             if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
                 continue
@@ -222,7 +243,7 @@ class _Sense:
 
     def _parts_of(self, source: Template | Expression) -> None:
         """Check the members that are read from variables of a type; only records have members of their own."""
-        for name, member in source.compiled.facts.parts:
+        for name, member in _facts(source).parts:
             nature = self._nature(name)
             kind = nature.kind if nature is not None else None
             if kind is None or kind == "record" or (kind in _TEXTS and member in TEXT_METHODS):
@@ -322,7 +343,7 @@ def _typed_writes(action: Action) -> Iterator[tuple[str, InferredType | None]]:
 
 
 def _literal(value: Expression) -> InferredType | None:
-    found = value.compiled.facts.value
+    found = _facts(value).value
     return InferredType("choice", (found,)) if isinstance(found, str) else None
 
 

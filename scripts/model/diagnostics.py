@@ -122,6 +122,11 @@ class Problems:
         )
 
     @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems because of which the script cannot run."""
+        return tuple(problem for problem in self._problems.values() if problem.severity == "error")
+
+    @property
     def error_count(self) -> int:
         """The number of errors, without those beyond the limit."""
         return sum(problem.severity == "error" for problem in self._problems.values())

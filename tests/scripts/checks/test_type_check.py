@@ -47,3 +47,13 @@ def test_only_where_the_variable_is_in_sight(read: ReadScript) -> None:
     assert found(read, text) == []
     retained = text.replace("script: talk\n", "script: talk\ndefault_scope: session\n")
     assert found(read, retained) == [("TYPE_MISSING", 9)]
+
+
+def test_a_missing_part_may_set_what_is_not_declared(read: ReadScript) -> None:
+    text = topic("ask: And today?, intoo: age", "say: Hi, when: age == 'old'", output="{get: age, type: number}")
+    assert found(read, text) == []
+
+
+def test_an_error_that_leaves_all_variables_hides_no_type(read: ReadScript) -> None:
+    text = topic("say: '{{ (age }}'", "say: Hi, when: age == 'old'", output="{get: age, type: number}")
+    assert found(read, text) == [("TYPE_CLASH", 10)]
