@@ -19,6 +19,7 @@ from scripts.checks.filter_checks import filter_faults
 from scripts.checks.name_checks import check_names
 from scripts.checks.output_checks import ignored_pattern, output_faults, record_faults
 from scripts.checks.personal_data import check_copies
+from scripts.checks.plain_texts import check_plain_texts
 from scripts.checks.reachability import check_reachability
 from scripts.checks.time_checks import action_faults, default_faults, script_faults
 from scripts.checks.type_check import check_arithmetic, check_sense
@@ -161,6 +162,7 @@ class _Checker:
         self.experiments()
         check_migrations(script, self.problems)
         reported = self.flow.check(self.problems)
+        check_plain_texts(script, self.flow.known(), self.problems)
         if not self.problems.fatal:
             self.analyses(ControlFlowGraph(script), reported)
         else:

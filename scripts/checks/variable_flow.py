@@ -1,7 +1,7 @@
 """Collect reads and writes of variables, and check that each read can find a value."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
@@ -97,7 +97,7 @@ class VariableFlow:
         reported: set[tuple[str, tuple[str, str]]] = set()
         everywhere = {each.var for each in self._script.global_variables}
         session = {each.var for each in self._script.session_variables} | self._by_detectors
-        known = set(self._known())
+        known = self.known()
         of_phases = {each.var for phase in self._script.phases for each in phase.declare}
         for read in self._reads:
             in_sight = everywhere if isinstance(read.place.node, Skill) else everywhere | session
@@ -119,7 +119,7 @@ class VariableFlow:
                 problems.add("NAME_AS_TEXT", message, at, path=place.path, fix=fix)
         return frozenset(reported)
 
-    def _check(self, read: _Read, known: set[str], problems: Problems) -> bool:
+    def _check(self, read: _Read, known: Collection[str], problems: Problems) -> bool:
         """Whether a problem reports the read."""
         writers = self._writers.get(read.name, set())
         if read.place.ids in writers:
@@ -152,6 +152,10 @@ class VariableFlow:
         here = topics.index(reader) if reader in topics else here
         setters = [topic for topic in (*reversed(topics[:here]), *topics[here:]) if topic in writers]
         return "/".join(setters[0]) if setters else ""
+
+    def known(self) -> frozenset[str]:
+        """Return the names that the script declares or writes."""
+        return frozenset(self._known())
 
     def _known(self) -> Iterator[str]:
         yield from self._writers

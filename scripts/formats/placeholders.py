@@ -29,7 +29,11 @@ _ODD_PLACEHOLDER = re.compile(
     r"\{\s*(?P<name>[\w@#$!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # {age + 1}
     r"|\{\{\s*(?P<computed>(?!\s|[\"'][^\"'{}]*[\"']\s*:)[^{}\n]{1,120}?)\s*\}\}"  # {{ a or "you" }}, no {{"a": 1}}
     r"|\{\s*(?P<filtered>[^\W\d][\w.]{0,40}(?:\s*\||\[|:[.,<>^0]| (?:if|or)\s)[^{}\n]{1,120}?)\s*\}"  # {a|title} {a[0]}
+    r"|\{(?P<prose>(?=[^{}]*[^\W\d_])[\w\s，。？！、；：,;?!…·（）()《》“”‘’~～-]{1,60}?)\}"  # {姓名，年龄} {您几岁？}
+    r"|｛(?P<wide>[^{}｛｝\n]{1,60})｝"
 )
+_EMPTY_PLACEHOLDER = re.compile(r"(?<![:=\[(])(?<![:=,][ ])(?:\{\{\s*\}\}|\{\s*\}|｛\s*｝)")
+_KEY_OF_JSON = re.compile(r"[\"']\s*:")
 _JINJA_STATEMENT = re.compile(rf"\{{%[-+]?\s*{_STATEMENT}")
 _UNCLOSED_PLACEHOLDER = re.compile(
     r"(?P<open>\{\{|\{%)\s*(?P<name>[^\W\d][^{}%\n]{0,80}?)\s*(?:\}(?!\})|%(?!\})|(?=\{)|(?=\n)|\Z)"  # {{ name
@@ -117,6 +121,13 @@ def _verbatim(text: str) -> str:
     return _JINJA_MARK.sub(lambda mark: '{{ "' + mark[0] + '" }}', text)
 
 
+def report_calculated(reader: Reader, text: str, at: Location, fix: str = "") -> None:
+    """Record that a value is not calculated, if it begins with `=` as an expression of the native format."""
+    if re.match(r"=\s*[^=\s]", text):
+        message = f"{shorten(text)} is a text: `=` marks no expression in this format"
+        reader.slip("TYPE_MISMATCH", message, at, fix or "Write `{name}` for the value of a variable.")
+
+
 def report_placeholders(reader: Reader, text: str, at: Location) -> None:
     """Record the problems of braces that are not closed or contain no variable name; fenced code has none.
 
@@ -140,5 +151,7 @@ def report_placeholders(reader: Reader, text: str, at: Location) -> None:
         message = f"`{match['open']}{match['name'][:20]}` is not closed on its line"
         reader.add("TEMPLATE_INVALID", message, place, f"Close {match['open']} with {closing}.")
     for match, place in outside(_ODD_PLACEHOLDER):
-        message = f"{{{match['name'] or match['computed'] or match['filtered']}}} is not a variable name"
-        reader.add("PLACEHOLDER_INVALID", message, place)
+        inner = next(filter(None, match.groups()), "")
+        reader.add("PLACEHOLDER_INVALID", f"{{{inner}}} is not a variable name", place)
+    for match, place in outside(_EMPTY_PLACEHOLDER) if _KEY_OF_JSON.search(text) is None else ():
+        reader.add("PLACEHOLDER_INVALID", f"{match[0]} names no variable", place)

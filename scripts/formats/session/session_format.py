@@ -14,6 +14,7 @@ from scripts.formats.placeholders import (
     SCOPES,
     is_built_in_member,
     reference,
+    report_calculated,
     report_placeholders,
     to_template,
     to_value_expression,
@@ -178,7 +179,7 @@ class _Translator:
             declare=topic.declare,
             actions=tuple(action for action in read if action is not None),
             at=topic.at,
-            marks=_renamed(topic, topic_id="topic"),
+            marks=_renamed(topic, topic_id="topic", topic_goal="goal"),
         )
 
     def action(self, action: _Action) -> actions.Action | None:
@@ -294,6 +295,7 @@ class _Translator:
         """Convert the value of a parameter, in which texts may have placeholders, to an expression."""
         for text in texts_in(value):
             report_placeholders(self.reader, text, at)
+            report_calculated(self.reader, text, at)
         return Expression(to_value_expression(value, self.refer), at)
 
     def outputs(self, config: spellings.Config) -> tuple[Output, ...]:

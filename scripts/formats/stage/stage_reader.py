@@ -9,7 +9,7 @@ from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
 from scripts.formats.condition_fixes import condition_fix
 from scripts.formats.conditions import is_ambiguous, is_computed, report_joined_words, to_condition
-from scripts.formats.placeholders import report_placeholders, to_template, to_text_expression
+from scripts.formats.placeholders import report_calculated, report_placeholders, to_template, to_text_expression
 from scripts.formats.session.spellings import condition_text
 from scripts.formats.stage.keywords import UNSUPPORTED
 from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name, refer, variable_name
@@ -178,6 +178,9 @@ class StageReader:
             if calculates:
                 return self.computed(tree.text, content_at(tree))
             report_placeholders(self.reader, tree.text, content_at(tree))
+            formula = tree.text.lstrip("= ")
+            fix = f"Write `{formula}`." if is_computed(formula, self.knows) or self.knows(formula) else ""
+            report_calculated(self.reader, tree.text, content_at(tree), fix)
             return Expression(to_text_expression(tree.text, self.refer), content_at(tree))
         self.value(tree)  # reports one that is too large
         if isinstance(tree, Sequence):

@@ -103,6 +103,17 @@ def test_a_value_is_never_looked_at_again(render, value) -> None:
         ("{{ name or 'you' }}", [("{name or 'you'} is not a variable name", 0)]),
         ('{{"a": 1}} {"a": [1]}', []),
         (
+            "你好{}，\n{ }和{{ }}、｛｝",
+            [("{} names no variable", 0), *[(f"{each} names no variable", 1) for each in ("{ }", "{{ }}", "｛｝")]],
+        ),
+        ("f(x) = {}, [{}]", []),
+        ("{您几岁？}", [("{您几岁？} is not a variable name", 0)]),
+        (
+            "{姓名，年龄} ｛姓名、年龄｝",
+            [("{姓名，年龄} is not a variable name", 0), ("{姓名、年龄} is not a variable name", 0)],
+        ),
+        ("{1, 2, 3} { color: red } {a: 1}", []),
+        (
             "Hi\n{% if vip %}{name}{% else %}you{% endif %}",
             [("'{% if vip %}' is not run: texts of this format have no statements", 1)],
         ),

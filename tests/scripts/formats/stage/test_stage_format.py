@@ -800,3 +800,19 @@ def test_a_quoted_text_of_several_lines_is_not_repaired(goal, native, quote, oth
 def test_a_line_that_is_repaired_is_shown_as_it_should_be_written(goal, written, shown) -> None:
     (problem,) = [each for each in goal(f"- say: {written}").problems if each.code == "SYNTAX_ERROR"]
     assert problem.fix == f"Write `- say: {shown}`."
+
+
+def test_a_value_marked_as_an_expression_of_the_native_format_is_reported(read: ReadScript) -> None:
+    text = """
+    sessions:
+      - session: talk
+        declare: [{var: n, value: 1}, {var: m, value: 0}]
+        stages: [{stage: a, steps: [{goal: b, actions: [{set: m, value: WRITTEN}, {say: "{m}"}]}]}]
+    """
+    for written, fix in (
+        ("=n + 1", "Write `n + 1`."),
+        ("= n", "Write `n`."),
+        ("=是的", "Write `{name}` for the value"),
+    ):
+        (problem,) = (each for each in read(text.replace("WRITTEN", written)).problems if each.code == "TYPE_MISMATCH")
+        assert (problem.severity, problem.fix.startswith(fix)) == ("warning", True)
