@@ -35,10 +35,10 @@ from scripts.expressions.analysis import Outcome
 from scripts.expressions.condition_algebra import Atom, Unknown, equality
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import Value, number_in
-from scripts.model.actions import Action
+from scripts.model.actions import Action, Call
 from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
-from scripts.model.script import Skill, resolve_target
+from scripts.model.script import Script, Skill, all_actions, resolve_target
 from scripts.model.variables import Declaration
 
 VISITS_MAX = 30  # per node; more would mean that the analysis does not converge
@@ -90,6 +90,18 @@ def check_assignment(
     return list(paths.answered())
 
 
+def _passed(script: Script) -> dict[str, frozenset[str]]:
+    """Return the parameters that every call of a skill passes; a value that may be unset is reported at the call.
+
+    A technique alone is called with all its parameters, of which the application may leave some out.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for action in all_actions(script) if script.form != "technique" else ():
+        if isinstance(action, Call):
+            found[action.skill] = found.get(action.skill, frozenset(action.input)) & frozenset(action.input)
+    return found
+
+
 class _Paths:
     """Follows the paths through a script, and within each topic and skill."""
 
@@ -107,6 +119,7 @@ class _Paths:
         self._callers: dict[str, set[Node]] = {}
         self._queue: list[Node] = []
         self._visits: dict[Node, int] = {}
+        self._passed = _passed(layout.script)
 
     def run(self) -> list[UnsetRead]:
         self._arrive(self._layout.first, self._layout.at_start(), "")
@@ -226,8 +239,10 @@ class _Paths:
             if key[0] is Level.GLOBAL:
                 known.set(key, mask, caller.doubts.get(key, ""))
         if skill is not None:
+            passed = self._passed.get(skill.id, frozenset())
             for each in (*skill.params, *skill.declare):
-                if each.value is not None or (each in skill.params and getattr(each, "required", False)):
+                is_given = each in skill.params and (each.var in passed or getattr(each, "required", False))
+                if each.value is not None or is_given:
                     known.set((Level.TOPIC, each.var), VALUE)
                 elif each in skill.params:
                     known.set((Level.TOPIC, each.var), ABSENT | VALUE, "the call does not pass it")

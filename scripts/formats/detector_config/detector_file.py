@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import structs
 from msgspec.structs import replace
 
+from scripts.expressions.suggestions import snake_case
 from scripts.formats.detector_config.expected_results import example
 from scripts.formats.detector_config.parts import (
     CRISIS,
@@ -49,7 +50,8 @@ _ASSISTANT = re.compile(r"(after|before|on)_(ai|assistant|bot|response|reply|out
 
 def recognises(tree: Mapping) -> bool:
     """Whether a file has this format."""
-    return isinstance(tree.get("consciousness"), Mapping | Sequence) or tree.get("consciousness_id") is not None
+    has_id = any(snake_case(key.text) == "consciousness_id" for key, _ in tree.pairs)
+    return isinstance(tree.get("consciousness"), Mapping | Sequence) or has_id
 
 
 def _bodies(tree: Mapping) -> tuple[Tree, ...]:

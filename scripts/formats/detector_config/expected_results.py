@@ -13,7 +13,7 @@ from scripts.yaml.parser import Mapping, Scalar, Tree, items_of, pairs_of
 
 _ASSISTANTS = {"assistant", "ai", "bot", "counselor", "therapist", "consultant", "咨询师", "助手"}
 _SEEN = re.compile(r"(^|_)(detected|triggered|found|present)$|^(is|has)_")
-_LABEL = re.compile(r"(^|_)(pattern|type|label|category|kind)$")
+_LABEL = re.compile(r"(^|_)(pattern|type|label|category|kind|level)$|等级|类[型别]|标签|模式")
 _PLACE = ("message_index", "index")
 _MESSAGES = (
     "messages", "text", "message", "content", "user_message", "user_input", "conversation", "dialogue", "history",

@@ -328,6 +328,8 @@ def foreach_of(notation: StageReader, item: Item) -> tuple[Loop, KnownNames]:
         written = written or inner.word("as", "item", "var", "each", "name")
         tree = inner.take("list", "in", "of", "items", "from", *FOREACH)
         inner.finish()
+    elif isinstance(tree, Scalar) and tree.text and (listed := item.take("in", "of")) is not None:
+        tree, written = listed, written or notation.word(tree)  # foreach: NAME, in: LIST
     return loop_of(notation, tree, written, item.at)
 
 

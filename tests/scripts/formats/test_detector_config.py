@@ -703,3 +703,25 @@ def test_words_without_a_label_have_that_of_the_detector() -> None:
 )
 def test_a_detector_or_technique_answers_in_its_own_language(text: str, language: str) -> None:
     assert own_locale(read(text).script) == language
+
+
+def test_a_detector_may_be_written_in_camel_case_without_an_outer_key() -> None:
+    text = "consciousnessId: off_topic\ndetectionConfig: {keywords: [football]}\ntriggerConfig: {cooldownRounds: 3}"
+    reading = read(text)
+    (detector,) = reading.script.detectors
+    assert (detector.id, detector.cooldown, {each.code for each in reading.problems}) == (
+        "off_topic",
+        3,
+        {"DEPRECATED_KEY"},
+    )
+    assert is_script(Source(text))
+
+
+@pytest.mark.parametrize("key", ["level", "anger_level", "等级", "情绪类型"])
+def test_an_example_may_expect_a_level(key: str) -> None:
+    reading = read(
+        "consciousness: {consciousness_id: anger, detection_config: {levels: [{level: 重度, keywords: [气死了]}]}}\n"
+        f"examples: [{{messages: [{{content: 气死了}}], expected: {{detected: true, {key}: 重度}}}}]"
+    )
+    assert reading.problems == ()
+    assert reading.script.detectors[0].examples[0].label == "重度"

@@ -5,6 +5,7 @@ from textwrap import dedent, indent
 
 import pytest
 
+from scripts.model.actions import Foreach, Say
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Interrupt, Script
 from scripts.parse.conversion import convert
@@ -816,3 +817,46 @@ def test_a_value_marked_as_an_expression_of_the_native_format_is_reported(read: 
     ):
         (problem,) = (each for each in read(text.replace("WRITTEN", written)).problems if each.code == "TYPE_MISMATCH")
         assert (problem.severity, problem.fix.startswith(fix)) == ("warning", True)
+
+
+def test_a_loop_may_name_its_item_and_its_list_in_two_keys(read: ReadScript) -> None:
+    reading = read("""
+    sessions:
+      - session: talk
+        declare: [{var: 家人, value: [{称呼: 小红}]}]
+        stages:
+          - stage: a
+            steps: [{goal: b, actions: [{foreach: 人, in: 家人, do: [{say: "{人.称呼}，{称呼}"}]}]}]
+    """)
+    assert {each.code for each in reading.problems} == {"ID_DERIVED"}
+    (loop,) = reading.script.phases[0].topics[0].actions if reading.script else ()
+    assert isinstance(loop, Foreach)
+    assert (loop.loop.items.source, loop.loop.name) == ("家人", "人")
+    (say,) = loop.do
+    assert isinstance(say, Say)
+    assert say.texts[0].source == "{{ 人.称呼 }}，{{ 人.称呼 }}"
+
+
+CALLING = """
+    sessions:
+      - session: talk
+        stages: [{stage: a, steps: [{goal: b, actions: [CALLS]}]}]
+    skills:
+      - goal: bye
+        declare: [{var: who}]
+        actions: [{say: "Bye {who}."}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "reported"),
+    [
+        ("{call: bye, with: {who: Ana}}", 0),
+        ("{call: bye, with: {who: Ana}}, {call: bye, with: {who: Leo}}", 0),
+        ("{call: bye, with: {who: Ana}}, {call: bye}", 1),
+        ("{say: Hi}", 1),
+    ],
+)
+def test_a_parameter_that_every_call_passes_has_a_value(read: ReadScript, calls: str, reported: int) -> None:
+    problems = read(CALLING.replace("CALLS", calls)).problems
+    assert [each.code for each in problems].count("VARIABLE_MAYBE_UNSET") == reported
