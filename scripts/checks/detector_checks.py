@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from scripts.checks.choice_checks import list_faults
 from scripts.checks.effects import effect_of
 from scripts.detectors.examples import EXAMPLES_MAX, run_examples
 from scripts.detectors.judge import WORDS_MAX
@@ -63,6 +64,7 @@ def _limits(detector: Detector) -> Iterator[Fault]:
     for part in listed:
         if not any(word.strip() for word in part.words):
             yield Fault("EMPTY_TEXT", "`words` is empty", part.mark("words"), "Write the words.")
+        yield from list_faults(part.words, part.mark("words"))
     for measure in detector.measures:
         if measure.min >= measure.max:
             yield Fault("RANGE_INVALID", "`min` is not less than `max`", measure.mark("min"))

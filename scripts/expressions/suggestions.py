@@ -39,6 +39,8 @@ def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None) -> 
 def _closest(word: str, allowed: Sequence[str]) -> list[str]:
     least = _CLOSE if len(word) > 4 else _CLOSE_SHORT
     alike = [each for each in allowed if each[:1] == word[:1]]
+    if len(word) == 2 and not word.isascii() and (found := [each for each in alike if len(each) == 2]):
+        return found[:1]  # of two characters, the second may be wrong
     return difflib.get_close_matches(word, allowed, 1, least) or difflib.get_close_matches(word, alike, 1, _CLOSE_START)
 
 

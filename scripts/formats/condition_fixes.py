@@ -12,7 +12,7 @@ from scripts.formats.conditions import QUOTED, plain_signs, to_condition
 from scripts.formats.placeholders import reference
 
 FIXED_CHARS_MAX = 500  # a longer condition is not one slip
-_NAME = r"(?P<name>\$?\{+[^{}]+\}+|(?<![\w.\x00])(?!(?:not|and|or|is|if)\b)[A-Za-z_][A-Za-z0-9_.]*(?![\w.]))"
+_NAME = r"(?P<name>\$?\{+[^{}]+\}+|(?<![\w.\x00])(?!(?:not|and|or|is|if)\b)[A-Za-z_][A-Za-z0-9_.]*(?![A-Za-z0-9_.]))"
 _NUMBER = r"(?:\d{4}-\d\d?-\d\d?|-?\d+(?:\.\d+)?)"
 _VALUE = r"(?:-?\d+(?:\.\d+)?|\x00\d+\x00)"
 _ITEMS = rf"(?P<items>{_VALUE}(?:\s*,\s*{_VALUE})+)"
@@ -83,7 +83,9 @@ def condition_fix(written: str) -> str:
         texts.append(match[0])
         return f"\x00{len(texts) - 1}\x00"
 
-    condition = QUOTED.sub(masked, plain_signs(written.replace("\x00", ""))).strip()
+    whole = QUOTED.fullmatch(written.strip())
+    inner = written.strip()[1:-1] if whole is not None else written  # all of it is in quotes
+    condition = QUOTED.sub(masked, plain_signs(inner.replace("\x00", ""))).strip()
     condition = _OUTSIDE_BRACES.sub(lambda match: match[0].translate(_SIMPLIFIED), condition)
     for pattern, result in _COMPILED:
         condition = pattern.sub(result, condition)

@@ -32,6 +32,7 @@ _COMPARING = (
     "大于或等于|小于或等于|大于等于|小于等于|不等于|不大于|不小于|等于|大于|小于"
     r"|(?:不?(?:超过|[高低多少]于|为)|至[少多])(?=\s*[\d{'\"“‘])|(?<=\})不?[是为](?![空否])"
 )
+_COMPARES = re.compile(rf"\}}\s*(?:[=!<>＝！＜＞≥≤≠]|{_COMPARING})")  # “{age}＞18”
 _LONG_WORDS = (
     rf"{_COMPARING}"
     r"|不包含|不包括|包含|包括|含有|不属于|属于|并且|而且|或者|不是|is[ ]not\b"
@@ -171,6 +172,8 @@ class _Parser:
     def whole(self) -> str:
         if [token.kind for token in self._tokens] == ["word"] and (alone := ALONE.get(self._tokens[0].text.lower())):
             return alone
+        if [token.kind for token in self._tokens] == ["text"] and _COMPARES.search(self._tokens[0].text):
+            raise ValueError("a condition in quotes is a text, which is always true")
         part = self.either()
         if self._next < len(self._tokens):
             raise ValueError(f"no operator before {shorten(self._tokens[self._next].text)}")

@@ -124,7 +124,8 @@ def _holds_action(key: str, tree: Tree) -> bool:
 def _holds_words(tree: Tree) -> bool:
     """Whether a part has a list of words under each of its keys, such as `high` and `low`."""
     values = [value for _, value in pairs_of(tree)]
-    return bool(values) and all(isinstance(value, Sequence) and texts_in(value) for value in values)
+    lists = [value for value in values if not (isinstance(value, Scalar) and value.value is None)]
+    return any(map(texts_in, lists)) and all(isinstance(each, Sequence) for each in lists)
 
 
 class Collector:
@@ -154,6 +155,9 @@ class Collector:
             self._thresholds(tree)
         elif ("confidence" in key or ("threshold" in key and not path)) and (least := degree_of(tree)) is not None:
             self.threshold = least
+        elif ("confidence" in key or ("threshold" in key and not path)) and isinstance(tree, Scalar) and _word(tree):
+            message = f"`{tree.text}` is no degree of certainty"
+            self._reader.add("ENUM_VALUE_INVALID", message, tree.at, degree_fix(tree.text), severity="warning")
         elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
             label = path.rpartition(".")[2] or (CRISIS if _GRAVE.search(key) else self.name)
             self._rule(key, tree, label, f"{path}.{key}", None)

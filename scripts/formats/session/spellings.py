@@ -1,5 +1,6 @@
 """Convert other spellings of the session and technique formats to the keys of those formats."""
 
+import re
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingType
 from typing import Annotated, Any, Literal
@@ -197,12 +198,17 @@ def declaration(tree: Mapping) -> Mapping:
 
 
 def output(tree: Mapping) -> Mapping:
-    """Convert an output, also the ends in ``range: [1, 10]``."""
+    """Convert an output, also the ends in ``range: [1, 10]`` or ``range: 1-10``."""
     pairs = (each for pair in keys_renamed(tree, words.OUTPUT_KEYS).pairs for each in _ends(*pair))
     return _typed(Mapping(tuple(pairs), tree.at))
 
 
+_RANGE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:[-~–—～至到]|\.\.|to)\s*(-?\d+(?:\.\d+)?)")
+
+
 def _ends(key: Scalar, value: Tree) -> tuple[tuple[Scalar, Tree], ...]:
+    if key.text == "range" and isinstance(value, Scalar) and (found := _RANGE.fullmatch(value.text.strip())):
+        return ((word("min", key), word(found[1], value)), (word("max", key), word(found[2], value)))
     if key.text != "range" or not isinstance(value, Sequence) or len(value.items) != 2:
         return ((key, value),)
     return ((word("min", key), value.items[0]), (word("max", key), value.items[1]))

@@ -209,7 +209,7 @@ class StageReader:
             return None
         found = number_in(tree.text) if isinstance(tree, Scalar) else None
         if found is None:
-            self.refuse("TYPE_MISMATCH", "expected a whole number", tree.at)
+            self.refuse("TYPE_MISMATCH", "expected a whole number", tree.at, "Write a number in digits, such as 3.")
             return None
         within = max(least, min(most, int(found)))
         if within != found:

@@ -29,3 +29,8 @@ def test_a_word_that_only_shares_letters_is_not_suggested(written) -> None:
 
 def test_the_name_of_a_field_in_other_tools_is_its_key_here() -> None:
     assert suggest("name", ["choices", "field", "type"]) == "Did you mean `field`?"
+
+
+def test_the_second_of_two_chinese_characters_may_be_wrong() -> None:
+    assert suggest("数子", ["文本", "数字", "整数"]) == "Did you mean `数字`?"
+    assert suggest("时间", ["文本", "数字"], "") == ""

@@ -42,6 +42,9 @@ from tests.support.script_readers import ReadScript
         ("['a', 'b'].indexOf({x}) === -1", "{x} not in ['a', 'b']"),
         ("{age} is at least 18", "{age} >= 18"),
         ("{age} is older than 18", "{age} > 18"),
+        ("“{年龄}＞18”", "{年龄}>18"),
+        ("'{age} > 18 && {sex} == f'", "{age} > 18 && {sex} == f"),
+        ("score在0.5到0.8之间", "score >= 0.5 && score <= 0.8"),
         ("{a} >> 3", None),
         ("{score} > 80%", None),
     ],
@@ -57,6 +60,11 @@ def test_a_condition_that_is_not_supported_has_a_fix(written: str, meant: str | 
 )
 def test_a_list_or_text_of_numbers_may_contain_a_value(written: str) -> None:
     assert " in " in to_condition(written)
+
+
+def test_a_text_with_a_variable_in_it_is_still_a_condition() -> None:
+    assert to_condition("'{name}'") == "name"
+    assert to_condition("'{sex}' == 'f'") == 'sex == "f"'
 
 
 def test_a_chain_around_a_variable_is_a_condition() -> None:

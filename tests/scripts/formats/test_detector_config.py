@@ -725,3 +725,28 @@ def test_an_example_may_expect_a_level(key: str) -> None:
     )
     assert reading.problems == ()
     assert reading.script.detectors[0].examples[0].label == "重度"
+
+
+def test_an_empty_group_of_words_leaves_the_others() -> None:
+    reading = read(
+        "consciousness: {consciousness_id: a, detection_config: {keywords: {高: [心慌], 中: [紧张], 低: [], 无: }}}"
+    )
+    rules = reading.script.detectors[0].rules
+    assert [(rule.words, rule.label, rule.severity) for rule in rules] == [
+        (("心慌",), "高", 0.9),
+        (("紧张",), "中", 0.6),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "fix"),
+    [
+        ("{keywords: [心慌，害怕]}", "LIST_UNSEPARATED", "Separate the items with `, `: `[心慌, 害怕]`."),
+        ("{keywords: [心慌], threshold: 很高}", "ENUM_VALUE_INVALID", "Did you mean `高`?"),
+        ("{keywords: [心慌], confidence: surely}", "ENUM_VALUE_INVALID", None),
+    ],
+)
+def test_words_in_one_item_and_degrees_in_other_words_are_reported(written: str, code: str, fix: str | None) -> None:
+    (problem,) = read(f"consciousness: {{consciousness_id: a, detection_config: {written}}}").problems
+    assert (problem.code, problem.severity) == (code, "warning")
+    assert fix is None or problem.fix == fix

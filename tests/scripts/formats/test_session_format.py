@@ -6,6 +6,7 @@ from textwrap import dedent, indent
 import pytest
 
 from scripts.model.actions import AiAsk, AiSay, AiThink, Show
+from scripts.model.variables import Output
 from scripts.parse.read_script import Source, read_script
 from tests.support.script_readers import FirstAction, ReadScript, ReadValid
 
@@ -654,3 +655,26 @@ def test_a_text_in_a_condition_that_may_be_meant_as_two_is_reported(read: ReadSc
     reading = read(SCRIPT.replace("{mood} == 'ok'", "{mood} == 好或很好"))
     (fix,) = (each.fix for each in reading.problems if each.code == "VALUE_AMBIGUOUS")
     assert fix == "Write `好 或 很好` if two are meant, or put quotes around the text."
+
+
+@pytest.mark.parametrize("written", ["[0, 120]", "0-120", "0 到 120", "0～120", "0..120"])
+def test_a_range_may_be_a_list_or_a_text(read: ReadScript, written: str) -> None:
+    ask = (
+        f"{{action_type: ai_ask, action_id: a, content: 几岁？, output: [{{get: 年龄, type: 数值, range: {written}}}]}}"
+    )
+    reading = read(
+        f"session: {{session_id: s, phases: [{{phase_id: p, topics: [{{topic_id: t, actions: [{ask}]}}]}}]}}"
+    )
+    assert reading.problems == ()
+    (action,) = reading.script.phases[0].topics[0].actions if reading.script else ()
+    assert isinstance(action, AiAsk)
+    (output,) = action.outputs
+    assert isinstance(output, Output)
+    assert (output.type, output.limits) == ("number", (0, 120))
+
+
+def test_a_parameter_may_be_required_in_chinese(read: ReadScript) -> None:
+    text = "technique_id: calm\ninput_parameters: [{name: a, required: 必填}, {name: b, required: 选填}]\n"
+    reading = read(f"{text}topic: {{topic_id: t, actions: [{{action_type: ai_say, action_id: a, content: '{{a}}'}}]}}")
+    assert reading.script is not None
+    assert [each.required for each in reading.script.skills[0].params] == [True, False]
