@@ -9,7 +9,7 @@ dollar signs in values are never interpreted.
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from scripts.expressions.expressions import is_syntax
 from scripts.expressions.members import BUILTINS, KINDS
@@ -48,6 +48,7 @@ SYSTEM: Mapping[str, str] = {
 """The expressions of built-in values ``{%name%}``; no variable replaces them."""
 
 
+_SIZES = {"length", "size", "count"}
 SCOPES = frozenset({"global", "session", "phase", "topic", "variables"})
 """Words before a variable that name its scope, as in `{session.mood}`."""
 
@@ -63,6 +64,20 @@ def variable_reference(name: str) -> str:
     if inner and scope in SCOPES:
         return variable_reference(inner)
     return name if name.isidentifier() and not is_syntax(name) else f"vars[{json.dumps(name, ensure_ascii=False)}]"
+
+
+def member_reference(base: str, parts: Sequence[str]) -> str:
+    """Return the expression that reads a member of a value, or of a member; `length` is the number of items."""
+    for index, part in enumerate(parts):
+        if part in _SIZES and index == len(parts) - 1:
+            return f"{base}|length"
+        if part.isdecimal() and part.isascii():
+            base += f"[{int(part)}]"
+        elif part.isidentifier() and not is_syntax(part):
+            base += f".{part}"
+        else:
+            base += f"[{json.dumps(part, ensure_ascii=False)}]"
+    return base
 
 
 def is_built_in_member(name: str) -> bool:

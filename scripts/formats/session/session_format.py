@@ -13,6 +13,7 @@ from scripts.formats.conditions import compares, report_joined_words, to_conditi
 from scripts.formats.placeholders import (
     SCOPES,
     is_built_in_member,
+    member_reference,
     reference,
     report_calculated,
     report_placeholders,
@@ -128,7 +129,7 @@ class _Translator:
 
     def __init__(self, reader: Reader, tree: Mapping) -> None:
         self.reader = reader
-        self.own = frozenset(filter(is_built_in_member, _words(tree)))  # variables with names such as `user.id`
+        self.words = frozenset(_words(tree)) - SCOPES  # among them the names of its variables
         self.forms: list[FormDefinition] = []  # forms defined within actions
 
     def script(self, document: _Document) -> Script:
@@ -335,7 +336,10 @@ class _Translator:
 
     def refer(self, name: str) -> str:
         """Return the expression of a placeholder."""
-        return variable_reference(name) if name in self.own else reference(name)
+        head, *parts = name.split(".")
+        if name not in self.words and parts and head in self.words and not is_built_in_member(name):
+            return member_reference(variable_reference(head), parts)
+        return variable_reference(name) if name in self.words else reference(name)
 
     def text(self, written: Template | None) -> Template | None:
         if written is None:

@@ -1,6 +1,5 @@
 """The names of the stage format: the variables of a script, and the meaning of its placeholders."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -9,7 +8,7 @@ from msgspec import Struct
 
 from scripts.expressions.expressions import is_reserved, is_syntax
 from scripts.expressions.values import infer_type, number_in
-from scripts.formats.placeholders import NAME, reference, variable_reference
+from scripts.formats.placeholders import NAME, member_reference, reference, variable_reference
 from scripts.model.actions import Action, Call, Choose, Foreach, Set, outputs_of, walk
 from scripts.model.base import ID_CHARS_MAX
 from scripts.model.script import FormDefinition, Interrupt, Script, Skill, all_actions, all_declarations
@@ -18,7 +17,6 @@ from scripts.model.variables import Output, Records
 BRACES = re.compile(r"\$?\{[{%]?\s*(?P<name>[^{}]*?)\s*[}%]?\}")
 _VARIABLE = regex.compile(r"[^\W\d][\w.\-（）()· ]*")
 _EVENT = regex.compile(r"\w[\w.\-]*")
-_SIZES = {"length", "size", "count"}
 
 
 class Names(Struct, frozen=True):
@@ -87,31 +85,18 @@ def refer(names: Names, loops: Iterable[KnownNames], written: str) -> str:
             return loop.name
     for loop in inner:
         if name in names.fields.get(loop.items, ()) and name not in names.valued:
-            return _path(loop.name, [name])
+            return member_reference(loop.name, [name])
     head, _, rest = name.partition(".")
     if name in names.known or not rest:
         return variable_reference(variable_name(name) if not is_syntax(name) else name)
     parts = rest.split(".")
     for loop in inner:
         if head in {loop.written, loop.name} or (head == loop.items and parts[0] in names.fields.get(head, ())):
-            return _path(loop.name, parts)
+            return member_reference(loop.name, parts)
         if head in names.fields.get(loop.items, ()) and head not in names.valued:
-            return _path(loop.name, [head, *parts])
+            return member_reference(loop.name, [head, *parts])
     is_known = head in names.known or variable_name(head) in names.known  # a variable `user` is renamed to `user_`
-    return _path(variable_reference(variable_name(head)), parts) if is_known else reference(name)
-
-
-def _path(base: str, parts: list[str]) -> str:
-    for index, part in enumerate(parts):
-        if part in _SIZES and index == len(parts) - 1:
-            return f"{base}|length"
-        if part.isdecimal() and part.isascii():
-            base += f"[{int(part)}]"
-        elif part.isidentifier() and not is_syntax(part):
-            base += f".{part}"
-        else:
-            base += f"[{json.dumps(part, ensure_ascii=False)}]"
-    return base
+    return member_reference(variable_reference(variable_name(head)), parts) if is_known else reference(name)
 
 
 def is_name(text: str) -> bool:

@@ -34,3 +34,10 @@ def test_the_name_of_a_field_in_other_tools_is_its_key_here() -> None:
 def test_the_second_of_two_chinese_characters_may_be_wrong() -> None:
     assert suggest("数子", ["文本", "数字", "整数"]) == "Did you mean `数字`?"
     assert suggest("时间", ["文本", "数字"], "") == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("内容", "content"), ("类型", "type"), ("必填", "required"), ("最大值", "max")]
+)
+def test_a_chinese_word_for_a_key_is_the_key(written: str, meant: str) -> None:
+    assert suggest(written, ["content", "max", "required", "type"]) == f"Did you mean `{meant}`?"

@@ -678,3 +678,17 @@ def test_a_parameter_may_be_required_in_chinese(read: ReadScript) -> None:
     reading = read(f"{text}topic: {{topic_id: t, actions: [{{action_type: ai_say, action_id: a, content: '{{a}}'}}]}}")
     assert reading.script is not None
     assert [each.required for each in reading.script.skills[0].params] == [True, False]
+
+
+def test_a_placeholder_may_name_a_member_of_a_variable(read: ReadScript) -> None:
+    text = SCRIPT.replace("{var: city}", "{var: city, value: {name: Rome, sights: []}}")
+    text = text.replace("Hello ${name}, {{mood}}.", "{city.name}, {city.sights.length}, {session.city}, {other.name}")
+    reading = read(text)
+    assert reading.script is not None
+    (action,) = reading.script.phases[0].topics[0].actions
+    assert isinstance(action, AiSay)
+    sources = '{{ city.name }}, {{ city.sights|length }}, {{ city }}, {{ vars["other.name"] }}'
+    assert action.task.source == sources
+    assert [each.message for each in reading.problems if each.code == "VARIABLE_NEVER_SET"] == [
+        "nothing sets `other.name`"
+    ]
