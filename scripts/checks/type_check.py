@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from scripts.checks.abstract_state import Level, Sight
-from scripts.checks.control_flow import ControlFlowGraph, Node
+from scripts.checks.control_flow import ControlFlowGraph, Node, names_written
 from scripts.checks.effects import Each, Read, Select, Write, effect_of
 from scripts.checks.time_checks import action_moments
 from scripts.expressions.analysis import ExpressionInfo
@@ -84,12 +84,14 @@ class _Sense:
         self._sight = layout.sight(layout.first)
         self._natures: Mapping[str, InferredType] = {}
         self._session: dict[str, list[InferredType | None]] = {}
+        self._node = layout.first
+        self._untyped = _types_of_untyped(layout) if is_whole else {}
 
     def check(self) -> None:
         for node, body in self._layout.bodies():
             _gather(body.actions, self._layout.sight(node), Level.SESSION, self._session)
         for node, body in self._layout.bodies():
-            self._path = self._layout.path(node)
+            self._node, self._path = node, self._layout.path(node)
             self._sight = self._layout.sight(node)
             local: dict[str, list[InferredType | None]] = {}
             _gather(body.actions, self._sight, Level.TOPIC, local)
@@ -109,8 +111,10 @@ class _Sense:
         if name in _CLOCKS:
             return InferredType(_CLOCKS[name])
         declared = self._sight.declaration(name)
-        if declared is not None:
+        if declared is not None and declared.kind is not None:
             return InferredType(declared.kind, declared.choices)
+        if declared is not None:
+            return self._untyped.get(cell_of(self._layout, self._node, name))
         if not self._is_whole:
             return None
         if self._sight.key(name)[0] is Level.SESSION:
@@ -309,6 +313,25 @@ def _gather(
         for name, nature in _written_types(action):
             if sight.declaration(name) is None and sight.key(name)[0] is level:
                 found.setdefault(name, []).append(nature)
+
+
+def _types_of_untyped(layout: ControlFlowGraph) -> "dict[Cell, InferredType]":
+    """Return the types of variables that are declared without one: those of their initial value and all answers.
+
+    Only yes and no and numbers count, because a text may stand for anything.
+    """
+    at_any_time = layout.at_any_time.union(*(names_written(each.actions) for each in layout.script.watchers))
+    found: dict[Cell, list[InferredType | None]] = {}
+    for node, body in layout.bodies():
+        for name, nature in (
+            (name, nature) for action in walk(body.actions) for name, nature in _written_types(action)
+        ):
+            declared = layout.sight(node).declaration(name)
+            if declared is not None and declared.kind is None and name not in at_any_time:
+                is_alike = declared.value is None or (nature is not None and infer_type(declared.value) == nature.kind)
+                found.setdefault(cell_of(layout, node, name), []).append(nature if is_alike else None)
+    types = {cell: _common(natures) for cell, natures in found.items()}
+    return {cell: each for cell, each in types.items() if each is not None and each.kind in {"boolean", "number"}}
 
 
 def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:

@@ -57,3 +57,29 @@ def test_a_missing_part_may_set_what_is_not_declared(read: ReadScript) -> None:
 def test_an_error_that_leaves_all_variables_hides_no_type(read: ReadScript) -> None:
     text = topic("say: '{{ (age }}'", "say: Hi, when: age == 'old'", output="{get: age, type: number}")
     assert found(read, text) == [("TYPE_CLASH", 10)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "output", "reported"),
+    [
+        ("{var: fit, value: false}", "{get: fit, type: boolean}", 1),
+        ("{var: fit}", "{get: fit, type: boolean}", 1),
+        ("{var: fit, value: 3}", "{get: fit, type: number}", 1),
+        ("{var: fit, value: unknown}", "{get: fit, type: boolean}", 0),  # a text and yes or no
+        ("{var: fit, value: false}", "{get: fit}", 0),
+        ("{var: fit, value: false, auto: true, define: fit}", "{get: fit, type: boolean}", 0),
+    ],
+)
+def test_answers_give_a_declared_variable_its_type(read: ReadScript, declared: str, output: str, reported: int) -> None:
+    text = topic("say: Hi, when: fit == '否'", output=output, top=f"declare: [{declared}]")
+    assert len([code for code, _ in found(read, text) if code == "TYPE_CLASH"]) == reported
+
+
+def test_any_other_value_takes_the_type_away(read: ReadScript) -> None:
+    text = topic(
+        "set: {fit: \"'否'\"}",
+        "say: Hi, when: fit == '否'",
+        output="{get: fit, type: boolean}",
+        top="declare: [{var: fit}]",
+    )
+    assert found(read, text) == []
