@@ -50,6 +50,9 @@ _FIXES = {
 }
 
 
+_INNER = (Node, tuple, dict)
+
+
 class _PlainText(Struct, frozen=True):
     key: str
     text: str
@@ -98,6 +101,10 @@ def _plain_texts(script: Script) -> Iterator[_PlainText]:
             for key in keys:
                 value = getattr(node, key)
                 texts = value if isinstance(value, tuple) else (value,)
-                yield from (_PlainText(key, text, node.mark(key)) for text in texts if isinstance(text, str) and text)
+                yield from (_PlainText(key, text, node.mark(key)) for text in texts if _may_matter(text))
         if not isinstance(node, StringTable | ToolDefinition):
-            waiting += [part for part in parts(node) if isinstance(part, (Struct, tuple, dict))]
+            waiting += [part for part in parts(node) if isinstance(part, _INNER)]
+
+
+def _may_matter(text: Any) -> bool:
+    return isinstance(text, str) and ("{" in text or "｛" in text or text.startswith("="))

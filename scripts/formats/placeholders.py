@@ -148,6 +148,8 @@ def report_placeholders(reader: Reader, text: str, at: Location) -> None:
 
     The text begins at a location.
     """
+    if "{" not in text and "｛" not in text:
+        return
     spans = [match.span() for match in _PLACEHOLDER.finditer(text)]
     spans += [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
 

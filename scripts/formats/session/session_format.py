@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingType
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar, assert_never
 
 from msgspec.structs import replace
@@ -129,7 +129,7 @@ class _Translator:
 
     def __init__(self, reader: Reader, tree: Mapping) -> None:
         self.reader = reader
-        self.words = frozenset(_words(tree)) - SCOPES  # among them the names of its variables
+        self.tree = tree
         self.forms: list[FormDefinition] = []  # forms defined within actions
 
     def script(self, document: _Document) -> Script:
@@ -334,8 +334,15 @@ class _Translator:
             self.reader.missing("content", config.at)
         return None
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Return all keys and texts of the file, among them the names of its variables."""
+        return frozenset(_words(self.tree)) - SCOPES
+
     def refer(self, name: str) -> str:
         """Return the expression of a placeholder."""
+        if "." not in name:
+            return reference(name)
         head, *parts = name.split(".")
         if name not in self.words and parts and head in self.words and not is_built_in_member(name):
             return member_reference(variable_reference(head), parts)
