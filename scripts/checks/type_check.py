@@ -84,6 +84,7 @@ class _Sense:
         self._sight = layout.sight(layout.first)
         self._natures: Mapping[str, InferredType] = {}
         self._session: dict[str, list[InferredType | None]] = {}
+        self._keys = dict(_keys_of_choices(layout))
         self._node = layout.first
         self._untyped = _types_of_untyped(layout) if is_whole else {}
 
@@ -241,7 +242,9 @@ class _Sense:
                 if isinstance(value, str) and value in {"true", "false"} and (value == "true") in values:
                     continue  # `{x} == true` of an older format, where x may be a text
                 if (reason := _clash(nature, value, each.sign)) is not None:
+                    key = self._keys.get((each.name, str(value)))
                     fix = suggest(str(value), nature.choices) if nature.choices else ""
+                    fix = f"Write '{key}', the key of this choice." if key in nature.choices else fix
                     usual = _FIXES.get("clock" if each.name in _CLOCKS else nature.kind or "text", "")
                     self._add(f"`{each.name}` {reason}", source.at, fix or usual)
 
@@ -313,6 +316,15 @@ def _gather(
         for name, nature in _written_types(action):
             if sight.declaration(name) is None and sight.key(name)[0] is level:
                 found.setdefault(name, []).append(nature)
+
+
+def _keys_of_choices(layout: ControlFlowGraph) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the variables of `choose` with the texts of their choices, and the keys, which they store."""
+    for _, body in layout.bodies():
+        for action in walk(body.actions):
+            if isinstance(action, actions.Choose):
+                for each in action.fixed:
+                    yield (action.variable, each.text.source.strip()), each.key
 
 
 def _types_of_untyped(layout: ControlFlowGraph) -> "dict[Cell, InferredType]":

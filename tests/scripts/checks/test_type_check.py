@@ -83,3 +83,10 @@ def test_any_other_value_takes_the_type_away(read: ReadScript) -> None:
         top="declare: [{var: fit}]",
     )
     assert found(read, text) == []
+
+
+def test_the_text_of_a_choice_has_its_key_as_the_fix(read: ReadScript) -> None:
+    head = HEAD.format(top="") + TOPIC.format("t")
+    choose = "    - {choose: mood, question: How?, choices: [{a: Good}, {b: Bad}], id: c}\n"
+    (problem,) = read(f"{head}{choose}    - {{say: Hi, when: mood == 'Bad', id: s}}\n").problems
+    assert (problem.code, problem.fix) == ("TYPE_CLASH", "Write 'b', the key of this choice.")
