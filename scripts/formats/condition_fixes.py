@@ -8,8 +8,11 @@ import re
 
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
+from scripts.expressions.values import shorten
 from scripts.formats.conditions import QUOTED, plain_signs, to_condition
 from scripts.formats.placeholders import reference
+from scripts.model.base import Location
+from scripts.yaml.decoder import Reader
 
 FIXED_CHARS_MAX = 500  # a longer condition is not one slip
 _NAME = r"(?P<name>\$?\{+[^{}]+\}+|(?<![\w.\x00])(?!(?:not|and|or|is|if)\b)[A-Za-z_][A-Za-z0-9_.]*(?![A-Za-z0-9_.]))"
@@ -95,6 +98,14 @@ def condition_fix(written: str) -> str:
     if condition == written.strip() or not _is_valid(condition):
         return ""
     return f"Write `{' '.join(condition.split())}`."
+
+
+def report_worded_exit(reader: Reader, written: str, at: Location) -> None:
+    """Record that an exit is read as words for a model although it seems to be a condition: ``{score} >= 60分``."""
+    fix = condition_fix(written) if "{" in written else ""
+    if any(sign in fix for sign in "=<>"):
+        message = f"{shorten(written)} is read as words for a model, not as a condition"
+        reader.add("VALUE_AMBIGUOUS", message, at, f"{fix.removesuffix('.')} for a condition.")
 
 
 def _is_valid(condition: str) -> bool:

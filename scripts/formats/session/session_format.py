@@ -8,7 +8,7 @@ from typing import Any, TypeVar, assert_never
 from msgspec.structs import replace
 
 from scripts.expressions.values import Value, texts_in
-from scripts.formats.condition_fixes import condition_fix
+from scripts.formats.condition_fixes import condition_fix, report_worded_exit
 from scripts.formats.conditions import compares, report_joined_words, to_condition
 from scripts.formats.placeholders import (
     SCOPES,
@@ -245,6 +245,8 @@ class _Translator:
         written = config.exit
         if written is not None and compares(written.source, lambda word: False):
             return exits_of(exit_when=self.condition(written), exit_criteria=config.exit_criteria)
+        if written is not None:
+            report_worded_exit(self.reader, written.source, written.at)
         return exits_of(exit=self.text(written), exit_criteria=config.exit_criteria)
 
     def use_skill(self, config: spellings.Config, common: dict[str, Any]) -> actions.Action | None:

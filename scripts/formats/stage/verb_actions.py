@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from scripts.expressions.values import shorten
+from scripts.formats.condition_fixes import report_worded_exit
 from scripts.formats.conditions import compares
 from scripts.formats.session.spellings import CRITERIA, condition_text
 from scripts.formats.stage.names import bare, event_name, node_id
@@ -63,6 +64,8 @@ def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
         found["exit_when"] = notation.computed(written.text, content_at(written))
     elif written is not None and not (isinstance(written, Scalar) and written.value is None):
         found["exit"] = notation.template(written)
+        if is_text:
+            report_worded_exit(notation.reader, notation.text(written), content_at(written))
     return exits_of(**found)
 
 

@@ -122,3 +122,29 @@ PHRASES = st.sampled_from(
 def test_a_fix_is_always_a_condition(written: str) -> None:
     if fix := condition_fix(written):
         to_condition(fix.removeprefix("Write `").removesuffix("`."), known=lambda word: False)
+
+
+@pytest.mark.parametrize(
+    ("written", "fix"),
+    [
+        ("{score} >= 60分", "Write `{score} >= 60` for a condition."),
+        ("{score}在60到80之间", "Write `{score} >= 60 && {score} <= 80` for a condition."),
+        ("{score} >= 60", None),
+        ("{score}说得很清楚", None),
+        ("the visitor gave a name", None),
+    ],
+)
+@pytest.mark.parametrize("form", ["session", "stage"])
+def test_an_exit_in_words_may_be_meant_as_a_condition(
+    read: ReadScript, form: str, written: str, fix: str | None
+) -> None:
+    asking = {
+        "session": '{action_type: ai_say, action_id: a, condition: "WRITTEN", config: {content: 好}}',
+        "stage": '{say: 好, when: "WRITTEN"}',
+    }[form]
+    question = {
+        "session": f'{{action_type: ai_ask, action_id: a, content: 好, exit: "{written}", output: [score]}}',
+        "stage": f'{{ai_ask: 好, exit: "{written}", output: score}}',
+    }[form]
+    problems = read(FORMATS[form].replace(asking, question)).problems
+    assert [each.fix for each in problems if each.code == "VALUE_AMBIGUOUS"] == ([fix] if fix else [])
