@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from scripts.expressions.members import BUILTINS
 from scripts.expressions.values import shorten
 from scripts.model.actions import ChoiceItem, Ending, Step
 from scripts.model.base import Location, Node, parts
@@ -40,6 +39,7 @@ _BRACES = re.compile(
     r"(?P<double>\{\{\s*(?P<inner>[^{}]+?)\s*\}\})|\$?\{%?\s*(?P<name>[^{}%]+?)\s*%?\}|｛\s*(?P<wide>[^{}｛｝]+?)\s*｝"
 )
 _STATEMENT = re.compile(r"\{%[-+]?\s*(?:if|for)\s")
+_NAME = re.compile(r"[^\W\d][\w.\-（）()·]*(?: [\w.\-（）()·]+)*")
 _CALCULATED = re.compile(r"=\s*[^=\s]")
 _AS_IT_IS = "Remove the braces: this text is used as it is. Texts that are said or asked have placeholders."
 _FIXES = {
@@ -62,7 +62,7 @@ class _PlainText(Struct, frozen=True):
 def check_plain_texts(script: Script, known: Collection[str], problems: Problems) -> None:
     """Add a problem for each text with a placeholder that is not replaced, or that looks calculated.
 
-    Single braces are a placeholder only around one of the `known` names.
+    Single braces are a placeholder around a name in the older formats, and around a `known` one in the native format.
     """
     wrong = {(each.line, each.column) for each in problems.errors}  # such as a text for a number
     is_native = script.form in {"native", "detectors"}
@@ -85,8 +85,7 @@ def _placeholder(text: str, known: Collection[str], *, is_native: bool) -> str |
     """Return the first placeholder of a text, as it is written."""
     for found in _BRACES.finditer(text):
         name = found["inner"] or found["name"] or found["wide"]
-        is_member = name.partition(".")[0] in {*known, *BUILTINS}
-        if found["double"] is not None or name in known or (is_member and not is_native):
+        if found["double"] is not None or name in known or (not is_native and _NAME.fullmatch(name)):
             return found[0]
     statement = _STATEMENT.search(text)
     return text[statement.start() : statement.end()] + "… %}" if statement is not None else None

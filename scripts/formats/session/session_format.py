@@ -320,7 +320,8 @@ class _Translator:
             output = replace(output, required=config.required)
         if not output.define and config.extraction_prompt and alone:
             output = replace(output, define=config.extraction_prompt)
-        return output
+        validate = tuple(replace(each, say=self.text(each.say)) for each in output.validate)
+        return replace(output, invalid=self.text(output.invalid), validate=validate)
 
     def content(self, config: spellings.Config, instead: str = "") -> Template | None:
         """Return the text of an action, from any of its keys."""

@@ -260,7 +260,11 @@ class _Translator:
             declare=declared,
             actions=(*waiting, *actions),
             at=tree.at,
-            marks={**item.marks, "topic": item.marks.get("goal", tree.at)},
+            marks={
+                **item.marks,
+                "topic": item.marks.get("goal", tree.at),
+                "goal": item.marks.get(_AIMS[0], tree.at),
+            },
         )
         waiting.clear()
         item.finish()

@@ -692,3 +692,18 @@ def test_a_placeholder_may_name_a_member_of_a_variable(read: ReadScript) -> None
     assert [each.message for each in reading.problems if each.code == "VARIABLE_NEVER_SET"] == [
         "nothing sets `other.name`"
     ]
+
+
+def test_what_is_said_to_an_invalid_answer_has_the_placeholders_of_this_format(read: ReadScript) -> None:
+    rule = "{unless: age > 0, say: '{{name}}，大于零。'}"
+    output = f"{{get: age, type: number, invalid: '{{name}}，请说数字。', validate: [{rule}]}}"
+    ask = f"{{action_type: ai_ask, action_id: a, content: 几岁？, output: [{output}]}}"
+    topic = f"{{topic_id: t, declare: [{{var: name, value: 小王}}], actions: [{ask}]}}"
+    reading = read(f"session: {{session_id: s, phases: [{{phase_id: p, topics: [{topic}]}}]}}")
+    (action,) = reading.script.phases[0].topics[0].actions if reading.script else ()
+    assert isinstance(action, AiAsk)
+    (asked,) = action.outputs
+    assert isinstance(asked, Output)
+    assert asked.invalid is not None
+    assert asked.validate[0].say is not None
+    assert (asked.invalid.source, asked.validate[0].say.source) == ("{{ name }}，请说数字。", "{{ name }}，大于零。")
