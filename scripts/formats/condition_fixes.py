@@ -5,6 +5,7 @@ operators step by step; the fix names the result only if it is a valid condition
 """
 
 import re
+from collections.abc import Callable
 
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.sandbox import ExpressionInvalid
@@ -15,7 +16,10 @@ from scripts.model.base import Location
 from scripts.yaml.decoder import Reader
 
 FIXED_CHARS_MAX = 500  # a longer condition is not one slip
-_NAME = r"(?P<name>\$?\{+[^{}]+\}+|(?<![\w.\x00])(?!(?:not|and|or|is|if)\b)[A-Za-z_][A-Za-z0-9_.]*(?![A-Za-z0-9_.]))"
+_NAME = (
+    r"(?P<name>\$?\{+[^{}]+\}+|(?<![\w.\x00])(?!(?:not|and|or|is|if)\b)[A-Za-z_][A-Za-z0-9_.]*(?![A-Za-z0-9_.])"
+    r"|(?<![\w.\x00])[^\W\dA-Za-z]\w*?)"  # 年龄在12到18之间
+)
 _NUMBER = r"(?:\d{4}-\d\d?-\d\d?|-?\d+(?:\.\d+)?)"
 _VALUE = r"(?:-?\d+(?:\.\d+)?|\x00\d+\x00)"
 _ITEMS = rf"(?P<items>{_VALUE}(?:\s*,\s*{_VALUE})+)"
@@ -38,7 +42,7 @@ _STEPS: tuple[tuple[str, str], ...] = (
     (r"^\s*(?:如果|假如|若是?|当|if\b|when\b)\s*(.+?)\s*(?:的话|的?时候?|则|就|then\b)?\s*:?\s*$", r"\1"),
     (rf"(?P<number>(?:(?<!\w)|(?<=[^\W\dA-Za-z_])){_NUMBER})\s*{_UNITS}", r"\g<number>"),
     (rf"{_NAME}\s*(?:不(?:在|是|为|介于|属于)|(?:is )?not (?:in|between))\s*{_RANGE}", _OUTSIDE),
-    (rf"{_NAME}\s*(?:介[于乎]|处于|位于|属于|[在从是为]|(?:is )?(?:in|between|from)\b)\s*{_RANGE}", _INSIDE),
+    (rf"{_NAME}\s*(?:介[于乎]|处于|位于|属于|[在从是为:]|={{1,3}}|(?:is )?(?:in|between|from)\b)\s*{_RANGE}", _INSIDE),
     (rf"{_NAME}\s*不(?:介于|在)\s*{_LISTED}", _OUTSIDE),
     (rf"{_NAME}\s*(?:介[于乎]|[在从])\s*{_LISTED}", _INSIDE),
     (r"(?<=[\d\x00])\s*、\s*(?=[\d\x00])", ", "),
@@ -48,7 +52,7 @@ _STEPS: tuple[tuple[str, str], ...] = (
     (rf"{_INDEX}(?:>=\s*0|>\s*-\s*1|!==?\s*-\s*1)", r"\g<value> in \g<list>"),
     (rf"{_INDEX}(?:<\s*0|===?\s*-\s*1)", r"\g<value> not in \g<list>"),
     (
-        rf"{_NAME}\s*(?P<one>{_LIMIT})\s*(?P<least>{_NUMBER})\s*[,，]?\s*(?P<two>{_LIMIT})\s*(?P<most>{_NUMBER})",
+        rf"{_NAME}\s*(?P<one>{_LIMIT})\s*(?P<least>{_NUMBER})\s*(?:,|&&|且|并且|而且|and\b)?\s*(?P<two>{_LIMIT})\s*(?P<most>{_NUMBER})",
         r"(\g<name> \g<one> \g<least> && \g<name> \g<two> \g<most>)",
     ),
     (rf"{_NAME}\s*(?:未满|不满|不足|不到|未达到?)\s*(?P<number>{_NUMBER})", r"\g<name> < \g<number>"),
@@ -98,6 +102,12 @@ def condition_fix(written: str) -> str:
     if condition == written.strip() or not _is_valid(condition):
         return ""
     return f"Write `{' '.join(condition.split())}`."
+
+
+def name_fix(written: str, known: Callable[[str], bool]) -> str:
+    """Return the fix for a condition that is read as one name, of no `known` variable: ``年龄在12到18之间``."""
+    word = written.strip()
+    return condition_fix(word) if re.fullmatch(r"\w+", word) and not known(word) else ""
 
 
 def report_worded_exit(reader: Reader, written: str, at: Location) -> None:

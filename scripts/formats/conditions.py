@@ -48,6 +48,7 @@ _AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}(?:\s?[-/]\
 _JOINED = re.compile(r"(\w+?)(或者?|且)(\w+)")
 _EQUALS = {"==", "===", "!=", "!==", "<>"}  # behind them, a word is a text also in a value: {mood} == calm
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
+_DIFFERENCE = re.compile(r"(\d+(?:\.\d+)?) - (\d+(?:\.\d+)?)")
 _LIMITS = {">=", "<=", ">", "<"}
 _ALTERNATIVES = {"==": ("or",), "!=": ("and", "or"), "contains": ("and", "or"), "lacks": ("and", "or")}
 """The words that add a value to the right side of a comparison: `{sex} == 男 or 女`."""
@@ -246,6 +247,8 @@ class _Parser:
                 raise ValueError(f"{sign} compares the number {number} before it; name the variable again")
             right = self.collection() if sign in {"in", "not in"} else self.sum(right=True)
             number = right.source if number_in(right.source) is not None else ""
+            if sign in {"==", "!="} and (found := _DIFFERENCE.fullmatch(right.source)) is not None:
+                raise ValueError(f"`{right.source}` is the number {float(found[1]) - float(found[2]):g}, not a range")
             left = self.with_alternatives(left, sign, _comparison(left, sign, right))
         return left
 

@@ -7,8 +7,8 @@ from typing import Any, TypeVar, assert_never
 
 from msgspec.structs import replace
 
-from scripts.expressions.values import Value, texts_in
-from scripts.formats.condition_fixes import condition_fix, report_worded_exit
+from scripts.expressions.values import Value, shorten, texts_in
+from scripts.formats.condition_fixes import condition_fix, name_fix, report_worded_exit
 from scripts.formats.conditions import compares, report_joined_words, to_condition
 from scripts.formats.placeholders import (
     SCOPES,
@@ -31,7 +31,7 @@ from scripts.model.older_keys import exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration, Output
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, inner_trees, pairs_of
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of
 
 _N = TypeVar("_N", bound=Node)
 _R = TypeVar("_R")
@@ -339,7 +339,7 @@ class _Translator:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Return all keys and texts of the file, among them the names of its variables."""
+        """Return the keys and texts of the file, among them the names of its variables."""
         return frozenset(_words(self.tree)) - SCOPES
 
     def refer(self, name: str) -> str:
@@ -370,17 +370,23 @@ class _Translator:
         except ValueError as error:
             self.reader.add("EXPRESSION_INVALID", str(error), written.at, condition_fix(written.source))
             return None
+        if fix := name_fix(written.source, self.words.__contains__):
+            self.reader.add("EXPRESSION_INVALID", f"there is no variable {shorten(written.source)}", written.at, fix)
+            return None
         report_joined_words(self.reader, written.source, known, written.at)
         return Expression(source, written.at)
 
 
+_CONDITIONS = {"condition", "entry_condition", "when", "if"}
+
+
 def _words(tree: Tree) -> Iterator[str]:
-    """Yield all keys and texts of a tree."""
+    """Yield all keys and texts of a tree, without conditions."""
     waiting = [tree]
     while waiting:
         tree = waiting.pop()
         yield from (tree.text,) if isinstance(tree, Scalar) else (key.text for key, _ in pairs_of(tree))
-        waiting += inner_trees(tree)
+        waiting += (*items_of(tree), *(value for key, value in pairs_of(tree) if key.text not in _CONDITIONS))
 
 
 def _word(metadata: MappingType[str, Value], key: str) -> str:

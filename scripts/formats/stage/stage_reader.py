@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from scripts.expressions.expressions import compile_expression
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
-from scripts.formats.condition_fixes import condition_fix
+from scripts.formats.condition_fixes import condition_fix, name_fix
 from scripts.formats.conditions import is_ambiguous, is_computed, report_joined_words, to_condition
 from scripts.formats.placeholders import report_calculated, report_placeholders, to_template, to_text_expression
 from scripts.formats.session.spellings import condition_text
@@ -156,9 +156,11 @@ class StageReader:
             compile_expression(source)
         except ValueError as error:
             why = str(error) or "it is empty"
-            self.refuse(
-                "EXPRESSION_INVALID", f"invalid condition {shorten(written)}: {why}", at, condition_fix(written)
-            )
+        else:
+            why = "there is no such variable" if name_fix(written, self.knows) else ""
+        if why:
+            message = f"invalid condition {shorten(written)}: {why}"
+            self.refuse("EXPRESSION_INVALID", message, at, condition_fix(written))
             return Expression(NEVER, at)
         report_joined_words(self.reader, written, self.knows, at)
         return Expression(source, at)

@@ -72,6 +72,21 @@ def test_a_chain_around_a_variable_is_a_condition() -> None:
     assert to_condition("{age} > 12 + {n} < 18") == "age > 12 + n < 18"
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("{age} >= 12 && <= 18", "{age} >= 12 && {age} <= 18"),
+        ("{年龄}大于12且小于18", "{年龄} 大于 12 && {年龄} 小于 18"),
+        ("{age} == 12-18", "{age} >= 12 && {age} <= 18"),
+        ("{年龄}：12~18岁", "{年龄} >= 12 && {年龄} <= 18"),
+    ],
+)
+def test_a_limit_without_its_variable_and_a_range_as_a_value_have_a_fix(written: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        to_condition(written, known=lambda word: False)
+    assert condition_fix(written) == f"Write `{meant}`."
+
+
 FORMATS = {
     "session": """
         session:
@@ -103,6 +118,19 @@ def test_each_format_reports_the_fix_of_a_condition(read: ReadScript, text: str)
     reading = read(text.replace("WRITTEN", "{age}在12到18之间"))
     (problem,) = reading.errors
     assert (problem.code, problem.fix) == ("EXPRESSION_INVALID", "Write `{age} >= 12 && {age} <= 18`.")
+
+
+@pytest.mark.parametrize("form", ["session", "stage"])
+def test_a_condition_without_braces_may_be_read_as_one_name(read: ReadScript, form: str) -> None:
+    reading = read(FORMATS[form].replace("WRITTEN", "年龄在12到18之间"))
+    assert [each.fix for each in reading.errors] == ["Write `年龄 >= 12 && 年龄 <= 18`."]
+
+
+def test_a_variable_may_have_such_a_name(read: ReadScript) -> None:
+    text = FORMATS["stage"].replace("{var: age}", "{var: 年龄在12到18之间, value: true}")
+    assert read(text.replace("WRITTEN", "年龄在12到18之间")).errors == ()
+    text = FORMATS["session"].replace("session_id: talk", "session_id: talk\n          declare: [年龄在12到18之间]")
+    assert read(text.replace("WRITTEN", "年龄在12到18之间")).errors == ()
 
 
 def test_the_fix_for_the_place_of_a_value_in_a_list_is_reported(read: ReadScript) -> None:
