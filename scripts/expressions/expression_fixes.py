@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import msgspec
-
 from jinja2.filters import FILTERS
 from jinja2.tests import TESTS
 
