@@ -9,10 +9,8 @@ from scripts.checks.abstract_state import Level, Sight
 from scripts.checks.control_flow import ControlFlowGraph, Node, names_written
 from scripts.checks.effects import Each, Read, Select, Write, effect_of
 from scripts.checks.time_checks import action_moments
-from scripts.expressions.analysis import ExpressionInfo
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.members import DATE_PARTS, TEXT_METHODS
-from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.time_values import iso_time, moment_in
 from scripts.expressions.values import (
@@ -63,14 +61,6 @@ def check_sense(layout: ControlFlowGraph, problems: Problems, *, is_whole: bool 
     because the missing parts may set the others.
     """
     _Sense(layout, problems, is_whole=is_whole).check()
-
-
-def _facts(source: Template | Expression) -> ExpressionInfo:
-    """Return the analysis of a source; of an invalid one, which is reported where it is checked, an empty one."""
-    try:
-        return source.compiled.facts
-    except ExpressionInvalid:
-        return ExpressionInfo()
 
 
 class _Sense:
@@ -158,7 +148,7 @@ class _Sense:
                 self._output(output)
 
     def _literal_fits(self, name: str, value: Expression, declared: Declaration | None) -> None:
-        found = _facts(value).value
+        found = value.facts.value
         if not isinstance(found, Unknown):
             self._fits(name, found, declared, value.at)
 
@@ -177,7 +167,7 @@ class _Sense:
             self._add(f"`add` needs a list, but `{name}` is a {declared.kind}", at)
 
     def _loop(self, loop: actions.Loop) -> None:
-        value = _facts(loop.items).value
+        value = loop.items.facts.value
         if not isinstance(value, Unknown) and value is not None and not isinstance(value, list):
             self._add(f"a loop needs a list, not {shorten(value)}", loop.items.at)
             return
@@ -232,7 +222,7 @@ class _Sense:
 
     def _compared(self, source: Template | Expression) -> None:
         self._parts_of(source)
-        for each in _facts(source).comparisons:
+        for each in source.facts.comparisons:
             nature = self._nature(each.name)
             if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
                 continue
@@ -250,7 +240,7 @@ class _Sense:
 
     def _parts_of(self, source: Template | Expression) -> None:
         """Check the members that are read from variables of a type; only records have members of their own."""
-        for name, member in _facts(source).parts:
+        for name, member in source.facts.parts:
             nature = self._nature(name)
             kind = nature.kind if nature is not None else None
             if kind is None or kind == "record" or (kind in _TEXTS and member in TEXT_METHODS):
@@ -378,7 +368,7 @@ def _typed_writes(action: Action) -> Iterator[tuple[str, InferredType | None]]:
 
 
 def _literal(value: Expression) -> InferredType | None:
-    found = _facts(value).value
+    found = value.facts.value
     return InferredType("choice", (found,)) if isinstance(found, str) else None
 
 

@@ -47,11 +47,28 @@ def written_key(field: FieldInfo) -> str:
     return "at" if field.name == "clock" else field.encode_name
 
 
-class Template(Struct, frozen=True, gc=False):
-    """A text with Jinja2 placeholders."""
+class _Source(Struct, frozen=True, gc=False):
+    """A source in Jinja2's language."""
 
     source: str
     at: Location = NOWHERE
+
+    @property
+    def compiled(self) -> Compiled:
+        """Return the source, parsed. Raises ExpressionInvalid."""
+        raise NotImplementedError
+
+    @property
+    def facts(self) -> ExpressionInfo:
+        """The analysis of the source; of an invalid one, which is reported where it is checked, an empty one."""
+        try:
+            return self.compiled.facts
+        except ExpressionInvalid:
+            return ExpressionInfo()
+
+
+class Template(_Source, frozen=True, gc=False):
+    """A text with Jinja2 placeholders."""
 
     @property
     def compiled(self) -> Compiled:
@@ -59,24 +76,13 @@ class Template(Struct, frozen=True, gc=False):
         return compile_template(self.source)
 
 
-class Expression(Struct, frozen=True, gc=False):
+class Expression(_Source, frozen=True, gc=False):
     """A Jinja2 expression."""
-
-    source: str
-    at: Location = NOWHERE
 
     @property
     def compiled(self) -> Compiled:
         """Return the expression, parsed. Raises ExpressionInvalid."""
         return compile_expression(self.source)
-
-    @property
-    def facts(self) -> ExpressionInfo:
-        """The analysis of the expression; of an invalid one, which is reported where it is checked, an empty one."""
-        try:
-            return self.compiled.facts
-        except ExpressionInvalid:
-            return ExpressionInfo()
 
 
 ASSIGNED = Meta(extra={"assigned": True})
