@@ -15,10 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
+from api.auth.middleware import OpenRequests
 from api.auth.request_checks import Addresses, ClientAddress
 from api.http.connections.sockets import Connection
 from api.http.connections.watch import Bounds, Group, are_too_many, surplus
-from api.settings import SettingsInvalid, load_settings
+from api.settings import Settings, SettingsInvalid, load_settings
 from tests.support.fixture_types import OpenApp, Serve
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -316,6 +317,16 @@ async def test_one_address_cannot_take_all_requests(server: OpenApp, tmp_path: P
                 assert (full.status_code, full.json()["error"]["code"]) == (503, "SERVER_BUSY")
                 assert (await api.get("/health", headers=of("192.0.2.1"))).status_code == 200
                 assert (await api.get("/ready", headers=of("192.0.2.1"))).status_code == 200
+
+
+def test_a_connection_has_an_open_request_until_its_last_one_ends(tmp_path: Path) -> None:
+    requests = OpenRequests(Settings(data=tmp_path, scripts=tmp_path))
+    peer, other = ("192.0.2.1", 4_000), ("192.0.2.1", 4_001)
+    with requests.begin(peer):
+        with requests.begin(("192.0.2.1", "4000")):
+            assert (requests.has(peer), requests.has(other)) == (True, False)
+        assert requests.has(peer)
+    assert not requests.has(peer)
 
 
 async def test_requests_are_counted_out_however_they_end(app: OpenApp, tmp_path: Path) -> None:

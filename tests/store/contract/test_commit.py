@@ -114,6 +114,8 @@ async def test_a_gap_in_the_numbers_is_refused(store: Store, conversation: Conve
 async def test_a_session_id_is_a_uuid_in_its_usual_form(store: Store, session_id) -> None:
     with pytest.raises(RowRefused):
         await Conversation(session_id=session_id or "-").create(store)
+    with pytest.raises(RowRefused, match="not a UUID"):
+        await store.turns.note_call(Conversation(session_id=session_id or "-").call("a"))
     assert await store.sessions.head("clinic", session_id) is None
 
 

@@ -144,6 +144,7 @@ async def test_writes_are_merged_once(store: Store) -> None:
     engine = engine_of(store)
     await engine.write(with_cursor(merge_writes))
     assert await engine.read(with_cursor(unmerged_turns)) == 0
+    assert await read_in_every_way(store, "ana") == [{"last": 1}] * 3
     await talk.say(store, [write_of("last", 2, scope="global")])
     assert await engine.read(with_cursor(unmerged_turns)) == 1
     assert await read_in_every_way(store, "ana") == [{"last": 2}] * 3
