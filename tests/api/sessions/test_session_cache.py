@@ -13,7 +13,7 @@ import pytest
 from api.app import create_app
 from api.catalog.catalog import Catalog
 from api.embedded import running
-from api.sessions.session_cache import SessionCache
+from api.sessions.session_cache import CreationGuard, SessionCache
 from api.settings import Settings
 from api.timestamps import utc_now
 from runtime.context.selection import Contexts
@@ -220,3 +220,30 @@ async def test_after_a_conflict_the_session_is_read_again(tmp_path: Path) -> Non
         assert (await api.get(path)).json()["turn"] == 1
         answer = await api.post(f"{path}/messages", json={"content": "Ana"})
         assert (answer.status_code, answer.json()["turn"]) == (200, 2)
+
+
+async def test_an_erasure_waits_for_all_sessions_that_are_being_created() -> None:
+    guard, order = CreationGuard(wait_s=10.0), list[str]()
+
+    async def create(name: str, until: asyncio.Event) -> None:
+        async with guard.begin("ana"):
+            await until.wait()
+            order.append(name)
+
+    async def erase() -> None:
+        async with guard.blocked("ana"):
+            order.append("erased")
+
+    first, second = asyncio.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        creating = tasks.create_task(create("first", first))
+        tasks.create_task(create("second", second))
+        await asyncio.sleep(0)
+        tasks.create_task(erase())
+        first.set()
+        await creating
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert order == ["first"]
+        second.set()
+    assert order == ["first", "second", "erased"]

@@ -599,6 +599,16 @@ async def test_sessions_that_nobody_follows_are_forgotten() -> None:
     assert channel.readers == 0
 
 
+async def test_a_reader_that_waits_is_woken_when_the_server_stops() -> None:
+    live = LiveTurns(Settings())
+    with live.subscribed(("t", "a"), State(seed=0, locale="en")) as channel:
+        waiting = asyncio.create_task(channel.signal.wait(60))
+        await asyncio.sleep(0)
+        live.close()
+        async with asyncio.timeout(5):
+            assert await waiting
+
+
 # -- what nobody is to see --------------------------------------------------------------------------------------------
 
 
