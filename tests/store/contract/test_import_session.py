@@ -41,15 +41,15 @@ async def test_everything_is_there_and_goes_on(store: Store, conversation: Conve
 
 
 async def test_a_list_has_the_imported_sessions_and_not_the_deleted_ones(store: Store) -> None:
-    kept, replaced, deleted, imported = [Conversation() for _ in range(4)]
-    for talk in (kept, replaced, deleted):
+    unchanged, replaced, deleted, imported = [Conversation() for _ in range(4)]
+    for talk in (unchanged, replaced, deleted):
         await talk.create(store)
-    assert len((await store.sessions.page(kept.tenant)).rows) == 3
+    assert len((await store.sessions.page(unchanged.tenant)).rows) == 3
     await store.sessions.import_session(whole_of(imported))
     await store.sessions.import_session(whole_of(Conversation(session_id=replaced.session_id), turns=5), replaces=True)
     await store.maintenance.delete_session(deleted.tenant, deleted.session_id)
-    listed = {row.session_id: row.turn for row in (await store.sessions.page(kept.tenant)).rows}
-    assert listed == {kept.session_id: 0, replaced.session_id: 4, imported.session_id: 2}
+    listed = {row.session_id: row.turn for row in (await store.sessions.page(unchanged.tenant)).rows}
+    assert listed == {unchanged.session_id: 0, replaced.session_id: 4, imported.session_id: 2}
 
 
 async def test_many_turns_travel_in_groups(
