@@ -223,6 +223,10 @@ class _Sense:
     def _compared(self, source: Template | Expression) -> None:
         self._parts_of(source)
         for each in source.facts.comparisons:
+            if each.sign in {"in", "notin"} and not isinstance(each.value, list | str):
+                fix = f"Write `{each.name} in [1, 2]` for values, or `1 <= {each.name} <= 2` for a range."
+                self._add(f"`in` needs a list or a text, not {shorten(each.value)}", source.at, fix)
+                continue
             nature = self._nature(each.name)
             if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
                 continue

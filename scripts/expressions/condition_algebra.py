@@ -50,6 +50,9 @@ def constant(node: nodes.Node) -> Value | Unknown:
         case nodes.Neg():
             number = constant(node.node)
             return -number if isinstance(number, int | float) else UNKNOWN
+        case nodes.Sub():
+            left, right = constant(node.left), constant(node.right)
+            return left - right if isinstance(left, int | float) and isinstance(right, int | float) else UNKNOWN
         case nodes.Not():
             truth = constant(node.node)
             return UNKNOWN if isinstance(truth, Unknown) else not truth

@@ -90,3 +90,19 @@ def test_the_text_of_a_choice_has_its_key_as_the_fix(read: ReadScript) -> None:
     choose = "    - {choose: mood, question: How?, choices: [{a: Good}, {b: Bad}], id: c}\n"
     (problem,) = read(f"{head}{choose}    - {{say: Hi, when: mood == 'Bad', id: s}}\n").problems
     assert (problem.code, problem.fix) == ("TYPE_CLASH", "Write 'b', the key of this choice.")
+
+
+@pytest.mark.parametrize(
+    ("condition", "reported"),
+    [
+        ("in 12-18", 1),
+        ("in 12", 1),
+        ("not in 12", 1),
+        ("in true", 1),
+        ("in [12, 18]", 0),
+        ("in '12'", 0),
+        ("in other", 0),
+    ],
+)
+def test_a_list_or_a_text_is_to_the_right_of_in(read: ReadScript, condition: str, reported: int) -> None:
+    assert found(read, topic(f'say: Hi, when: "age {condition}"')) == [("TYPE_CLASH", 9)] * reported
