@@ -1,10 +1,10 @@
 """Check lists of words: the choices of `choose`, the keywords of interrupts, and items that are not separated."""
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 
 import regex
 
+from scripts.detectors.words import folded
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.values import number_in, shorten
 from scripts.model.actions import Choose, ListedChoices
@@ -34,7 +34,7 @@ def reply_faults(choices: Sequence[str], at: Location, severity: Severity | None
     """Report two different choices that a reply cannot tell apart: `red` and `Red`."""
     seen: dict[str, str] = {}
     for each in choices:
-        first = seen.setdefault(" ".join(unicodedata.normalize("NFKC", each).casefold().split()), each)
+        first = seen.setdefault(folded(each), each)
         if first != each:
             message = f"a reply cannot tell `{first}` from `{each}`"
             fix = "Choose words that differ in more than case, width and blanks."

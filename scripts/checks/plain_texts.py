@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from scripts.expressions.values import shorten
+from scripts.formats.placeholders import looks_calculated
 from scripts.model.actions import ChoiceItem, Ending, Step
 from scripts.model.base import Location, Node, parts
 from scripts.model.detectors import Measure, Pattern
@@ -40,7 +41,6 @@ _BRACES = re.compile(
 )
 _STATEMENT = re.compile(r"\{%[-+]?\s*(?:if|for)\s")
 _NAME = re.compile(r"[^\W\d][\w.\-（）()·]*(?: [\w.\-（）()·]+)*")
-_CALCULATED = re.compile(r"=\s*[^=\s]")
 _AS_IT_IS = "Remove the braces: this text is used as it is. Texts that are said or asked have placeholders."
 _FIXES = {
     "value": "Declare it without a value, and set it where the other variable has one.",
@@ -72,7 +72,7 @@ def check_plain_texts(script: Script, known: Collection[str], problems: Problems
             severity: Severity = "warning" if each.key in _FIXES else "note"  # a model understands most of the others
             fix = _FIXES.get(each.key, _AS_IT_IS)
             problems.add("PLACEHOLDER_INVALID", message, each.at, fix=fix, severity=severity)
-        elif not is_native and each.key in {"value", "default"} and _CALCULATED.match(each.text):
+        elif not is_native and each.key in {"value", "default"} and looks_calculated(each.text):
             if (each.at.line, each.at.column) in wrong:
                 continue
             what = "a declared value" if each.key == "value" else "a default"

@@ -33,6 +33,7 @@ _ODD_PLACEHOLDER = re.compile(
     r"|｛(?P<wide>[^{}｛｝\n]{1,60})｝"
 )
 _EMPTY_PLACEHOLDER = re.compile(r"(?<![:=\[(])(?<![:=,][ ])(?:\{\{\s*\}\}|\{\s*\}|｛\s*｝)")
+_CALCULATED = re.compile(r"=\s*[^=\s]")
 _KEY_OF_JSON = re.compile(r"[\"']\s*:")
 _JINJA_STATEMENT = re.compile(rf"\{{%[-+]?\s*{_STATEMENT}")
 _UNCLOSED_PLACEHOLDER = re.compile(
@@ -136,9 +137,14 @@ def _verbatim(text: str) -> str:
     return _JINJA_MARK.sub(lambda mark: '{{ "' + mark[0] + '" }}', text)
 
 
+def looks_calculated(text: str) -> bool:
+    """Return whether a text begins with `=`, as an expression of the native format."""
+    return _CALCULATED.match(text) is not None
+
+
 def report_calculated(reader: Reader, text: str, at: Location, fix: str = "") -> None:
-    """Record that a value is not calculated, if it begins with `=` as an expression of the native format."""
-    if re.match(r"=\s*[^=\s]", text):
+    """Record that a value is not calculated, if it looks so."""
+    if looks_calculated(text):
         message = f"{shorten(text)} is a text: `=` marks no expression in this format"
         reader.slip("TYPE_MISMATCH", message, at, fix or "Write `{name}` for the value of a variable.")
 

@@ -70,7 +70,7 @@ SHORTHANDS = {
 
 _PROGRAMS = frozenset({"python", "code"})  # keys that hold programs in other systems
 _TRUTHS = {"true": True, "yes": True, "on": True, "是": True, "false": False, "no": False, "off": False, "否": False}
-_NEEDS = {"必填": True, "必须": True, "需要": True, "选填": False, "可选": False, "不需要": False}
+_NEEDS = _TRUTHS | {"必填": True, "必须": True, "需要": True, "选填": False, "可选": False, "不需要": False}
 _FAILED: Any = object()  # marks a part that is invalid; its problem is recorded
 _PII = "Declare the variable in its scope: `declare: [{var: NAME, pii: true}]`."
 _FULL_WIDTH = "Replace the full-width ： with a plain colon and a space."
@@ -777,7 +777,7 @@ def _without_mark(tree: Tree) -> Tree:
 def _convert_text(written: str, kind: type) -> int | float | bool | None:
     """Parse a number or boolean that is written as text: `"3"`, `"false"`, `yes`."""
     if kind is bool:
-        return {**_TRUTHS, **_NEEDS}.get(written.strip().lower())
+        return _NEEDS.get(written.strip().lower())
     number = number_in(written)
     return number if kind is float or isinstance(number, int) else None
 
