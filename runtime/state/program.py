@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, tzinfo
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeVar
 
 from runtime.state.state import DETECTORS, INTERRUPTS, State
@@ -37,8 +37,6 @@ The topic of a skill has an empty phase; an interrupt counts as a topic of the p
 _CALLS = ("visits", "minutes_spent")
 ZONE_VARIABLE = "timezone"
 """The global variable with the name of the user's time zone."""
-ZONES_MAX = 1_000
-"""Combinations of time zones of a session, user, script and server that are cached."""
 
 
 def answering_id(place: tuple[str, str]) -> str:
@@ -224,19 +222,15 @@ class Program:
         """Return the time zone of a session: its own, else the user's, else the script's, else `default`."""
         cell = state.global_cells.get(ZONE_VARIABLE)
         user = cell.value if cell is not None and isinstance(cell.value, str) else ""
-        return _first_zone(state.timezone, user, self.script.timezone, default)
+        for name in (state.timezone, user, self.script.timezone, default):
+            if name and (zone := zone_of(name)) is not None:
+                return zone
+        return UTC
 
     def in_locale(self, locale: Locale) -> "Program":
         """Return the program with its texts in a language; the program itself if the script has no translation."""
         table = table_for(self.script, locale)
         return self if table is None else Program(localised(self.script, table))
-
-
-@lru_cache(ZONES_MAX)
-def _first_zone(*names: str) -> tzinfo:
-    """Return the first time zone that has a name and exists, else UTC."""
-    zones = (zone_of(name) for name in names if name)
-    return next((zone for zone in zones if zone is not None), UTC)
 
 
 def _has_time(action: Action) -> bool:
