@@ -249,13 +249,12 @@ def _open(settings: Settings, *, read_only: bool, creating: bool) -> Store | Non
     """Open the database, or return None where a server holds it. Raises BackendUnavailable, StoreError."""
     if settings.database is None and not settings.data.exists() and not creating:
         raise BackendUnavailable(f"there is no database in {settings.data}; name its folder with --data")
+    configure_logging("error")  # standard output is for documents, so also while the database is opened
     restrict_umask()  # files that a command writes hold personal data: only the current user may read them
     try:
-        store = open_store(settings.data, settings.database_url, read_only=read_only)
+        return open_store(settings.data, settings.database_url, read_only=read_only)
     except DatabaseLocked:
         return None
-    configure_logging("error")  # standard output is for documents
-    return store
 
 
 async def send_each(

@@ -98,6 +98,7 @@ def _compared(readings: Sequence[Reading], earlier: Path | None, data: Path | No
     """Return the reading of the one script, with the changes since an earlier version among its problems."""
     from api.catalog.compatibility import NothingToCompare, compare_with_database, compare_with_file
     from api.errors import ApiError
+    from api.logs.configuration import configure_logging
     from api.timestamps import utc_now  # not needed without an earlier version
     from store.interface.errors import StoreError
 
@@ -106,6 +107,7 @@ def _compared(readings: Sequence[Reading], earlier: Path | None, data: Path | No
     with failing(NothingToCompare, StoreError, ApiError):
         if earlier is not None:
             return compare_with_file(readings[0], earlier)
+        configure_logging("error")  # standard output is for problems, so also while the database is opened
         reading, running = asyncio.run(compare_with_database(readings[0], data or Path(), utc_now))
     if running is not None:
         errors.print(f"{running} running session{'s' * (running != 1)}")

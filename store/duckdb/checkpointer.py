@@ -46,11 +46,18 @@ class Checkpointer:
         self._file = os.open(path, os.O_RDONLY)
 
     def run(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Make a checkpoint. Raises OSError if it could not begin, and duckdb.Error."""
+        """Make a checkpoint. Raises OSError if it could not begin, and duckdb.Error.
+
+        It does not begin, with duckdb.TransactionException, while a read is in progress that began before a commit.
+        """
         _in_progress.add(self._saved)
         try:
             self._save(cursor)
-            cursor.execute("CHECKPOINT cuebook")
+            try:
+                cursor.execute("CHECKPOINT cuebook")
+            except duckdb.TransactionException:
+                self._saved.unlink(missing_ok=True)  # nothing was written, so nothing has to be undone
+                raise
             self._saved.unlink(missing_ok=True)
         finally:
             _in_progress.discard(self._saved)

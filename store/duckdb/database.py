@@ -70,7 +70,7 @@ class Database:
             if read_only:
                 require_current(database._connection, path)
             elif migrate(database._connection, path):  # a database whose log is lost is still the same database
-                database._empty_log()
+                database.empty_log(database._connection)
             if not is_target:
                 copy_progress.require_finished(database._connection.execute(copy_progress.EXISTS).fetchall(), path)
             database._check_commits(read_only=read_only)
@@ -137,7 +137,7 @@ class Database:
         If the process dies before the rename, the old file remains; if it dies after it, the new one. Either is
         complete. Raises StoreUnavailable, DatabaseFileLost, DatabaseLocked, OSError.
         """
-        self._empty_log()  # DuckDB would apply it to the new file
+        self.empty_log(self._connection)  # DuckDB would apply it to the new file
         sync(self.fresh)
         on_step("replacing the file")
         self._files = [*self._files, self.fresh.stat()]
@@ -151,18 +151,6 @@ class Database:
         self._wal_inode = None  # if the sync fails, the next commit syncs the folder, or is refused
         sync(self.path.parent)
 
-    def _empty_log(self) -> None:
-        """Make a checkpoint until the log is gone. Raises DatabaseFileLost, StoreUnavailable."""
-        for _ in range(EMPTY_LOG_TRIES):
-            try:
-                self.checkpoint(self._connection)
-            except duckdb.Error as error:
-                raise StoreUnavailable(f"the log could not be emptied: {describe_error(error)}") from error
-            if not self._wal.exists():
-                return
-            time.sleep(EMPTY_LOG_PAUSE_S)  # it can be in use for a moment
-        raise StoreUnavailable("the log could not be emptied; try again")
-
     def checkpoint(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Write the log to the database file, and delete it. No other thread may write meanwhile.
 
@@ -174,6 +162,23 @@ class Database:
         except OSError as error:
             raise StoreUnavailable(f"a checkpoint of {self.path} cannot begin: {error.strerror}") from error
         self._wal_inode = None
+
+    def empty_log(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Make a checkpoint until the log is gone, for at most EMPTY_LOG_TRIES pauses.
+
+        Raises DatabaseFileLost, StoreUnavailable.
+        """
+        for _ in range(EMPTY_LOG_TRIES):
+            try:
+                self.checkpoint(cursor)
+            except duckdb.TransactionException:  # a read is in progress
+                pass
+            except duckdb.Error as error:
+                raise StoreUnavailable(f"the log could not be emptied: {describe_error(error)}") from error
+            if not self._wal.exists():
+                return
+            time.sleep(EMPTY_LOG_PAUSE_S)  # it can be in use for a moment
+        raise StoreUnavailable("the log could not be emptied; try again")
 
     def checkpoint_if_due(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Make a checkpoint if the log is large. Raises OSError, and as `checkpoint`."""

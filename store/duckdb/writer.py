@@ -332,7 +332,7 @@ class Writer(WritingThread[_Job]):
     def _checkpoint_at_end(self) -> None:
         try:
             self._connection.cursor.execute(f"SET GLOBAL max_vacuum_tasks = {MERGES_AT_CLOSE}")
-            self._database.checkpoint(self._connection.cursor)
+            self._database.empty_log(self._connection.cursor)
         except (StoreUnavailable, duckdb.Error) as error:  # the log stays, and is read at the next open
             self._failure = _problem(error)
 

@@ -1,5 +1,8 @@
 """The command `cuebook` itself: its list of commands, and what it imports before one of them runs."""
 
+import asyncio
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +11,10 @@ import click
 import pytest
 
 from api.cli.main import COMMANDS, main
-from tests.support.fixture_types import RunCommand
+from store.duckdb.commit_mark import MARK
+from store.interface.private_files import FILE_NAME, beside
+from tests.support.fixture_types import OpenApp, RunCommand
+from tests.support.paths import CONVERSATIONS
 
 HEAVY = ("litestar", "numpy", "openai", "hnswlib", "babel", "dateparser", "wordllama", "vl_convert")
 
@@ -55,3 +61,27 @@ def test_help_imports_no_heavy_package(tmp_path: Path) -> None:
 def test_listing_sessions_imports_no_heavy_package(cuebook: RunCommand, tmp_path: Path) -> None:
     cuebook("simulate", "--sessions", "1", "--days", "1", "--seed", "1", "--data", "cuebook-data")
     assert imported("sessions", "list", folder=tmp_path) == []
+
+
+@pytest.mark.database_file
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sessions", "list", "--json"],
+        ["replay", "--all", "--json"],
+        ["check", "diary.yaml", "--against-data", "data", "--format", "json"],
+    ],
+)
+def test_a_warning_about_the_database_is_not_on_standard_output(
+    cuebook: RunCommand, app: OpenApp, tmp_path: Path, command: list[str]
+) -> None:
+    async def publish() -> None:
+        async with app(tmp_path / "data") as api:
+            await api.create_session("diary")
+
+    asyncio.run(publish())
+    shutil.copyfile(CONVERSATIONS / "diary.yaml", "diary.yaml")
+    beside(tmp_path / "data" / FILE_NAME, MARK).write_text("no number")  # the store logs that it cannot be read
+    where = [] if command[0] == "check" else ["--data", "data"]
+    result = cuebook(*command, *where)
+    assert json.loads(result.stdout) is not None, result.stderr

@@ -1,5 +1,6 @@
 """A checkpoint that is interrupted anywhere leaves a file that opens with all commits."""
 
+import asyncio
 import random
 import shutil
 import subprocess
@@ -171,6 +172,36 @@ def test_a_checkpoint_in_progress_is_not_undone_by_another_process(tmp_path: Pat
         assert tables.path.read_bytes() == before
         assert beside(tables.path, SAVED).read_bytes() == saved
         server.communicate(b"", timeout=30)
+
+
+def test_a_checkpoint_that_a_read_prevents_leaves_nothing_to_undo(tmp_path: Path) -> None:
+    database = Database.open(tmp_path)
+    reader, writer = database.cursor(), database.cursor()
+    reader.execute("BEGIN; SELECT number FROM commits")
+    writer.execute("UPDATE commits SET number = 7")
+    with pytest.raises(duckdb.TransactionException):
+        database.checkpoint(writer)
+    assert not beside(database.path, SAVED).exists()
+    reader.execute("COMMIT")
+    database.checkpoint(writer)
+    assert not log_of(database.path).exists()
+    database.close()
+
+
+async def test_the_log_is_emptied_at_the_end_though_a_read_is_in_progress(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    engine = engine_of(store)
+    reader = engine.database.cursor()
+    reader.execute("BEGIN; SELECT number FROM commits")
+    await engine.write(lambda connection: connection.cursor.execute("UPDATE commits SET number = 7"))
+    ending = asyncio.create_task(engine.writer.close())
+    await asyncio.sleep(0.15)  # more than the pause between two checkpoints
+    assert log_of(tmp_path / FILE_NAME).exists()
+    reader.execute("COMMIT")
+    await ending
+    assert not log_of(tmp_path / FILE_NAME).exists()
+    reader.close()
+    await store.close()
 
 
 def _insert(connection: DuckDBConnection) -> None:
