@@ -43,6 +43,7 @@ async def follow_tutorial(browser: Browser, url: str, folder: Path) -> None:
     await page.keyboard.press("Enter")
     await page.get_by_role("button", name="Not so good").click()
     await page.get_by_text("I am sorry to hear that.").wait_for()
+    await page.get_by_text("Answering…").wait_for(state="hidden")
     await page.screenshot(path=folder / "play.png")
     await page.go_back()
     await page.get_by_role("button", name="Share").click()
