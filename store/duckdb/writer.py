@@ -169,6 +169,8 @@ class Writer(WritingThread[_Job]):
             self._failed(error)
         except (duckdb.Error, OSError, StoreUnavailable) as error:
             self._checkpoint_after = time.monotonic() + CHECKPOINT_RETRY_S
+            if isinstance(error, duckdb.TransactionException):  # a read is in progress, as often on a busy server
+                return
             log.warning("the log could not be written to the database file", problem=_problem(error))
 
     def _merge_writes(self) -> None:
