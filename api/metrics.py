@@ -78,5 +78,5 @@ class _Total(Collector):
         self._value = value
 
     def collect(self) -> Iterable[CounterMetricFamily]:
-        """Return the metric, as Prometheus expects of a collector."""
+        """Yield the metric, as Prometheus expects of a collector."""
         yield CounterMetricFamily(self._name, self._about, value=self._value())

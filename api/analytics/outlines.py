@@ -56,7 +56,7 @@ def outline_of(scripts: Iterable[tuple[str, Script | None]]) -> Outline:
 
 
 def _labels(detector: Detector) -> Iterator[str]:
-    """Return the labels that a detector may report."""
+    """Yield the labels that a detector may report."""
     yield detector.id
     yield from (rule.label for rule in detector.rules if rule.label)
     yield from (pattern.id for pattern in detector.patterns)

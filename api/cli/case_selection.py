@@ -57,7 +57,7 @@ def select(
 
 
 def scripts_under(path: Path) -> Iterator[Path]:
-    """Return the scripts of a folder; a file that is named explicitly counts as a script whatever it contains."""
+    """Yield the scripts of a folder; a file that is named explicitly counts as a script whatever it contains."""
     if path.is_file():
         if not path.name.endswith(CASE_SUFFIX):
             yield path

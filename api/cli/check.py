@@ -238,7 +238,7 @@ def _unused_note(side_file: Reading) -> str:
 
 
 def _scripts(path: Path, mode: Mode) -> Iterator[Reading]:
-    """Return the scripts under a path; a file that is named explicitly counts as a script whatever it contains."""
+    """Yield the scripts under a path; a file that is named explicitly counts as a script whatever it contains."""
     for each in script_files(path):
         reading = read_path(each, mode)
         if path.is_file() or not reading.source.text or is_script(reading.source):

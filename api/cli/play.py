@@ -232,7 +232,7 @@ class _Terminal(_Dialogue):
 
 
 def _choice_lines(wait: Wait) -> Iterator[str]:
-    """Return the lines for the choices that a client would show as buttons."""
+    """Yield the lines for the choices that a client would show as buttons."""
     for choice in wait.choices:
         yield f"  {choice.key}) {choice.text}" if choice.text != choice.key else f"  {choice.key})"
     if wait.suggestion:
@@ -242,7 +242,7 @@ def _choice_lines(wait: Wait) -> Iterator[str]:
 
 
 def _form_lines(wait: Wait) -> Iterator[str]:
-    """Return the lines for the fields of a form, and how to fill it in."""
+    """Yield the lines for the fields of a form, and how to fill it in."""
     fields = [] if wait.form is None else [field for field in wait.form.fields if not field.computed]
     for field in fields:
         label = field.label if field.label == field.name else f"{field.label} ({field.name})"

@@ -287,7 +287,7 @@ def global_differences(writes: Sequence[VariableRow], state: State) -> Iterator[
 
 
 def _callable(program: Program) -> Iterator[str]:
-    """Return the ids in the topic column of writes that are not ids of topics."""
+    """Yield the ids in the topic column of writes that are not ids of topics."""
     yield from program.skills
     yield from program.interrupts
     yield from (watcher.id for watcher in program.script.watchers)

@@ -38,7 +38,7 @@ Pages: TypeAlias = AsyncIterator[Sequence[msgspec.Struct]]
 
 
 async def user_export(store: Store, tenant: str, user_id: str, now: datetime) -> Chunks:
-    """Return the document in chunks. A session that changes meanwhile is exported as it was when its part began."""
+    """Yield the document in chunks. A session that changes meanwhile is exported as it was when its part began."""
     head = {"format": "cuebook-user", "version": EXPORT_VERSION, "userId": user_id, "exportedAt": now}
     variables = await store.sessions.user_variables(tenant, user_id)
     yield msgspec.json.encode(head | {"variables": user_layer(variables)})[:-1]

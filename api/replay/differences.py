@@ -122,7 +122,7 @@ def _comparable(what: str, action: str, value: Any, same_script: bool) -> _Compa
 
 
 def _state_differences(recorded: TurnRow, now: TurnRow) -> Iterable[TurnDifference]:
-    """Return the differences of status, position, wait and variables after the turn, which events may not show."""
+    """Yield the differences of status, position, wait and variables after the turn, which events may not show."""
     for what, one, other in zip(("status", "place", "wait"), _position(recorded), _position(now), strict=True):
         if one != other:
             yield TurnDifference(what, now.action_id or "", one, other)

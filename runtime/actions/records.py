@@ -146,7 +146,7 @@ def _extends(record: Mapping[str, Value], other: object) -> bool:
 
 
 def _same_key(record: Value, other: Value, item: Records) -> bool:
-    """Whether two records have the same key; letter case and the space around a text make no difference."""
+    """Return whether two records have the same key; letter case and the space around a text make no difference."""
     if not item.key or not isinstance(record, dict) or not isinstance(other, dict):
         return False
     left, right = (_comparable(each.get(item.key)) for each in (record, other))

@@ -91,7 +91,7 @@ class AbstractState:
         return made
 
     def same(self, other: "AbstractState") -> bool:
-        """Whether two states are equal; doubts are only texts and are not compared."""
+        """Return whether two states are equal; doubts are only texts and are not compared."""
         return (
             self.masks == other.masks
             and self.facts == other.facts
@@ -236,7 +236,7 @@ class Conditions:
         return known.reasons.get(key, ())
 
     def _counts(self, reason: Reason, key: Key, other: AbstractState, sight: Sight) -> bool:
-        """Whether a condition set also implies a value on the other path, or cannot hold there."""
+        """Return whether a condition set also implies a value on the other path, or cannot hold there."""
         if other.masks.get(key, ABSENT) == VALUE:
             return bool(reason)
         return any(each <= reason for each in other.reasons.get(key, ())) or any(

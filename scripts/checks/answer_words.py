@@ -52,7 +52,7 @@ def check_answer_words(script: Script, problems: Problems) -> None:
 
 
 def _is_read(kind: DeclaredType, locale: Locale) -> bool:
-    """Whether the runtime recognises answers of a type in a language."""
+    """Return whether the runtime recognises answers of a type in a language."""
     code = language(locale)
     return code in ANSWERED_IN or kind not in _UNREAD or (kind in DATES and _has_months(code))
 
@@ -76,7 +76,7 @@ def _questions(script: Script) -> Iterator[_Question]:
 
 
 def _asked_outputs(action: Action, sheets: Mapping[str, FormDefinition]) -> Iterator[Output]:
-    """Return the outputs that an action extracts from the user's words."""
+    """Yield the outputs that an action extracts from the user's words."""
     if isinstance(action, Ask | AiAsk):
         for item in outputs_of(action):
             yield from item.questions

@@ -664,7 +664,7 @@ class _Checker:
             self.add("GOTO_UNKNOWN", f"`{function}`: unknown phase or topic {place}", at, suggest(place, known))
 
     def is_given(self, name: str) -> bool:
-        """Whether a name refers to a built-in value here, not to a variable of the script."""
+        """Return whether a name refers to a built-in value here, not to a variable of the script."""
         if name not in {DETECTED, FAILURE}:
             return name not in self.at_hand
         node = self.place.node

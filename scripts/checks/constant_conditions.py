@@ -96,7 +96,7 @@ def _text_cells(layout: ControlFlowGraph) -> set[Cell]:
 
 
 def _writes_text(action: Action, name: str) -> bool:
-    """Whether an action writes only texts to a variable, and if these are choices, one that means no."""
+    """Return whether an action writes only texts to a variable, and if these are choices, one that means no."""
     outputs = [each for each in outputs_of(action) if isinstance(each, Output) and each.get == name]
     if outputs:
         return isinstance(action, Ask) and all(_is_text(each) for each in outputs)
@@ -108,7 +108,7 @@ def _writes_text(action: Action, name: str) -> bool:
 
 
 def _is_text(output: Output) -> bool:
-    """Whether the answer is a text: its type says so, or it has none and no description from which a model infers it.
+    """Return whether the answer is a text: by its type, or without one if no description lets a model infer it.
 
     A condition may ask whether one of several choices was made at all, so choices count only if one of them means no.
     """

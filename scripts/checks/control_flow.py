@@ -80,15 +80,15 @@ class ControlFlowGraph:
         return self.script.skills[node.topic] if node.phase == _SKILLS else None
 
     def is_end(self, node: Node) -> bool:
-        """Whether a point is after the last phase."""
+        """Return whether a point is after the last phase."""
         return node.phase >= len(self.script.phases)
 
     def is_phase(self, node: Node) -> bool:
-        """Whether a point is before a phase."""
+        """Return whether a point is before a phase."""
         return node.topic < 0
 
     def is_body(self, node: Node) -> bool:
-        """Whether a point is inside a topic or skill."""
+        """Return whether a point is inside a topic or skill."""
         return node.topic >= 0 and node.step == 1
 
     def phase(self, node: Node) -> Phase:

@@ -476,7 +476,7 @@ class _Paths:
         return known
 
     def _holds_no_list(self, name: str) -> bool:
-        """Whether a variable has a type that has no empty value."""
+        """Return whether a variable has a type that has no empty value."""
         declared = self._sight.declaration(name)
         return declared is not None and declared.kind not in {None, "list"}
 

@@ -319,12 +319,12 @@ def truth_of(condition: Expression | None) -> bool | None:
 
 
 def goes_on(actions: tuple[Action, ...]) -> bool:
-    """Whether the end of a list of actions is reachable."""
+    """Return whether the end of a list of actions is reachable."""
     return all(passes(action) for action in actions)
 
 
 def passes(action: Action) -> bool:
-    """Whether the end of an action is reachable."""
+    """Return whether the end of an action is reachable."""
     if truth_of(action.when) is not True:
         return True
     effect = effect_of(action)
@@ -370,7 +370,7 @@ def _failing(action: Asking, effect: Effect) -> Effect:
 
 
 def _fields(action: actions.Form, sheets: tuple[FormDefinition, ...]) -> Iterator[Read | Write]:
-    """Return what limits and defaults read, the writes of the fields that the user fills in, and of computed fields.
+    """Yield what limits and defaults read, the writes of the fields that the user fills in, and of computed fields.
 
     A field with an explicit `required: false` may stay empty; all others count as filled in.
     """

@@ -131,7 +131,7 @@ def _unread(layout: ControlFlowGraph, read: set[str], problems: Problems) -> Non
 
 
 def _answered(actions: tuple[Action, ...]) -> Iterator[str]:
-    """Return the answers of the user and values computed from them, which are stored whether they are read or not."""
+    """Yield the answers of the user and values computed from them, which are stored whether they are read or not."""
     for action in walk(actions):
         yield from (item.variable for item in outputs_of(action))
         if isinstance(action, Choose):

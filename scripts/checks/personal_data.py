@@ -28,7 +28,7 @@ def asking(script: Script, names: frozenset[str]) -> Mapping[str, str]:
 
 
 def choices(script: Script, names: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Return the choices of these variables and their labels. If a text masks one of several choices, it must mask
+    """Yield the choices of these variables and their labels. If a text masks one of several choices, it must mask
     all of them, otherwise the missing one would reveal the value.
     """
     for declared in all_declarations(script):

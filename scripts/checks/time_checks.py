@@ -85,7 +85,7 @@ def _timed(remind: Sequence[Reminder], expire: Expiry | None) -> Iterator[Fault]
 
 
 def _is_later(one: Duration | None, other: Duration | None) -> bool:
-    """Whether a duration is longer than another on all days, also if the clocks change."""
+    """Return whether a duration is longer than another on all days, also if the clocks change."""
     if one is None or other is None:
         return False
     days, seconds = one.days - other.days, one.seconds - other.seconds

@@ -183,12 +183,12 @@ def _result_faults(into: Into, tool: ToolDefinition, declared: FindDeclaration) 
 
 
 def _is_open(schema: JsonSchema) -> bool:
-    """Whether a result may have fields that its schema does not list, so that a name may still be right."""
+    """Return whether a result may have fields that its schema does not list, so that a name may still be right."""
     return "additionalProperties" in schema and schema["additionalProperties"] is not False
 
 
 def _allows(schema: JsonSchema, types: Set[str]) -> bool:
-    """Whether a schema allows one of these types; one that lists no types allows all."""
+    """Return whether a schema allows one of these types; one that lists no types allows all."""
     return not isinstance(schema.get("type"), str | list) or not types.isdisjoint(_types_of(schema))
 
 

@@ -295,7 +295,7 @@ def _clash(nature: InferredType, value: Value, sign: str) -> str | None:
 
 
 def _is_stored(value: str, kind: DeclaredType) -> bool:
-    """Whether a variable of this type may have exactly this text; `9:30` is stored as `09:30`."""
+    """Return whether a variable of this type may have exactly this text; `9:30` is stored as `09:30`."""
     try:
         return coerce(value, kind) == value
     except ValueRefused:
@@ -305,7 +305,7 @@ def _is_stored(value: str, kind: DeclaredType) -> bool:
 def _gather(
     actions: tuple[Action, ...], sight: Sight, level: Level, found: dict[str, list[InferredType | None]]
 ) -> None:
-    """Return the values that the actions of a list write to each undeclared name of a level."""
+    """Add the types of what the actions of a list write to each undeclared name of a level to `found`."""
     for action in walk(actions):
         for name, nature in _written_types(action):
             if sight.declaration(name) is None and sight.key(name)[0] is level:
@@ -470,7 +470,7 @@ class _Uses:
 
 
 def _has_number(layout: ControlFlowGraph, node: Node, names: frozenset[str]) -> bool:
-    """Whether one of the variables of a sum is a number by its type or initial value, so that all must be numbers."""
+    """Return whether a variable of a sum is a number by its type or initial value, so that all must be numbers."""
     found = (layout.sight(node).declaration(name) for name in names)
     return any(each is not None and (each.kind or infer_type(each.value)) == "number" for each in found)
 

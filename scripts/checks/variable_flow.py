@@ -120,7 +120,7 @@ class VariableFlow:
         return frozenset(reported)
 
     def _check(self, read: _Read, known: Collection[str], problems: Problems) -> bool:
-        """Whether a problem reports the read."""
+        """Return whether a problem reports the read."""
         writers = self._writers.get(read.name, set())
         if read.place.ids in writers:
             return False

@@ -76,7 +76,7 @@ class Vocabulary:
             self._by_first.setdefault(entry.word[0], []).append(entry)
 
     def seen_in(self, clause: str) -> Iterator[_Seen]:
-        """Return the known words of a clause, the longest at each position."""
+        """Yield the known words of a clause, the longest at each position."""
         at = 0
         while at < len(clause):
             inside = at > 0 and _LATIN.match(clause[at]) and _LATIN.match(clause[at - 1])

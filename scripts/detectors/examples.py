@@ -48,7 +48,7 @@ def run_examples(detector: Detector) -> Iterator[Outcome]:
 
 
 def needs_model(detector: Detector, example: Example) -> bool:
-    """Whether only a model can decide it: the expected finding is not named by a rule or pattern of the detector."""
+    """Return whether only a model can decide it: no rule or pattern of the detector names the expected finding."""
     if example.needs_model is not None:
         return example.needs_model
     if not example.detected or not (detector.define or any(not each.courses for each in detector.patterns)):

@@ -36,7 +36,7 @@ class DetectorFinding(Struct, frozen=True, kw_only=True):
 
 
 def watches(detector: Detector, role: Literal["user", "assistant"]) -> bool:
-    """Whether the detector watches the messages of this side."""
+    """Return whether the detector watches the messages of this side."""
     return detector.on in {role, "both"}
 
 
@@ -46,7 +46,7 @@ def window(detector: Detector, messages: Sequence[WindowMessage]) -> Sequence[Wi
 
 
 def is_enough(detector: Detector, messages: Sequence[WindowMessage]) -> bool:
-    """Whether there are enough messages for measures and models; words need only one message."""
+    """Return whether there are enough messages for measures and models; words need only one message."""
     return len(window(detector, messages)) >= detector.min_messages
 
 
@@ -152,7 +152,7 @@ def _holds(course: Trend, values: Sequence[float]) -> int:
 
 
 def _conditions(course: Trend, values: Sequence[float]) -> list[bool]:
-    """Yield the results of the conditions of a course."""
+    """Return the results of the conditions of a course."""
     results: list[bool] = []
     if course.trend is not None:
         results.append(_is_steady(values, 1 if course.trend == "rising" else -1))

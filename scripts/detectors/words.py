@@ -39,7 +39,7 @@ def mentioned(text: str, words: Iterable[str]) -> str:
 
 
 def is_short(text: str) -> bool:
-    """Whether a text has at most 6 words, and at most 12 characters of writing systems without spaces between words."""
+    """Return whether a text has at most 6 words, and 12 characters of writing systems without spaces between words."""
     said = folded(text)
     words = sum(1 for _ in _SPACED_RUN.finditer(said))
     rest = sum(1 for character in _SPACED_RUN.sub("", said) if character.isalnum())
@@ -47,7 +47,7 @@ def is_short(text: str) -> bool:
 
 
 def is_spaced(text: str) -> bool:
-    """Whether a text consists of letters and digits of writing systems with spaces between words, at least one."""
+    """Return whether a text has only letters and digits, at least one, of writing systems with spaces between words."""
     return bool(text) and _ALL_SPACED.fullmatch(text) is not None
 
 

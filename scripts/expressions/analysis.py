@@ -318,7 +318,7 @@ _PLAIN = frozenset({
 
 
 def certainly_compiles(every: list[nodes.Node], source: str) -> bool:
-    """Whether only its evaluation can fail: a source is short, and nothing in it is what Jinja or Python rejects late.
+    """Return whether only its evaluation can fail: the source is short, and Jinja and Python reject nothing in it late.
 
     `every` are all nodes of its tree; few nodes cannot be nested deeply.
     """
@@ -419,7 +419,7 @@ def _subtracted(every: Iterable[nodes.Node]) -> Iterator[str]:
 
 
 def _is_time(node: nodes.Expr) -> bool:
-    """Whether an operand is a date or a duration for certain, so that the other one is no number."""
+    """Return whether an operand is a date or a duration for certain, so that the other one is no number."""
     match node:
         case nodes.Name(name=name):
             return name in {"today", "now"}
@@ -468,7 +468,7 @@ def _counted(every: Iterable[nodes.Node]) -> Iterator[str]:
 
 
 def _operand(node: nodes.Expr) -> Iterator[str]:
-    """Return the variable that an operand is, or None."""
+    """Yield the variable that an operand is, if it is one."""
     match node:
         case nodes.Name():
             yield node.name

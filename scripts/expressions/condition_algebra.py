@@ -196,7 +196,7 @@ def implied(node: nodes.Node | None, truth: bool) -> frozenset[str]:
 
 
 def literals(node: nodes.Expr, truth: bool, depth: int = 0) -> Iterator[Literal]:
-    """Return the conditions that are certain if this one has this result."""
+    """Yield the conditions that are certain if this one has this result."""
     if isinstance(node, nodes.Not):
         yield from literals(node.node, not truth, depth)
         return
@@ -209,7 +209,7 @@ def literals(node: nodes.Expr, truth: bool, depth: int = 0) -> Iterator[Literal]
 
 
 def atoms(node: nodes.Expr, depth: int = 0) -> Iterator[Atom]:
-    """Return the conditions that `literals` may name."""
+    """Yield the conditions that `literals` may name."""
     if isinstance(node, nodes.Not):
         yield from atoms(node.node, depth)
         return

@@ -47,12 +47,12 @@ _WORDS |= {"and", "or", "not", "in", "is", "if", "else", "self", "loop"}
 
 
 def is_reserved(name: str) -> bool:
-    """Whether this name has another meaning in expressions than a variable."""
+    """Return whether this name has another meaning in expressions than a variable."""
     return name in BUILTINS or is_syntax(name)
 
 
 def is_syntax(name: str) -> bool:
-    """Whether a name is part of the expression language, so that only ``vars["…"]`` reads a variable of this name."""
+    """Return whether a name is part of the expression language, so that only ``vars["…"]`` reads such a variable."""
     return name in _WORDS or name.startswith("_")
 
 

@@ -113,7 +113,7 @@ def combine(sign: str, left: object, right: object, zone: Callable[[], tzinfo]) 
 
 
 def _is_about_time(sign: str, left: object, right: object) -> bool:
-    """Whether an operand is a duration, or both are dates; two texts may also be joined, but not subtracted."""
+    """Return whether an operand is a duration, or both are dates; two texts may also be joined, but not subtracted."""
     if isinstance(right, TimeSpan):
         return True
     return sign == "-" and moment_in(left) is not None and moment_in(right) is not None

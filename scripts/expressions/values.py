@@ -49,7 +49,7 @@ def infer_type(value: Value) -> ValueType:
 
 
 def is_given(value: Value) -> bool:
-    """Whether a value counts as an answer: ``""`` and null do not, ``0`` and ``false`` do."""
+    """Return whether a value counts as an answer: ``""`` and null do not, ``0`` and ``false`` do."""
     return value is not None and value != ""
 
 
@@ -239,7 +239,7 @@ def _bounded_text(value: str) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be encoded: a Python text may contain unpaired surrogates, which UTF-8 cannot."""
+    """Return whether a text can be encoded: a Python text may contain unpaired surrogates, which UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -108,7 +108,7 @@ def to_condition(condition: str, refer: Refer = reference, known: Callable[[str]
 
 
 def is_computed(text: str, known: Callable[[str], bool]) -> bool:
-    """Whether a text is an expression, not a plain text: it has operators between variables, numbers and texts."""
+    """Return whether a text is an expression: it has operators between variables, numbers and texts."""
     try:
         tokens = list(_tokens(text))
         to_condition(text, known=known)
@@ -138,17 +138,17 @@ def report_joined_words(reader: Reader, condition: str, known: Callable[[str], b
 
 
 def compares(text: str, known: Callable[[str], bool]) -> bool:
-    """Whether a text is a condition that compares variables in braces, not words for a model."""
+    """Return whether a text is a condition that compares variables in braces, not words for a model."""
     return "{" in text and any(sign in text for sign in "=<>!＝＞＜！") and is_computed(text, known)
 
 
 def is_ambiguous(text: str) -> bool:
-    """Whether a text with a placeholder may be a calculation or a plain text: `{score}/10`, `{left}-1`, `{a} / {b}`."""
+    """Return whether a text with a placeholder may be a calculation or a plain text: `{score}/10`, `{a} / {b}`."""
     return _AMBIGUOUS.fullmatch(text.strip()) is not None and "{" in text
 
 
 def _is_prose(tokens: list[_Token]) -> bool:
-    """Whether a text consists of placeholders with words between them."""
+    """Return whether a text consists of placeholders with words between them."""
     placeholders = all(token.kind in {"name", "system"} for token in tokens[::2])
     return placeholders and all(token.written.lower() in JOINING for token in tokens[1::2]) and len(tokens) % 2 == 1
 
@@ -277,7 +277,7 @@ class _Parser:
         return first if source == first.source else _Part(f"({source})")
 
     def is_value(self, offset: int) -> bool:
-        """Whether a token is a text or number, not a variable, and a whole side of `and` or `or`."""
+        """Return whether a token is a text or number, not a variable, and a whole side of `and` or `or`."""
         token = self.ahead(offset)
         while self.is_unknown(self.ahead(offset)) and self.is_unknown(self.ahead(offset + 1)):
             offset += 1
@@ -285,7 +285,7 @@ class _Parser:
         return is_last and (token.kind in {"text", "number", "date"} or self.is_unknown(token))
 
     def is_unknown(self, token: _Token) -> bool:
-        """Whether a token is a word that is no variable."""
+        """Return whether a token is a word that is no variable."""
         return token.kind == "word" and not self._known(token.text)
 
     def sum(self, *, right: bool = False) -> _Part:
@@ -367,12 +367,12 @@ class _Parser:
         return found
 
     def is_over(self) -> bool:
-        """Whether no operand follows."""
+        """Return whether no operand follows."""
         following = self.ahead()
         return following.kind == "end" or (following.kind == "sign" and following.text not in {"(", "[", "-", "not"})
 
     def is_alone(self) -> bool:
-        """Whether the next token is a word and a whole item of a list, or the first word of one."""
+        """Return whether the next token is a word and a whole item of a list, or the first word of one."""
         return self.ahead().kind == "word" and (self.ahead(1).kind == "word" or self.ahead(1).text in {",", ")", "]"})
 
     def primary(self, *, right: bool) -> _Part:

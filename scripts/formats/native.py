@@ -17,7 +17,7 @@ _NOT_WRITTEN = {
 
 
 def recognises(tree: Mapping) -> bool:
-    """Whether a file has this format."""
+    """Return whether a file has this format."""
     is_other = tree.get("session") is not None or tree.get("session_id") is not None
     return tree.get("script") is not None or (tree.get("phases") is not None and not is_other)
 

@@ -82,7 +82,7 @@ def member_reference(base: str, parts: Sequence[str]) -> str:
 
 
 def is_built_in_member(name: str) -> bool:
-    """Whether a name is that of a value in a built-in one, such as `user.id`."""
+    """Return whether a name is that of a value in a built-in one, such as `user.id`."""
     head, _, member = name.partition(".")
     part = KINDS[head].members.get(member) if head in BUILTINS else None
     return part is not None and not part.example  # functions have an example of their result

@@ -42,7 +42,7 @@ class _Technique(Node, frozen=True, kw_only=True):
 
 
 def recognises(tree: Mapping) -> bool:
-    """Whether a file has this format."""
+    """Return whether a file has this format."""
     topic, inner = tree.get("topic"), tree.get("technique")
     is_topic = isinstance(topic, Mapping) and topic.get("topic_id") is not None
     keys = [{key.text for key, _ in pairs_of(each)} for each in (tree, inner)]

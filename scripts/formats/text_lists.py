@@ -34,7 +34,7 @@ def choice_texts(tree: Tree) -> Sequence:
 
 
 def is_coded(key: Scalar, value: Tree) -> bool:
-    """Whether a choice is ``{text: 1}`` with its value, not ``{A: text}``."""
+    """Return whether a choice is ``{text: 1}`` with its value, not ``{A: text}``."""
     is_number = isinstance(value, Scalar) and isinstance(value.value, int | float)
     return is_number and re.fullmatch(r"\w\d*|\d+", key.text.strip(), re.ASCII) is None
 

@@ -196,7 +196,7 @@ def _listens(owner: Interrupt | Detector) -> str:
 
 
 def _afterwards(script: Script, interrupt: Interrupt) -> Iterator[Edge]:
-    """Return the target of an interrupt."""
+    """Yield the target of an interrupt."""
     here, then = f"{INTERRUPTS}/{interrupt.id}", interrupt.then
     if then.policy == "end":
         yield Edge(here, END, "end", interrupt.id)
@@ -319,7 +319,7 @@ def _spelled(value: object) -> str:
 
 
 def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]:
-    """Return the edges of an action."""
+    """Yield the edges of an action."""
     action = step.action
     if isinstance(action, actions.Call) and any(skill.id == action.skill for skill in script.skills):
         yield Edge(here, f"{SKILLS}/{action.skill}", "call", action.id, step.when)
@@ -330,7 +330,7 @@ def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]
 
 
 def _order(script: Script) -> Iterator[Edge]:
-    """Return the edges in order: from each topic whose end is reachable to the next topic.
+    """Yield the edges in order: from each topic whose end is reachable to the next topic.
 
     Edges lead through a topic with a condition, whether it is entered or not. Only if nothing continues from it
     (it jumps away or ends), an edge leads past it.

@@ -52,7 +52,7 @@ class Line(Struct, frozen=True):
 
 
 def topic_lines(topic: TopicNode) -> Iterator[Line]:
-    """Return the lines of a topic's actions."""
+    """Yield the lines of a topic's actions."""
     standing: list[str] = []  # the arms that contain the latest action, outermost first
     for item in topic.actions:
         outer = standing[: item.depth]
@@ -151,7 +151,7 @@ def label_width(label: str) -> float:
 
 
 def _is_drawn(edge: Edge) -> bool:
-    """Whether an edge is drawn as a line; an action that ends the session has its own sign instead."""
+    """Return whether an edge is drawn as a line; an action that ends the session has its own sign instead."""
     return edge.target != END or edge.kind == "order"
 
 
@@ -188,7 +188,7 @@ class _Plan:
         return found | {topic.id: phases[topic.phase] for topic in self.graph.topics}
 
     def _is_straight(self, edge: Edge) -> bool:
-        """Whether an edge leads down to the next box."""
+        """Return whether an edge leads down to the next box."""
         return edge.kind == "order" and (edge.source, edge.target) in self.neighbours
 
     def _gutters_of(self, edge: Edge) -> tuple[int, int]:
@@ -302,7 +302,7 @@ def _heading_height(node: PhaseNode | TopicNode) -> float:
 
 
 def _widths(topic: TopicNode) -> Iterator[float]:
-    """Return the preferred width of a box."""
+    """Yield the preferred width of a box."""
     yield text_width(topic.topic) * (TEXT + 1)
     yield text_width(topic.title) * SMALL
     for line in topic_lines(topic):

@@ -197,7 +197,7 @@ def _written_keys(node: Node) -> dict[str, object]:
 
 
 def faults_of(context: Context) -> Iterator[Fault]:
-    """Return the problems of a context whose structure is valid."""
+    """Yield the problems of a context whose structure is valid."""
     name = context.strategy
     if name not in strategies():
         fix = suggest(name, list(strategies()))

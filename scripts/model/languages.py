@@ -91,18 +91,18 @@ def older_key(kind: type[Struct], field: FieldInfo) -> str:
 
 
 def takes_literals(field: FieldInfo) -> bool:
-    """Whether a field has plain values, so that an expression marked by `=` is a mistake there."""
+    """Return whether a field has plain values, so that an expression marked by `=` is a mistake there."""
     has_texts = field.encode_name != "choices" or field.type == tuple[str, ...]
     is_marked = field.type == Assigned or computable(get_args(field.type))
     return field.encode_name in _LITERAL_KEYS and has_texts and not is_marked
 
 
 def takes_placeholders(kind: type[Struct], field: FieldInfo) -> bool:
-    """Whether the texts of a field's values have placeholders; a text that is only one is an expression."""
+    """Return whether the texts of a field's values have placeholders; a text that is only one is an expression."""
     return kind in {actions.Remember, actions.Recall} and field.name in _MEMORY_KEYS
 
 
 def computable(members: Collection[Any]) -> bool:
-    """Whether a value of one of these types is a literal or, if it is marked by `=`, an expression."""
+    """Return whether a value of one of these types is a literal or, if it is marked by `=`, an expression."""
     others = set(members) - {Expression, NoneType}
     return Expression in members and bool(others) and Template not in others

@@ -87,7 +87,7 @@ class QuietHours(Node, frozen=True, kw_only=True):
     end: Clock = field(name="to")
 
     def contains(self, local: time) -> bool:
-        """Whether a time of day lies in the quiet hours."""
+        """Return whether a time of day lies in the quiet hours."""
         begin, end = self.begin.time, self.end.time
         return begin <= local < end if begin <= end else local >= begin or local < end
 

@@ -68,7 +68,7 @@ def read_names(node: Any) -> Iterator[str]:
 
 
 def written_names(node: Any, near: Location = NOWHERE) -> Iterator[tuple[str, Location]]:
-    """Return the names that a script writes with their locations, except globals, which are in files of their own."""
+    """Yield the names that a script writes with their locations, except globals, which are in files of their own."""
     match node:
         case Struct():
             at = getattr(node, "at", NOWHERE)

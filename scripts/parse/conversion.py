@@ -247,7 +247,7 @@ def _has_content(script: Script, files: MappingType[str, str], name: str) -> boo
 
 
 def _is_inlined(script: Script, source: Source, name: str) -> bool:
-    """Whether a native script cannot use a file, or would get more forms and skills from it than this script has."""
+    """Return whether a native script cannot use a file, or would get more forms and skills from it than this one."""
     if any(True for _ in _from(script, name, _STAYS)) or "use:" in source.side_files[name]:
         return False
     alone = read_include_file(Source(source.side_files[name], name, source.side_files))

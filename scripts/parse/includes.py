@@ -37,7 +37,7 @@ _LAST_LINE = 1_000_000_000
 
 
 def leaves_folder(name: str) -> bool:
-    """Whether the path of an include file is outside the script's folder."""
+    """Return whether the path of an include file is outside the script's folder."""
     return PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts
 
 
@@ -59,7 +59,7 @@ def used_names(tree: Tree | None) -> list[str]:
 
 
 def is_include_file(tree: Tree | None) -> bool:
-    """Whether a file is an include file rather than a script."""
+    """Return whether a file is an include file rather than a script."""
     return isinstance(tree, Mapping) and bool(_KEYS & set(tree.keys()))
 
 

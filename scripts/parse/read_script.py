@@ -93,7 +93,7 @@ def read_file(path: Path) -> Source:
 
 
 def _is_beside(folder: Path, name: str) -> bool:
-    """Whether a name is that of a file in the folder or a subfolder, also after links are resolved."""
+    """Return whether a name is that of a file in the folder or a subfolder, also after links are resolved."""
     side = folder / name
     try:
         return not includes.leaves_folder(name) and side.is_file() and side.resolve().is_relative_to(folder.resolve())
@@ -102,7 +102,7 @@ def _is_beside(folder: Path, name: str) -> bool:
 
 
 def is_script(source: Source) -> bool:
-    """Whether a source is a script, not an include file or other YAML. Invalid YAML counts as a script."""
+    """Return whether a source is a script, not an include file or other YAML. Invalid YAML counts as a script."""
     tree = read_repaired(source.text, Problems(), lenient=True)
     if not isinstance(tree, MappingTree):
         return tree is None
@@ -111,7 +111,7 @@ def is_script(source: Source) -> bool:
 
 
 def is_for_others(source: Source) -> bool:
-    """Whether a source is an include file and not a script."""
+    """Return whether a source is an include file and not a script."""
     return includes.is_include_file(read_repaired(source.text, Problems(), lenient=True)) and not is_script(source)
 
 

@@ -190,7 +190,7 @@ class _Comparison:
         return (first or "", *name[1:])
 
     def _outputs_by_name(self, action: Action, outline: Outline) -> Iterator[tuple[Path, Output]]:
-        """Return the outputs of an action by variable; those of records by the names of the list and the field."""
+        """Yield the outputs of an action by variable; those of records by the names of the list and the field."""
         if isinstance(action, Ask | AiAsk):
             for item in action.outputs:
                 if isinstance(item, Output):

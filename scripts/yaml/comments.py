@@ -96,7 +96,7 @@ def attach(text: str, places: Sequence[Location]) -> tuple[dict[Location, list[s
 
 
 def _is_at_head(lines: Sequence[str], at: Location) -> bool:
-    """Whether only dashes precede a node in its line."""
+    """Return whether only dashes precede a node in its line."""
     if not 0 < at.line <= len(lines):
         return False
     head = _LINE_HEAD.match(lines[at.line - 1])

@@ -21,17 +21,17 @@ _CLOSE = 0.75  # minimum similarity of a misspelt key to the correct one
 
 
 def is_switched_off(key: str, value: Tree) -> bool:
-    """Whether a key says that its part of the script should not run: ``enabled: false``, ``disabled: true``."""
+    """Return whether a key says that its part of the script should not run: ``enabled: false``, ``disabled: true``."""
     return isinstance(value, Scalar) and value.text.strip().lower() in _OFF.get(key.lower(), ())
 
 
 def is_note(key: str) -> bool:
-    """Whether a key of this name only describes something and changes no behaviour."""
+    """Return whether a key of this name only describes something and changes no behaviour."""
     return key in _NOTES
 
 
 def is_ignorable(key: str, value: Tree, known: Collection[str]) -> bool:
-    """Whether a session behaves the same without this key. `known` are the keys allowed in its place.
+    """Return whether a session behaves the same without this key. `known` are the keys allowed in its place.
 
     False if the key names an action or a setting, is a misspelling of one, contains actions, or switches a part off.
     Parts under `defaults` or the like that are marked with `&name` may be ignored: they are repeated elsewhere.

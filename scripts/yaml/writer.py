@@ -164,7 +164,7 @@ def _flow(layout: Layout) -> str | None:
 
 
 def needs_quotes(layout: str | Source, *, in_flow: bool) -> bool:
-    """Whether a text needs quotes."""
+    """Return whether a text needs quotes."""
     text = _raw(layout)
     if not text or text != text.strip() or text[0] in _LEADING or text[-1] == ":" or text.startswith("..."):
         return True

@@ -57,7 +57,7 @@ def settle_unused(connection: Connection, call: CallRow) -> None:
 
 
 def settled_calls(journal: Iterable[CallRow], settlements: Iterable[Settlement]) -> Iterator[SettledCallRow]:
-    """Return each journaled call of these sessions once, as it is stored now that the session's turn is committed."""
+    """Yield each journaled call of these sessions once, as it is stored now that the session's turn is committed."""
     by_session = {(each.tenant, each.session_id): each for each in settlements}
     for call in last_rows(journal):
         yield _settled(call, by_session[call.tenant, call.session_id])

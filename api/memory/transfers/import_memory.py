@@ -146,7 +146,7 @@ class _ImportPlan(Struct, frozen=True, kw_only=True):
     outcome: MemoryImportView
 
     def changes(self) -> Iterator[MemoryChange]:
-        """Return the changes to write, each of at most BATCH_UNITS units."""
+        """Yield the changes to write, each of at most BATCH_UNITS units."""
         numbers = [unit.sequence for unit in self.units]
         tenant, user_id = self.owner.tenant, self.owner.user_id
         yield MemoryChange(tenant=tenant, user_id=user_id, owner=self.owner, groups=self.groups)

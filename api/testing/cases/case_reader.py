@@ -169,7 +169,7 @@ def _earlier(case: Case, tree: Tree, earlier: Mapping[str, FoundCase], reader: R
 
 
 def _memories(case: Case, tree: Tree, now: datetime, reader: Reader) -> Iterator[MemoryUnit]:
-    """Return the units in the user's memory before a case."""
+    """Yield the units in the user's memory before a case."""
     for number, each in enumerate(case.memories):
         time = _moment(each.time, place(tree, "memories", number, "time"), reader) if each.time else now - DAY
         if time is not None:

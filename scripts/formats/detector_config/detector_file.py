@@ -49,7 +49,7 @@ _ASSISTANT = re.compile(r"(after|before|on)_(ai|assistant|bot|response|reply|out
 
 
 def recognises(tree: Mapping) -> bool:
-    """Whether a file has this format."""
+    """Return whether a file has this format."""
     has_id = any(snake_case(key.text) == "consciousness_id" for key, _ in tree.pairs)
     return isinstance(tree.get("consciousness"), Mapping | Sequence) or has_id
 
@@ -64,7 +64,7 @@ def _bodies(tree: Mapping) -> tuple[Tree, ...]:
 
 
 def holds_detectors(tree: Mapping) -> bool:
-    """Whether a file is a native include file with detectors only."""
+    """Return whether a file is a native include file with detectors only."""
     return tree.get("detectors") is not None and set(tree.keys()) <= {"detectors", "use", LANGUAGE_KEY}
 
 

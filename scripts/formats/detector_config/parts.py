@@ -116,13 +116,13 @@ def pass_over(reader: Reader, key: str, value: Tree) -> None:
 
 
 def _holds_action(key: str, tree: Tree) -> bool:
-    """Whether a part contains actions, which belong elsewhere in the file."""
+    """Return whether a part contains actions, which belong elsewhere in the file."""
     kinds = {"action_type", "type"} if _ACTIONS.search(key) else {"action_type"}
     return any(name.text in kinds for item in (tree, *items_of(tree)) for name, _ in pairs_of(item))
 
 
 def _holds_words(tree: Tree) -> bool:
-    """Whether a part has a list of words under each of its keys, such as `high` and `low`."""
+    """Return whether a part has a list of words under each of its keys, such as `high` and `low`."""
     values = [value for _, value in pairs_of(tree)]
     lists = [value for value in values if not (isinstance(value, Scalar) and value.value is None)]
     return any(map(texts_in, lists)) and all(isinstance(each, Sequence) for each in lists)

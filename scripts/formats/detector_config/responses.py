@@ -220,7 +220,7 @@ class _Builder:
         return Expression(source, tree.at)
 
     def _knows(self, word: str) -> bool:
-        """Whether a word without quotes is a part of the detection, not a text."""
+        """Return whether a word without quotes is a part of the detection, not a text."""
         return word == DETECTED or self._refer(word) != word
 
     def _refer(self, name: str) -> str:

@@ -89,7 +89,7 @@ class _Document(Node, frozen=True, kw_only=True):
 
 
 def recognises(tree: Mapping) -> bool:
-    """Whether a file has this format."""
+    """Return whether a file has this format."""
     session = tree.get("session")
     is_alone = session is None and tree.get("session_id") is not None
     return isinstance(session, Mapping | Sequence) or is_alone or bool(spellings.listed_sessions(tree))
@@ -106,7 +106,7 @@ RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
     **spellings.CRITERIA,
     FormField: spellings.form_field,
 }
-"""Return the functions that convert other spellings to the keys above."""
+"""The functions that convert other spellings to the keys above, by type."""
 
 
 def read(tree: Mapping, reader: Reader) -> Script | None:

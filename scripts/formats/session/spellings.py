@@ -88,7 +88,7 @@ def _named(item: Tree) -> Iterator[Tree]:
 
 
 def _is_output_key(key: str) -> bool:
-    """Whether a key is one of an output, also if it is misspelt."""
+    """Return whether a key is one of an output, also if it is misspelt."""
     return any(likeness(key, each) >= SURE for each in (*Output.__struct_fields__, *words.OUTPUT_KEYS))
 
 
@@ -338,7 +338,7 @@ _METADATA = {"name": "session_name", "version": "version", "description": "descr
 
 
 def lossy_fields(tree: Tree | None) -> Iterator[Scalar]:
-    """Return the keys of a file in the session format that have no effect."""
+    """Yield the keys of a file in the session format that have no effect."""
     if not isinstance(tree, Mapping):
         return
     session = next(iter(listed_sessions(tree)), tree.get("session"))

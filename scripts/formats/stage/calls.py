@@ -98,7 +98,7 @@ def _parameters(notation: StageReader, item: Item) -> Iterator[tuple[str, Expres
 
 
 def _is_one(tree: Mapping) -> bool:
-    """Whether a mapping is a single parameter with its value, rather than several parameters by name."""
+    """Return whether a mapping is a single parameter with its value, rather than several parameters by name."""
     keys = set(tree.keys())
     is_named = "name" in keys and bool(keys & {"value", *_FROM})
     return is_named or bool(keys & {"set", "var", *FOREACH}) or {"get", "value"} <= keys

@@ -26,7 +26,7 @@ _CHOICES = ("options", "option", "enum", "items", "list", "values")
 
 
 def sheet(notation: StageReader, tree: Mapping) -> FormDefinition:
-    """A form."""
+    """Read a form."""
     item = Item(notation, tree)
     written = item.word("form", "name", "id", "goal")
     _refuse_code(notation, item.take_pairs(_CODE))
@@ -60,7 +60,7 @@ def _body(item: Item) -> Tree | None:
 
 
 def _is_typed(tree: Tree) -> bool:
-    """Whether a value is the type of a field, or a mapping with it."""
+    """Return whether a value is the type of a field, or a mapping with it."""
     if isinstance(tree, Mapping):
         return not {"type", "kind", "label", *_CHOICES}.isdisjoint(tree.keys())
     return isinstance(tree, Scalar) and tree.text.strip().lower() in FIELD_TYPES
@@ -77,7 +77,7 @@ def _refuse_code(notation: StageReader, pairs: Mapping | None) -> None:
 
 
 def _each_once(notation: StageReader, fields: list[FormField]) -> tuple[FormField, ...]:
-    """Read the fields of a form. Two fields with one name are an error, because one answer would be lost."""
+    """Return the fields of a form, each once. Two different ones of one name are an error: one answer would be lost."""
     found: dict[str, FormField] = {}
     for each in fields:
         if each.name in found and without_places(each) != without_places(found[each.name]):
@@ -174,7 +174,7 @@ class Inside(Struct):
 
 
 def is_widget(tree: Mapping) -> bool:
-    """Whether a mapping starts with the type of a field as the key: ``text: Question``."""
+    """Return whether a mapping starts with the type of a field as the key: ``text: Question``."""
     return bool(tree.pairs) and tree.pairs[0][0].text.lower() in _WIDGETS
 
 
@@ -210,7 +210,7 @@ def _named(tree: Mapping) -> Mapping:
 
 
 def _mappings_of(notation: StageReader, tree: Tree | None) -> Iterator[Mapping]:
-    """Return each field as a separate mapping."""
+    """Yield each field as a separate mapping."""
     if isinstance(tree, Mapping) and _is_by_name(tree):
         _refuse_code(notation, Item(notation, tree).take_pairs(_LANGUAGES))
         for key, value in tree.pairs:  # name: label, or name: {type: …}
@@ -228,12 +228,12 @@ def _mappings_of(notation: StageReader, tree: Tree | None) -> Iterator[Mapping]:
 
 
 def _is_by_name(tree: Mapping) -> bool:
-    """Whether the keys of a mapping are the names of fields, also one called `name`: ``{name: text, age: number}``."""
+    """Return whether the keys of a mapping are names of fields, also one called `name`: ``{name: text}``."""
     return not set(FIELD_KEYS) & set(tree.keys()) or _has_types(tree)
 
 
 def _has_types(tree: Mapping) -> bool:
-    """Whether each value of a mapping is the type of a field that its key names."""
+    """Return whether each value of a mapping is the type of a field that its key names."""
     is_typed = all(_is_typed(value) for _, value in tree.pairs)
     return is_typed and tree.get("type") is None and not _SURE_KEYS & set(tree.keys())
 

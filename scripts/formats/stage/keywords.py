@@ -115,5 +115,5 @@ def _spread(pair: Pair) -> list[Pair]:
 
 
 def is_empty(tree: Tree) -> bool:
-    """Whether a value is null: nothing is written."""
+    """Return whether a value is null: nothing is written."""
     return isinstance(tree, Scalar) and tree.value is None

@@ -236,7 +236,7 @@ class _Linker:
         return found
 
     def parameters(self, action: Call, skill: Skill) -> Iterator[tuple[str, Expression]]:
-        """Return the parameters of a call: as written, otherwise the caller's variable or field of the same name."""
+        """Yield the parameters of a call: as written, otherwise the caller's variable or field of the same name."""
         known = {each.var for each in skill.params}
         for name, value in action.input.items():
             if name in known:
@@ -268,7 +268,7 @@ class _Linker:
         return variable_reference(name) if name in self._in_sight or is_returned else ""
 
     def returned(self, action: Call, skill: Skill) -> Iterator[tuple[str, str]]:
-        """Return the variables of the skill's results: as written, otherwise variables of the same name."""
+        """Yield the variables of the skill's results: as written, otherwise variables of the same name."""
         everywhere = {each.var for each in self.script.globals} if action.loop is None else set()
         stored = {*action.output, *action.output.values()}
         yield from ((name, name) for name in skill.returns if not stored or (name in everywhere and name not in stored))
@@ -346,7 +346,7 @@ def with_lifetimes(script: Script, problems: Problems) -> Script:
 
 
 def _outlived(script: Script) -> Iterator[tuple[Declaration, str]]:
-    """Return the declarations of stages and goals whose variable is read elsewhere without a declaration."""
+    """Yield the declarations of stages and goals whose variable is read elsewhere without a declaration."""
     free = {
         (phase.id, topic.id): _reads(topic) - {each.var for each in (*phase.declare, *topic.declare)}
         for phase in script.phases

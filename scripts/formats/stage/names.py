@@ -100,7 +100,7 @@ def refer(names: Names, loops: Iterable[KnownNames], written: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text is a variable's name, with or without braces."""
+    """Return whether a text is a variable's name, with or without braces."""
     return re.fullmatch(NAME, bare(text)) is not None
 
 
@@ -137,7 +137,7 @@ def names_of(script: Script, *, with_calls: bool = True) -> Names:
 
 
 def written_by(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator[str]:
-    """Return the variables that an action sets."""
+    """Yield the variables that an action sets."""
     match action:
         case Set():
             yield from action.assignments
@@ -151,7 +151,7 @@ def written_by(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator
 
 
 def of_owner(owner: Skill | Interrupt) -> Iterator[str]:
-    """Return the variables that the actions of a skill or interrupt set, each once, in order."""
+    """Yield the variables that the actions of a skill or interrupt set, each once, in order."""
     seen: dict[str, None] = {}
     for action in walk(owner.actions):
         seen |= dict.fromkeys(written_by(action))

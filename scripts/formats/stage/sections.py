@@ -32,7 +32,7 @@ _ROLE_KEYS = ("role", "type", "name", "tone", "define", "desc", "pic")
 
 
 def recognises(tree: Mapping) -> bool:
-    """Whether an include file is in this format rather than the native format."""
+    """Return whether an include file is in this format rather than the native format."""
     if tree.get("rules") is not None or tree.get("global") is not None:
         return True
     skills, roles, forms = (_mappings(tree.get(key)) for key in ("skills", "roles", "forms"))
@@ -93,7 +93,7 @@ def _section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) ->
 
 
 def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[Mapping]:
-    """Return the mappings of a list, or of a mapping by name; a name alone stands for a mapping with only the name."""
+    """Yield the mappings of a list, or of a mapping by name; a name alone stands for a mapping with only the name."""
     if isinstance(tree, Mapping) and _is_by_name(tree, verb):
         yield from _by_name(tree, verb)
         return
@@ -108,7 +108,7 @@ def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[Mapping]:
 
 
 def _is_by_name(tree: Mapping, verb: str) -> bool:
-    """Whether a mapping has only names as keys; a form may be a list of its fields."""
+    """Return whether a mapping has only names as keys; a form may be a list of its fields."""
     kinds = (Mapping, Sequence) if verb == "form" and tree.get(verb) is None else (Mapping,)
     return all(isinstance(value, kinds) for _, value in tree.pairs)
 
@@ -292,7 +292,7 @@ def _look(notation: StageReader, item: Item) -> None:
 
 
 def _beside(notation: StageReader, item: Item) -> Iterator[Action]:
-    """Return the action beside the name of the rule, outside its `do`."""
+    """Yield the action beside the name of the rule, outside its `do`."""
     if not item.keys_in({*VERBS, *BLOCKS, *KINDS}):
         return
     pairs = tuple(item.the_rest(but=item.keys_in(UNSUPPORTED)))

@@ -31,7 +31,7 @@ _SCENE = frozenset({"scene", "ai", "human"})
 
 
 def recognises(tree: Tree | None) -> bool:
-    """Whether a file has this format."""
+    """Return whether a file has this format."""
     if not isinstance(tree, Mapping) or tree.get("script") is not None:
         return False
     sessions = tree.get("sessions")

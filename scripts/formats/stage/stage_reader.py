@@ -60,7 +60,7 @@ class StageReader:
         return refer(self.names, self.loops, name)
 
     def knows(self, word: str) -> bool:
-        """Whether a bare word is a variable of the script."""
+        """Return whether a bare word is a variable of the script."""
         return word in self.names.known or any(word in {loop.written, loop.name} for loop in self.loops)
 
     # -- texts ------------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Item:
         return [key for key in self._left if key in names]
 
     def keys(self) -> list[str]:
-        """Return the remaining pairs in the order written."""
+        """Return the remaining keys in the order written."""
         return list(self._left)
 
     def take(self, name: str, *others: str) -> Tree | None:

@@ -76,12 +76,12 @@ def readable(text: str) -> str:
 
 
 def _is_ours(text: str) -> bool:
-    """Whether a text is probably in the stage format, and not too long to be fixed."""
+    """Return whether a text is probably in the stage format, and not too long to be fixed."""
     return len(text) <= FILE_CHARS_MAX and bool(_RECOGNISED.search(text)) and not _NATIVE.search(text)
 
 
 def _says_the_same(problem: Problem, lines: list[str]) -> bool:
-    """Whether a duplicate key has the same value both times, on one line each."""
+    """Return whether a duplicate key has the same value both times, on one line each."""
     other = re.search(r"in line (\d+)", problem.message)
     if problem.code != "DUPLICATE_KEY" or other is None or problem.line > len(lines):
         return False
@@ -171,7 +171,7 @@ def _unquoted(value: str) -> str:
 
 
 def _is_fine(value: str, *, behind_dash: bool) -> bool:
-    """Whether a value is valid by itself; a value that continues on the next line is not changed."""
+    """Return whether a value is valid by itself; a value that continues on the next line is not changed."""
     if value[0] not in _ODD_START and ": " not in value and not value.rstrip().endswith(":"):
         return True
     if value[0] in "{[" and not _closes(value):
@@ -186,7 +186,7 @@ def _is_fine(value: str, *, behind_dash: bool) -> bool:
 
 
 def _closes(value: str) -> bool:
-    """Whether the brackets at the start of a value are closed on the same line."""
+    """Return whether the brackets at the start of a value are closed on the same line."""
     depth = 0
     for char in value:
         depth += (char in "{[") - (char in "}]")
