@@ -44,7 +44,7 @@ def view(row: ScriptRow, reading: Reading) -> ScriptView:
 
 
 def script_outline(script: Script) -> dict[str, Any]:
-    """Return the structure of a script in the format of seed 004's `metadata.script`."""
+    """Return the structure of a script, with the keys of the session format."""
     return {
         "session": {
             "session_id": script.id,

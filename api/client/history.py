@@ -1,7 +1,7 @@
 """Adds a history to any callable that answers messages: previous messages are passed in, new ones are stored.
 
-The idea is that of seed 003's `RunnableWithMessageHistory`; its two parts, `before` and `after`, are the hooks of seed
-001 (request prefix and finally) for programs that call the model themselves.
+The idea is that of `RunnableWithMessageHistory` in LangChain and Synaptic; its two parts, `before` and `after`, are for
+programs that call the model themselves, as the hooks request prefix and finally of Agently.
 """
 
 import asyncio
@@ -208,7 +208,7 @@ def _messages(value: object, role: str) -> list[ChatMessage]:
             raise TypeError(f"expected a text or a message with `content`, not {type(value).__name__}")
 
 
-# -- stores that are not sessions of Cuebook, by the interface of seed 003's `MemoryRepository` -----------------------
+# -- stores that are not sessions of Cuebook --------------------------------------------------------------------------
 
 
 class StoreSession(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The chat history of an agent, stored by the agent itself or by an attached conversation (seed 001).
+"""The chat history of an agent, stored by the agent itself or by an attached conversation, as in Agently.
 
 Before a request, the prompt gets the window of the conversation; after it, the user's message and the answer are
 added. They are extracted from prompts and answers by paths, or by a handler.

@@ -1,4 +1,4 @@
-"""A conversation without a server or a database: the session of seed 001.
+"""A conversation without a server or a database, like a session of Agently.
 
 It stores all messages, the window of them that a model sees, and a memo, and resizes the window by the same rules as
 the strategies `lite` and `memo`. A condenser or a handler makes the memo; without either, the memo is an extract.
@@ -61,7 +61,7 @@ class Conversation:
         condense: Condenser | None = None,
         resize_s: float = RESIZE_S,
     ) -> None:
-        """`settings` have their names of seed 001 (`session.limit`, …), or are a value. Raises SettingsInvalid."""
+        """`settings` have the names of Agently (`session.limit`, …), or are a value. Raises SettingsInvalid."""
         self.id = id or uuid.uuid4().hex
         self._settings = ContextSettings(strategy="lite")
         if settings is not None:

@@ -2,8 +2,8 @@
 
 A message's content is text. If it was sent in parts, its metadata contains them under `parts`, in order:
 ``{"type": "text", "text": …}`` and attachments, such as ``{"type": "image_url", "image_url": {"url": …}}`` or
-``{"type": "file", "path": …, "name": …}``, which `attachments_of` describes. The metadata of nanobot's messages (seed
-002) contains the paths of pictures under `media` instead.
+``{"type": "file", "path": …, "name": …}``, which `attachments_of` describes. The metadata of nanobot's messages
+contains the paths of pictures under `media` instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def attachments_of(message: Message) -> tuple[dict[str, Value], ...]:
     """Return each attachment as ``{type, ref, meta}``: its type, its address, and its known properties.
 
     `ref` is the first of file, url, path, id and name that exists in the part itself or in its member named after its
-    type (seed 001).
+    type, as in Agently.
     """
     records = [part for part in _listed(message, PARTS) if isinstance(part, dict)]
     pictures = [path for path in _listed(message, MEDIA) if isinstance(path, str) and path]

@@ -1,4 +1,4 @@
-"""Resizing of windows: the policy of seed 001, and its two types, lite and deep.
+"""Resizing of windows: the policy of Agently, and its two types, lite and deep.
 
 Lite retains the newest messages that the limits allow. Deep reduces the window to a part of the character limit, so
 that the next messages do not exceed it at once. With a memo, no message leaves the window before the memo covers it.

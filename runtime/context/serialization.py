@@ -1,4 +1,4 @@
-"""A conversation and its settings in the forms of seed 001: JSON or YAML, and names such as `session.limit`."""
+"""A conversation and its settings in the forms of Agently: JSON or YAML, and names such as `session.limit`."""
 
 import warnings
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _OTHER_NAMES = {
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """A saved conversation, by the names of seed 001; of files of other programs only the messages are required."""
+    """A saved conversation, by the names of Agently; of files of other programs only the messages are required."""
 
     format: int = FORMAT
     id: str = ""

@@ -1,6 +1,7 @@
 """The built-in context strategies: what each shows of a conversation, and what it stores.
 
-They follow seeds 001 and 003. None changes the transcript; a summary or memo is derived from it and stored beside it.
+They are those of Agently and Synaptic. None changes the transcript; a summary or memo is derived from it and stored
+beside it.
 """
 
 from collections.abc import Sequence

@@ -101,7 +101,7 @@ def group_start(messages: Sequence[Message], begin: int) -> int:
 def recent(
     messages: Sequence[Message], messages_max: int, tokens_max: int | None = None, opener: Opener | None = None
 ) -> tuple[Message, ...]:
-    """Return the end of a conversation, from the beginning of an exchange on (seed 002, `get_history`).
+    """Return the end of a conversation, from the beginning of an exchange on (`get_history` of nanobot).
 
     An exchange that alone exceeds `messages_max` or `tokens_max` is returned whole, whatever its length.
     """

@@ -1,7 +1,7 @@
 """Chains of search results: each hit with its neighbours, as ranges of the conversation that contains it.
 
 A chain never leaves its group, and no unit is in two chains. Neighbours have their own budget: they are added after
-the hits are ranked, the best chain's first, and never replace a hit (seed 000, `recall_context`).
+the hits are ranked, the best chain's first, and never replace a hit (`recall_context` of MemForest).
 `recalled_of` returns them as a session receives them.
 """
 

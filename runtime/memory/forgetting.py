@@ -1,7 +1,7 @@
 """Selection of units to forget when there are too many: the least important leaves.
 
 A leaf is a unit of any rank without children, such as a summary whose units are all forgotten. Protected units
-(`never_delete`) and units in the context of the open session are never selected (seed 000, `forgetting.py`).
+(`never_delete`) and units in the context of the open session are never selected (as in `forgetting.py` of MemForest).
 """
 
 from collections.abc import Collection, Sequence

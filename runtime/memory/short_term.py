@@ -1,7 +1,7 @@
 """The short-term memory of a session: a queue of the last messages, and a list of recently used units.
 
-The list contains units that left the queue and units that were recalled; the least recently used one leaves it first
-(seed 000). Both contain only sequences of units, so a session's is small JSON and follows from its events.
+The list contains units that left the queue and units that were recalled; the least recently used one leaves it first,
+as in MemForest. Both contain only sequences of units, so a session's is small JSON and follows from its events.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,6 +1,6 @@
 """Growth of the tree of summaries, in steps: groups of units in order of time, groups of those, up to one root.
 
-Invariants after a complete run (seed 000, `summarizing.py`, without its defects):
+Invariants after a complete run (those of `summarizing.py` in MemForest, without its defects):
 
 - every message has one parent, and there is one root, whose id is the group's (rank 1) or the memory's (2);
 - a group accepts the next item while its limits of units and tokens allow; a unit over the limits is a group of its

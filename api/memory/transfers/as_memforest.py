@@ -1,4 +1,4 @@
-"""Memories of MemForest (seed 000), read from the SQLite database of one of its chatbots.
+"""Memories of MemForest, read from the SQLite database of one of its chatbots.
 
 Facts about the format: `memory_units` has the units of every rank with `creation_time` and `end_time` as ISO 8601 text
 in local time without a zone (read as UTC) or as seconds, `metadata` as JSON text and `source` null for "ai";

@@ -1,1 +1,1 @@
-"""The session format of seed 004: session, phases, topics, actions."""
+"""The session format: session, phases, topics, actions."""

@@ -1,4 +1,4 @@
-"""The session format of seed 004: ``session: {session_id, phases: [{phase_id, topics: [{topic_id, actions}]}]}``."""
+"""The session format: ``session: {session_id, phases: [{phase_id, topics: [{topic_id, actions}]}]}``."""
 
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingType

@@ -1,4 +1,4 @@
-"""The six routes of seed 004: their documented fields, and a conversation through every kind of wait."""
+"""The routes of a session: their documented fields, and a conversation through every kind of wait."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""An agent's history, by itself and with a conversation attached; the cases are those of seed 001's extension."""
+"""An agent's history, by itself and with a conversation attached; the cases are those of Agently."""
 
 import pytest
 
