@@ -32,6 +32,11 @@ class ApiClient(httpx.AsyncClient):
             if cursor is None:
                 return rows
 
+    async def operations(self) -> list[tuple[str, str]]:
+        """Return the method and the path of every operation of the API."""
+        paths = (await self.read("/schema/openapi.json"))["paths"]
+        return [(method.upper(), path) for path, item in paths.items() for method in item if method != "parameters"]
+
     async def publish_script(self, text: str, *, strict: bool = True, **fields: Any) -> Json:
         """Publish a script; one that is not `strict` is imported with the compatible reading."""
         path = "/api/scripts" if strict else "/api/scripts/import"

@@ -49,23 +49,18 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": key}
 
 
-async def operations(api: ApiClient) -> list[tuple[str, str]]:
-    paths = (await api.read("/schema/openapi.json"))["paths"]
-    return [(method.upper(), path) for path, item in paths.items() for method in item if method != "parameters"]
-
-
 async def ask(api: ApiClient, method: str, path: str, headers: dict[str, str], **ids: str) -> Any:
     body = {} if method in {"POST", "PUT", "PATCH"} else None
     return await api.request(method, path.format(**(STRANGERS | ids)), json=body, headers=headers)
 
 
 async def test_every_route_is_in_the_table_and_the_table_has_no_other(api: ApiClient) -> None:
-    assert {f"{method} {path}" for method, path in await operations(api)} == ROUTE_POLICIES.keys()
+    assert {f"{method} {path}" for method, path in await api.operations()} == ROUTE_POLICIES.keys()
 
 
 async def test_every_id_in_a_path_is_known(api: ApiClient) -> None:
     """What is about a session or a user is so by the name of its parameter; a new name must be thought about."""
-    names = {name for _, path in await operations(api) for name in re.findall(r"{(\w+)}", path)}
+    names = {name for _, path in await api.operations() for name in re.findall(r"{(\w+)}", path)}
     assert names <= STRANGERS.keys()
 
 
@@ -102,7 +97,7 @@ async def test_with_the_first_key_nobody_comes_without_one(api: ApiClient) -> No
     made = await api.post("/api/keys", json={"name": "mine", "roles": ["admin"]})
     assert made.status_code == 201
     assert made.headers["cache-control"] == "no-store"
-    for method, path in await operations(api):
+    for method, path in await api.operations():
         if policy_of(method, path).is_open:
             continue
         answer = await ask(api, method, path, {})
@@ -182,7 +177,7 @@ async def test_a_bound_key_reaches_nothing_of_another_user(api: ApiClient) -> No
     ben = await api.create_session("visit", user="ben")
     of_ben = {"sessionId": ben["sessionId"], "userId": "ben"}
     ana = bearer(await api.create_key(*ROLES, user="ana"))
-    for method, path in await operations(api):
+    for method, path in await api.operations():
         rule = policy_of(method, path)
         if rule.is_open:
             continue

@@ -241,7 +241,7 @@ class Tenant:
     async def world(self) -> dict[str, Any]:
         """Return all that the tenant can see of its own."""
         seen = {}
-        for method, path in await operations(self.api):
+        for method, path in await self.api.operations():
             rule = policy_of(method, path)
             is_for_keys = not rule.is_open and not rule.is_of_server and rule.roles != {"participant"}
             if method == "GET" and is_for_keys and path not in FILES:
@@ -249,11 +249,6 @@ class Tenant:
                 assert answer.status_code == 200, path
                 seen[path] = plain(answer, {})
         return seen
-
-
-async def operations(api: ApiClient) -> list[tuple[str, str]]:
-    paths = (await api.read("/schema/openapi.json"))["paths"]
-    return [(method.upper(), path) for path, item in paths.items() for method in item if method != "parameters"]
 
 
 def body_of(method: str, path: str, ids: dict[str, str]) -> Any:
@@ -292,7 +287,7 @@ async def tenants(api: ApiClient) -> AsyncIterator[tuple[Tenant, Tenant]]:
 async def test_no_route_lets_a_tenant_reach_anothers(api: ApiClient, tenants: tuple[Tenant, Tenant]) -> None:
     victim, thief = tenants
     before, parameters = await victim.world(), await QueryParameters.of(api)
-    for method, path in await operations(api):
+    for method, path in await api.operations():
         if path in FOR_PARTICIPANTS:
             continue
         names = set(re.findall(r"{(\w+)}", path))

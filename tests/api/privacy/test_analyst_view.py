@@ -9,7 +9,6 @@ import pytest
 from api.auth.policy import ROUTE_POLICIES
 from api.auth.principal import Principal
 from api.schemas.keys import ROLES, Role
-from tests.support.api_client import ApiClient
 from tests.support.private_conversation import OpenConversation, PrivateConversation
 from tests.support.query_parameters import QueryParameters
 
@@ -17,11 +16,6 @@ Leaks = Callable[[str], list[str]]
 
 KEY = "telegram:4242"
 USER = "mia-the-user"
-
-
-async def routes(api: ApiClient) -> list[tuple[str, str]]:
-    paths = (await api.read("/schema/openapi.json"))["paths"]
-    return [(method.upper(), path) for path, item in paths.items() for method in item if method != "parameters"]
 
 
 async def ids_of(reported: PrivateConversation) -> dict[str, str]:
@@ -68,7 +62,7 @@ async def test_an_analyst_sees_no_word_of_a_conversation_on_any_route(
         ids = await ids_of(conversation)
         headers = {"Authorization": await conversation.api.create_key("analyst")}
         parameters, seen = await QueryParameters.of(conversation.api), 0
-        for method, path in await routes(conversation.api):
+        for method, path in await conversation.api.operations():
             plain, unmasked = (
                 parameters.select(method, path, asked)
                 for asked in (questions, questions | {"debug": "true", "masked": "false"})

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from api.privacy import retention_worker
-from runtime.models.offline_model import OfflineModel
-from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from store.interface.retention_rows import Policy, RetentionAction
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp, RunCommand
+from tests.support.held_model import HeldModel
 
 WORD = "Schmetterling"
 PATH = "/api/operations/retention"
@@ -253,25 +252,12 @@ async def count_said(api: ApiClient) -> int:
     return int(row["said"])
 
 
-class Held(OfflineModel):
-    """The offline model, answering only when it is let go."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.go = asyncio.Event()
-
-    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
-        self.asked.set()
-        await self.go.wait()
-        return await OfflineModel().complete(request)
-
-
 @pytest.mark.gate
 async def test_a_session_that_is_talked_to_is_left_for_the_next_time(opened: Any) -> None:
     async with opened() as api:
         await api.publish_script(NOTES, files=FILES)
         busy, idle = await talk(api), await talk(api, "ben")
-    held = Held()
+    held = HeldModel()
     async with opened(40, TEXTS, model=held) as api:
         saying = asyncio.ensure_future(api.send_message(busy, {"content": "still here"}))
         await asyncio.wait_for(held.asked.wait(), 30)

@@ -12,6 +12,7 @@ from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import NewStreamClient, OpenApp
+from tests.support.held_model import HeldModel
 
 ANA = "/api/users/ana/variables"
 COUNTS = {
@@ -60,19 +61,6 @@ phases:
             id: who
             output: [{get: name}]
 """
-
-
-class Held(OfflineModel):
-    """The offline model, answering only when it is let go."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.go = asyncio.Event()
-
-    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
-        self.asked.set()
-        await self.go.wait()
-        return await OfflineModel().complete(request)
 
 
 class Failing(OfflineModel):
@@ -229,7 +217,7 @@ async def test_a_session_is_deleted_once(app: OpenApp, tmp_path: Path) -> None:
 async def test_a_session_is_deleted_after_the_turn_it_takes_and_none_that_waits_is_taken(
     app: OpenApp, tmp_path: Path
 ) -> None:
-    model = Held()
+    model = HeldModel()
     async with app(tmp_path / "data", model) as api:
         await api.publish_script(SLOW, files=FILES)
         session = await api.create_session("slow")
@@ -366,7 +354,7 @@ async def test_an_erased_user_is_gone_and_comes_back_as_a_new_one(app: OpenApp, 
 
 
 async def test_an_erasure_waits_for_the_turns_under_way_and_takes_them_along(app: OpenApp, tmp_path: Path) -> None:
-    model = Held()
+    model = HeldModel()
     async with app(tmp_path / "data", model) as api:
         await api.publish_script(SLOW, files=FILES)
         await api.publish_script(BEGINS_SLOWLY)

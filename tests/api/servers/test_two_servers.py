@@ -22,10 +22,11 @@ from api.privacy import retention_worker
 from api.settings import EXAMPLES, Settings, SettingsInvalid
 from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
-from runtime.state.ports import Clock, Model, ModelReply, ModelRequest, OnReply
+from runtime.state.ports import Clock, Model, ModelRequest
 from store.interface.retention_rows import Policy
 from store.open_store import open_store
 from tests.support.api_client import OPERATOR_KEY, ApiClient
+from tests.support.held_model import HeldModel
 from tests.support.webhook_receiver import Receiver
 
 SOON_S = 15.0
@@ -66,20 +67,11 @@ phases:
 """
 
 
-class HeldModel(OfflineModel):
-    """A model whose calls are recorded, and which answers only after `go`."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.go = asyncio.Event()
+class RemoteModel(HeldModel):
+    """A model whose calls are recorded."""
 
     def goes_to(self, request: ModelRequest) -> str:
         return "held"
-
-    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
-        self.asked.set()
-        await self.go.wait()
-        return await OfflineModel().complete(request)
 
 
 @asynccontextmanager
@@ -204,7 +196,7 @@ async def test_metadata_that_two_servers_set_at_once_is_merged(servers: list[Api
 
 
 async def test_a_session_whose_call_runs_on_one_server_is_busy_on_the_other(tmp_path: Path, postgres_url: str) -> None:
-    model = HeldModel()
+    model = RemoteModel()
     async with AsyncExitStack() as stack:
         one, two = [
             await stack.enter_async_context(server(tmp_path / name, postgres_url, model)) for name in ("one", "two")

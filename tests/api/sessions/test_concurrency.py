@@ -10,6 +10,7 @@ import pytest
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from tests.support.fixture_types import OpenApp
+from tests.support.held_model import HeldModel
 
 SOON_S = 20.0  # sooner than a turn waits in the queue
 
@@ -41,19 +42,6 @@ class Thinking(OfflineModel):
 
     async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
         await asyncio.sleep(self.seconds)
-        return await OfflineModel().complete(request)
-
-
-class Held(Thinking):
-    """The offline model, answering only when it is let go."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.go = asyncio.Event()
-
-    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
-        self.asked.set()
-        await self.go.wait()
         return await OfflineModel().complete(request)
 
 
@@ -89,7 +77,7 @@ async def test_a_busy_session_refuses_and_loses_nothing(app: OpenApp, tmp_path: 
 
 
 async def test_ten_at_once_without_queueing_are_one_turn(app: OpenApp, tmp_path: Path) -> None:
-    model = Held()
+    model = HeldModel()
     async with app(tmp_path, model) as api:
         await api.publish_script(SLOW)
         session = await api.create_session("slow")
@@ -129,7 +117,7 @@ async def test_the_setting_makes_every_client_queue(app: OpenApp, tmp_path: Path
 async def test_what_a_client_prefers_comes_before_the_setting(
     app: OpenApp, tmp_path: Path, busy: str, prefer: str, status: int
 ) -> None:
-    model = Held()
+    model = HeldModel()
     async with app(tmp_path, model, busy=busy) as api:
         await api.publish_script(SLOW)
         session = await api.create_session("slow")
@@ -143,7 +131,7 @@ async def test_what_a_client_prefers_comes_before_the_setting(
 
 
 async def test_the_queue_is_bounded_in_number(app: OpenApp, tmp_path: Path) -> None:
-    model = Held()
+    model = HeldModel()
     async with app(tmp_path, model, queue_max=2) as api:
         await api.publish_script(SLOW)
         session = await api.create_session("slow")
@@ -157,7 +145,7 @@ async def test_the_queue_is_bounded_in_number(app: OpenApp, tmp_path: Path) -> N
 
 
 async def test_the_queue_is_bounded_in_time(app: OpenApp, tmp_path: Path) -> None:
-    model = Held()
+    model = HeldModel()
     async with app(tmp_path, model, queue_s=0.05) as api:
         await api.publish_script(SLOW)
         session = await api.create_session("slow")
@@ -186,7 +174,7 @@ async def test_of_two_that_read_the_same_turn_one_wins(app: OpenApp, tmp_path: P
 
 
 async def test_a_client_that_goes_away_neither_loses_nor_doubles_its_turn(app: OpenApp, tmp_path: Path) -> None:
-    model = Held()
+    model = HeldModel()
     key = {"Idempotency-Key": "k"}
     async with app(tmp_path, model) as api:
         await api.publish_script(SLOW)
@@ -205,7 +193,7 @@ async def test_a_client_that_goes_away_neither_loses_nor_doubles_its_turn(app: O
 
 
 async def test_sessions_do_not_wait_for_one_another(app: OpenApp, tmp_path: Path) -> None:
-    model = Held()
+    model = HeldModel()
     async with app(tmp_path, model) as api:
         await api.publish_script(SLOW)
         slow, quick = await api.create_session("slow"), await api.create_session("diary")
@@ -234,7 +222,7 @@ async def test_more_sessions_than_the_cache_holds_lose_nothing(app: OpenApp, tmp
 
 
 async def test_a_session_in_a_turn_is_running(app: OpenApp, tmp_path: Path) -> None:
-    model = Held()
+    model = HeldModel()
     async with app(tmp_path, model) as api:
         await api.publish_script(SLOW)
         session = await api.create_session("slow")

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.models.offline_model import OfflineModel
-from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
+from tests.support.held_model import HeldModel
 
 ODD = """
 script: odd
@@ -51,19 +50,6 @@ phases:
             id: well
 """
 ODD_VARIABLES = {"small": 1e-7, "whole": 2**53 - 1, "zero": 0.0, "text": '  \u2028"\\ 𝄞\n', "list": [{}, [], ""]}
-
-
-class Held(OfflineModel):
-    """The offline model, answering only when it is let go."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.go = asyncio.Event()
-
-    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
-        self.asked.set()
-        await self.go.wait()
-        return await OfflineModel().complete(request)
 
 
 def key(value: str) -> dict[str, str]:
@@ -134,7 +120,7 @@ async def test_a_recorded_answer_comes_before_the_conditions_of_a_new_turn(api: 
 
 @pytest.mark.parametrize("prefer", ["busy=reject", "busy=queue"])
 async def test_a_key_in_flight_is_a_conflict(app: OpenApp, tmp_path: Path, prefer: str) -> None:
-    model = Held()
+    model = HeldModel()
     async with app(tmp_path, model) as api:
         await api.publish_script(SLOW)
         session = await api.create_session("slow")

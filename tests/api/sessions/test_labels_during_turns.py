@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.models.offline_model import OfflineModel
-from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from tests.support.fixture_types import OpenApp
+from tests.support.held_model import HeldModel
 
 SLOW = """
 script: slow
@@ -23,19 +22,6 @@ phases:
           - ask: Well?
             id: well
 """
-
-
-class HeldModel(OfflineModel):
-    """The offline model, which answers only after `go`."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.go = asyncio.Event()
-
-    async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
-        self.asked.set()
-        await self.go.wait()
-        return await OfflineModel().complete(request)
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 0), (1, 0), (1, 1)])
