@@ -18,10 +18,10 @@ from runtime.models.offline_model import OfflineModel
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply
 from store.open_store import open_store
-from tests.api.sessions.test_concurrency import Held
 from tests.support.api_client import ApiClient, Json
 from tests.support.effort import repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp
+from tests.support.held_model import HeldModel
 
 NAP = """
 script: nap
@@ -289,7 +289,7 @@ async def test_a_defect_is_not_repeated_without_a_pause(app: OpenApp, tmp_path: 
     assert model.calls == 1
 
 
-class Failing(Held):
+class Failing(HeldModel):
     """A model that fails when it is let go."""
 
     async def complete(self, request: ModelRequest, hear: OnReply | None = None) -> ModelReply:
