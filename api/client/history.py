@@ -49,6 +49,17 @@ class Conversations(Protocol):
         """Append messages to a session in one turn."""
 
 
+@runtime_checkable
+class ContextConversations(Conversations, Protocol):
+    """A store of conversations with context strategies, such as the `sessions` of a client."""
+
+    async def get_or_create(self, key: str, user_id: str, *, context: Mapping[str, Any] | str | None = None) -> Any:
+        """Return the session of a key, created with a context strategy if it is missing."""
+
+    async def prompt_messages(self, session_id: str) -> list[dict[str, Any]]:
+        """Return the messages that models see by the context strategy, after the summary and memo."""
+
+
 class MessageStore(Protocol):
     """Messages by session id. The methods may be plain or asynchronous."""
 
@@ -88,6 +99,9 @@ class WithHistory(Generic[T]):
     returns an iterator of pieces of text, asynchronous or plain. `conversations` are the `sessions` of a client, or a
     MessageStore. The conversation is the session with the key `session_id`; without one the config's metadata names
     it, else it is `default`.
+
+    The messages are the last `max_messages`, within `max_tokens`. With `context`, such as `"summary_buffer"` or
+    `{"strategy": "window", "k": 5}`, a new conversation has this context strategy, which selects and summarises them.
     """
 
     def __init__(
@@ -99,7 +113,9 @@ class WithHistory(Generic[T]):
         user_id: str = DEFAULT_SESSION,
         max_messages: int = 50,
         max_tokens: int | None = None,
+        context: Mapping[str, Any] | str | None = None,
     ) -> None:
+        """Raises TypeError for a `context` with conversations that have no context strategies."""
         self._call = call
         self._conversations: Conversations = (
             conversations if isinstance(conversations, Conversations) else StoreConversations(conversations)
@@ -108,6 +124,12 @@ class WithHistory(Generic[T]):
         self._user_id = user_id
         self._max_messages = max_messages
         self._max_tokens = max_tokens
+        self._context = context
+        self._with_context: ContextConversations | None = None
+        if context is not None:
+            if not isinstance(conversations, ContextConversations):
+                raise TypeError("a context strategy needs the `sessions` of a client; a message store has none")
+            self._with_context = conversations
         self._session_ids: LRUCache[str, str] = LRUCache(KNOWN_MAX)  # sessions by their keys
 
     async def __call__(self, message: Input, config: Config | None = None) -> T:
@@ -138,12 +160,7 @@ class WithHistory(Generic[T]):
     async def before(self, message: Input, config: Config | None = None) -> list[ChatMessage]:
         """Return the messages of a call: new system messages, the history, and the other new messages."""
         new = _messages(message, "user")
-        history = await self._on_session(
-            config,
-            lambda session: self._conversations.history(
-                session, max_messages=self._max_messages, max_tokens=self._max_tokens
-            ),
-        )
+        history = await self._on_session(config, self._history)
         first = [each for each in new if each["role"] == "system"]
         return [*first, *history, *(each for each in new if each["role"] != "system")]
 
@@ -152,6 +169,18 @@ class WithHistory(Generic[T]):
         new = [each for each in _messages(message, "user") if each["role"] != "system"]
         messages = [*new, *_messages(answer, "assistant")]
         await self._on_session(config, lambda session: self._conversations.append(session, messages))
+
+    async def _history(self, session_id: str) -> list[dict[str, Any]]:
+        if self._with_context is not None:
+            return await self._with_context.prompt_messages(session_id)
+        return await self._conversations.history(
+            session_id, max_messages=self._max_messages, max_tokens=self._max_tokens
+        )
+
+    async def _get_or_create(self, key: str) -> Any:
+        if self._with_context is not None:
+            return await self._with_context.get_or_create(key, self._user_id, context=self._context)
+        return await self._conversations.get_or_create(key, self._user_id)
 
     async def _on_session(self, config: Config | None, ask: Callable[[str], Awaitable[Any]]) -> Any:
         """Run a request on the conversation's session; replace a session that was deleted or redacted by a new one."""
@@ -163,7 +192,7 @@ class WithHistory(Generic[T]):
             except CuebookError as failed:
                 if failed.code not in _OVER:
                     raise
-        session = await self._conversations.get_or_create(key, self._user_id)
+        session = await self._get_or_create(key)
         self._session_ids[key] = session.session_id
         return await ask(session.session_id)
 

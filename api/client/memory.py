@@ -125,7 +125,7 @@ class Memory:
         as_of: datetime | None = None,
         external: Sequence[str] = (),
         external_only: bool = False,
-        ranks: Sequence[Rank] = (0,),
+        ranks: Sequence[Rank] | None = None,
         explain: bool = False,
     ) -> RecalledView:
         """Search with a text or a vector; return chains of units, the best first."""
@@ -147,7 +147,7 @@ class Memory:
             as_of=as_of,
             external=list(external),
             external_only=external_only,
-            ranks=list(ranks),
+            ranks=None if ranks is None else list(ranks),
             explain=explain,
         )
         return await self._wire.ask("POST", "/api/memory/search", RecalledView, body=body)

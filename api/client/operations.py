@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import msgspec
 
-from api.client.transport import HttpTransport
+from api.client.transport import CuebookError, HttpTransport
 from api.ids import in_path
 from api.schemas.lifecycle import (
     CompressionView,
@@ -236,9 +236,15 @@ class Operations:
         """Return the session after a turn."""
         return await self._wire.ask("GET", path_of(session_id, "snapshots", str(turn)), SnapshotView)
 
-    async def delete(self, session_id: str) -> None:
-        """Delete a session permanently; a missing session is an error."""
-        await self._wire.ask("DELETE", path_of(session_id), type(None))
+    async def delete(self, session_id: str) -> bool:
+        """Delete a session permanently; return false if there is none."""
+        try:
+            await self._wire.ask("DELETE", path_of(session_id), type(None))
+        except CuebookError as failed:
+            if failed.code == "SESSION_NOT_FOUND":
+                return False
+            raise
+        return True
 
     async def _change(self, method: str, session_id: str, what: str, body: object = None) -> SessionChange:
         return await self._wire.ask(method, path_of(session_id, what), SessionChange, body=body, headers=once())

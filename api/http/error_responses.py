@@ -40,6 +40,7 @@ _API = "/api/"
 _NO_BODY = "'data'"  # what the HTTP framework says about a body that is missing
 _MISSING = re.compile(r"Missing required (?P<kind>query parameter|header parameter) '(?P<name>[^']*)'")
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_MISSING_FIELD = re.compile(r"Object missing required field `(.*)`")
 
 
 def require_known_parameters(request: Request[Any, Any, Any]) -> None:
@@ -101,10 +102,15 @@ def _detail(found: Mapping[str, Any], otherwise: str, fields: Mapping[str, Field
     types = types_at(field.annotation, path if is_in_body else "") if field is not None else []
     if unknown := _UNKNOWN_FIELD.fullmatch(problem):
         names = [each.encode_name for kind in types if isinstance(kind, inspect.StructType) for each in kind.fields]
-        name = unknown[1][:NAME_CHARS_MAX]
-        where = f"{path}.{name}" if path else name
+        where = _below(path, unknown[1][:NAME_CHARS_MAX])
         return ErrorDetail(message=f"there is no such field{_instead_of(unknown[1], names)}", field=where)
+    if is_in_body and (missing := _MISSING_FIELD.fullmatch(problem)):
+        return ErrorDetail(message="this field is missing", field=_below(path, missing[1]))
     return ErrorDetail(message=humanize_validation_error(name_choices(problem, types)), field=path or UNSET)
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def _message(detail: ErrorDetail) -> str:

@@ -14,7 +14,7 @@ from runtime.memory.recall.query import Decay, Strategy
 from runtime.state.recall_types import Trust
 from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
 from scripts.model.base import ID_CHARS_MAX
-from store.interface.memory_filters import Filter
+from store.interface.memory_filters import Filter, fields_of
 
 SOURCE_CHARS_MAX = 200
 UNITS_MAX = 10_000  # per request
@@ -91,6 +91,10 @@ def new_unit(value: "NewUnit | Mapping[str, Any] | str") -> NewUnit:
     return NewUnit(**fields)
 
 
+_OF_SUMMARIES = frozenset({"rank", "level", "is_extract"})
+"""Fields by which a filter tells summaries from messages and notes."""
+
+
 class Query(Struct, frozen=True, kw_only=True):
     """A search of a memory."""
 
@@ -99,7 +103,7 @@ class Query(Struct, frozen=True, kw_only=True):
     k: int = 5
     strategy: Strategy = "hybrid"
     filters: Filter | None = None
-    ranks: Sequence[int] = (0,)
+    ranks: Sequence[int] | None = None  # None: messages and notes, or what `filters` select by rank
     min_score: float | None = None
     group: str = ""  # the current session or collection: its short-term memory is searched first
     exclude_context: bool = False  # leave out the context of the group, which a prompt already contains
@@ -112,6 +116,14 @@ class Query(Struct, frozen=True, kw_only=True):
     external: Sequence[str] = ()
     external_only: bool = False
     explain: bool = False
+
+    @property
+    def searched_ranks(self) -> Sequence[int]:
+        """Return the ranks of the units that can be found; a filter on fields of summaries finds summaries."""
+        if self.ranks is not None:
+            return self.ranks
+        chosen = set() if self.filters is None else fields_of(self.filters)
+        return (0, 1, 2) if chosen & _OF_SUMMARIES else (0,)
 
     def check(self) -> None:
         """Raise InvalidMemoryRequest if the query contradicts itself or exceeds a limit."""
@@ -139,7 +151,7 @@ class Query(Struct, frozen=True, kw_only=True):
             raise InvalidMemoryRequest("a query is external only or of the user's own memory, not both")
         if not 0 <= self.recall_context <= NEIGHBOURS_MAX:
             raise InvalidMemoryRequest(f"a hit can have at most {NEIGHBOURS_MAX} neighbours on either side")
-        if not set(self.ranks) <= {0, 1, 2} or not self.ranks:
+        if self.ranks is not None and not (self.ranks and set(self.ranks) <= {0, 1, 2}):
             raise InvalidMemoryRequest(
                 "ranks are 0 (messages and notes), 1 (summaries of groups), 2 (summaries of the memory)"
             )

@@ -112,7 +112,7 @@ def _hits(
     now: datetime,
 ) -> Sequence[IndexHit]:
     """Return the best k hits; those in short-term memory with a sufficient score come first."""
-    excluded = {*loaded.not_of(query.ranks), *hidden}
+    excluded = {*loaded.not_of(query.searched_ranks), *hidden}
 
     def hits(among: Collection[int] | None, k: int) -> list[IndexHit]:
         question = Question(

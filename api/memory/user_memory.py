@@ -183,12 +183,13 @@ class UserMemory:
         as_of: datetime | None = None,
         external: Sequence[str] = (),
         external_only: bool = False,
-        ranks: Sequence[Rank] = (0,),
+        ranks: Sequence[Rank] | None = None,
         explain: bool = False,
     ) -> RecalledView:
         """Search the memory for a text or vector: chains of units, the best first, each counted as visited.
 
-        With `exclude_context` the context of the session is left out, for a prompt that contains it already.
+        With `exclude_context` the context of the session is left out, for a prompt that contains it already. `ranks`
+        are those of the units to find; None: messages and notes, or what `filters` select by `rank`.
         """
         query = Query(
             text=text,
@@ -257,7 +258,11 @@ class UserMemory:
 
     def forget(self, share: float = 0.1, *, policy: Policy = "oldest", dry_run: bool = False) -> list[MemoryUnit]:
         """Remove a share of the removable units, least useful first, and return them; `dry_run` only returns them."""
-        chosen = self._result(self._memory_system.maintenance.preview_forget(self._owner, ForgetOptions(share, policy)))
+        try:
+            options = ForgetOptions(share, policy)
+        except ValueError as error:
+            raise InvalidMemoryRequest(str(error)) from error
+        chosen = self._result(self._memory_system.maintenance.preview_forget(self._owner, options))
         if not dry_run:
             self._result(self._run_job("forget", JobOptions(share=share, policy=policy)))
         return chosen

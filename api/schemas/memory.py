@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from api.ids import ID_PATTERN
 from api.schemas.base import Body, Id, Moment, PageView, View
@@ -96,7 +96,7 @@ class NewMemorySearch(Body, frozen=True, kw_only=True):
     as_of: Moment | None = None
     external: Annotated[list[str], Meta(max_length=EXTERNAL_MAX)] = []
     external_only: bool = False
-    ranks: Annotated[list[Rank], Meta(min_length=1, max_length=3)] = field(default_factory=lambda: [0])
+    ranks: Annotated[list[Rank], Meta(min_length=1, max_length=3)] | None = None
     explain: bool = False
 
 

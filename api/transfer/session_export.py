@@ -24,7 +24,8 @@ from api.sessions.turn_runner import TurnRunner
 from api.transfer.document import VERSION, CallPart, Head, MovePart, ScriptPart, SessionPart, TurnPart
 from api.transfer.formats.nanobot import METADATA
 from api.transfer.formats.yaml_text import yaml_text
-from runtime.context.messages import PARTS
+from runtime.context.messages import MEDIA, PARTS, attachments_of
+from runtime.state.events import Message
 from runtime.state.state import ContextMemory, State, StateUnreadable, decode
 from store.interface.errors import StoreUnavailable
 from store.interface.pages import all_pages
@@ -213,13 +214,22 @@ async def markdown_pieces(source: SessionReader) -> AsyncIterator[bytes]:
 
 
 def _section(row: MessageRow) -> str:
-    return f"\n## {row.role.title()} ({row.created_at:%Y-%m-%d %H:%M:%S} UTC)\n\n{row.content}\n"
+    return f"\n## {row.role.title()} ({row.created_at:%Y-%m-%d %H:%M:%S} UTC)\n\n{_text(row)}\n"
+
+
+def _text(row: MessageRow) -> str:
+    """Return the text of a message, followed by its attachments and by the media that `show` showed."""
+    message = Message(row.seq, row.message_id, row.role, row.content, row.action_id or "", row.metadata)
+    media = [(each["type"], each["ref"] or "?") for each in attachments_of(message)]
+    shown = row.metadata.get(MEDIA)
+    media += [(name, shown[name]) for name in ("image", "url") if name in shown] if isinstance(shown, dict) else []
+    return "\n".join([*filter(None, [row.content]), *(f"[{kind}: {place}]" for kind, place in media)])
 
 
 async def text_pieces(source: SessionReader) -> AsyncIterator[bytes]:
     """Yield plain text: each message after its role."""
     async for rows in source.messages():
-        yield "".join(f"[{row.role}] {row.content}\n" for row in rows).encode()
+        yield "".join(f"[{row.role}] {_text(row)}\n" for row in rows).encode()
 
 
 # -- exporting ---------------------------------------------------------------------------------------------------------

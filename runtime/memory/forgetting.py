@@ -6,6 +6,7 @@ A leaf is a unit of any rank without children, such as a summary whose units are
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -42,8 +43,9 @@ def forgettable(
 ) -> list[int]:
     """Return the sequences of an owner's units to forget, least important first.
 
-    Of the n leaves that may be forgotten these are `max(1, int(n * share))`, or none if there are none. `in_context`
-    are the sequences of protected contexts; `similarity` has each unit's similarity to recent queries, at most 1.
+    Of the n leaves that may be forgotten these are `max(1, n * share)`, rounded down, or none if there are none.
+    `in_context` are the sequences of protected contexts; `similarity` has each unit's similarity to recent queries, at
+    most 1.
     """
     parents = {unit.parent_id for unit in units}
     newest = max((max(unit.sequence, unit.last_visit) for unit in units), default=0)
@@ -54,7 +56,7 @@ def forgettable(
         near = 0.0 if similarity is None else float(similarity[number])
         worth = 0.0 if how.policy == "oldest" else _relevance(unit, newest, near)
         ranked.append((worth, unit.last_visit, unit.visit_count, unit.creation_time, unit.sequence))
-    count = max(1, int(len(ranked) * how.share))
+    count = max(1, int(len(ranked) * Decimal(str(how.share))))  # as a float, 0.29 of 100 is 28.999…
     return [sequence for *_, sequence in sorted(ranked)[:count]]
 
 

@@ -125,12 +125,20 @@ class VariableFlow:
         if read.place.ids in writers:
             return False
         path = "/".join(read.place.ids).strip("/")
-        setter = self._setter(writers, read.place.ids)
-        if setter and not isinstance(read.place.node, Skill):
-            code = "CROSS_TOPIC_READ" if self._script.default_scope == "session" else "VARIABLE_UNDECLARED"
-            problems.add(code, f"`{read.name}` is set in {setter}", read.at, path=path)
+        setter, declared = self._setter(writers, read.place.ids), self._declared_at(read.name)
+        source = setter or next((path for path, has_value in declared.items() if has_value), "")
+        if source and not isinstance(read.place.node, Skill):
+            ends = any(f"{source}/".startswith(f"{each}/") for each in declared)  # whatever the default scope is
+            lasts = self._script.default_scope == "session" and not ends
+            message = f"`{read.name}` is {'set' if setter else 'declared'} in {source}"
+            problems.add("CROSS_TOPIC_READ" if lasts else "VARIABLE_UNDECLARED", message, read.at, path=path)
             return True
-        fix = _OUT_OF_SIGHT if read.name in known else suggest(read.name, sorted(known), otherwise="")
+        is_skills = isinstance(read.place.node, Skill) or not declared
+        fix = (
+            (_OUT_OF_SIGHT if is_skills else "")
+            if read.name in known
+            else suggest(read.name, sorted(known), otherwise="")
+        )
         if (constant := _CONSTANTS.get(read.name.lower(), "")) and not fix:
             fix = f"Write `{constant}`, or '{read.name}' in quotes if it is a text."
         name = read.name
@@ -152,6 +160,17 @@ class VariableFlow:
         here = topics.index(reader) if reader in topics else here
         setters = [topic for topic in (*reversed(topics[:here]), *topics[here:]) if topic in writers]
         return "/".join(setters[0]) if setters else ""
+
+    def _declared_at(self, name: str) -> dict[str, bool]:
+        """Return the phases and topics that declare a variable, in script order, and whether it has a value there."""
+        places: list[tuple[str, Phase | Topic]] = [(phase.id, phase) for phase in self._script.phases]
+        places += [(f"{phase.id}/{topic.id}", topic) for phase in self._script.phases for topic in phase.topics]
+        return {
+            path: each.value is not None or each.auto
+            for path, node in places
+            for each in node.declare
+            if each.var == name
+        }
 
     def known(self) -> frozenset[str]:
         """Return the names that the script declares or writes."""

@@ -284,7 +284,10 @@ def test_the_operators_prompts_are_what_a_model_gets(cuebook: RunCommand, write:
 async def test_a_server_warns_of_what_scripts_name_and_it_does_not_have(
     serve: Serve, write: WriteFile, tmp_path: Path, endpoint: Endpoint
 ) -> None:
-    write("scripts/whole.yaml", LEADING.replace("script: leading", "script: whole\nmodel: openai:x"))
+    write(
+        "scripts/whole.yaml",
+        LEADING.replace("script: leading", "script: whole\nmodel: openai:x\ntemplate_scheme: default"),
+    )
     step = "template_scheme: harbor\nmodel: huge"
     text = LEADING.replace("script: leading", f"script: odd\n{step}").replace(
         "exit: the", "model: tall\n            exit: the"

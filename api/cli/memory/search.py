@@ -33,7 +33,8 @@ REASONS_MAX = 6
     "ranks",
     type=click.IntRange(0, 2),
     multiple=True,
-    help="0: messages and notes, 1: summaries of groups, 2: summaries of the memory. May be repeated [0].",
+    help="0: messages and notes, 1: summaries of groups, 2: summaries of the memory. May be repeated [0, or "
+    "those that --filter selects].",
 )
 @click.option(
     "--context",
@@ -83,7 +84,7 @@ async def search(
         "userId": user_id,
         "text": text,
         "filters": filter_of(filters),
-        "ranks": sorted({*ranks}) or [0],
+        "ranks": sorted({*ranks}) or None,
         "decay": None if half_life is None else {"halfLifeDays": half_life},
         "asOf": time_of(as_of, "--as-of"),
         "explain": explain,

@@ -70,8 +70,8 @@ async def summarise_memory(
 async def forget_memory(
     data: JSONBody[NewForgetting], request: ApiRequest, prefer: Prefer = None
 ) -> Response[ForgettingAnswer]:
-    """Deletes units without summaries or duplicates that are not pinned (`neverDelete`) and in no context: those
-    recalled longest ago, least often, and the oldest first.
+    """Deletes units that summarise no other unit, are not pinned (`neverDelete`), and are not in the context of the
+    group to which a unit was last added: those recalled longest ago, least often, and the oldest first.
     """
     if data.dry_run:
         owner, options = memory_of(request, data.user_id), ForgetOptions(data.share, data.policy)

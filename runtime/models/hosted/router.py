@@ -10,6 +10,7 @@ from runtime.models.hosted.model import HostedModel
 from runtime.models.hosted.settings import OPENAI, ModelSettings
 from runtime.models.hosted.usage import together
 from runtime.prompts.rendering import Prompts
+from runtime.prompts.templates import DEFAULT
 from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply, Usage
 
 MODELS_MAX = 200  # that are cached; scripts may name any model of the endpoint
@@ -67,8 +68,8 @@ class HostedModels:
         return list(dict.fromkeys((self.default, *self._named)))
 
     def has_scheme(self, scheme: str) -> bool:
-        """Return whether there are prompts of a scheme; otherwise the default ones are used."""
-        return scheme in self._prompts.schemes
+        """Return whether a scheme is `default` or has prompts; otherwise the default ones are used."""
+        return scheme == DEFAULT.name or scheme in self._prompts.schemes
 
     def states(self) -> Mapping[str, str]:
         """Return the breaker states of the default model and of all models used so far, by name."""

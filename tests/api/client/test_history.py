@@ -61,6 +61,27 @@ async def test_the_config_says_which_conversation_it_is_else_it_is_the_default(c
     assert await said(cuebook, "user:7") == ["user: hi", "ai: 1 messages"]
 
 
+async def test_a_context_strategy_selects_what_the_callable_gets(cuebook) -> None:
+    model = Model()
+    answer = with_history(model, cuebook.sessions, session_id="alice", context={"strategy": "window", "k": 1})
+    for question in ("one", "two", "three"):
+        await answer(question)
+    assert [text for _, text in model.asked[-1]] == ["two", "3 messages", "three"]
+    assert len(await said(cuebook, "alice")) == 6
+    answer = with_history(model, cuebook.sessions, session_id="bob", context={"strategy": "summary", "keep": 2})
+    for question in ("I live in Lisbon.", "My cat is called Momo.", "Where do I live?"):
+        await answer([{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}])
+    rules, summary, *messages = model.asked[-1]
+    assert rules == ("system", "Be brief.")
+    assert summary[0] == "system" and "I live in Lisbon." in summary[1]
+    assert [text for _, text in messages] == ["My cat is called Momo.", "4 messages", "Where do I live?"]
+
+
+def test_a_context_strategy_needs_sessions() -> None:
+    with pytest.raises(TypeError, match="a message store has none"):
+        with_history(Model(), InMemoryStore(), context="window")
+
+
 async def test_a_system_message_stays_first_and_is_not_stored(cuebook) -> None:
     model = Model()
     answer = with_history(model, cuebook.sessions)

@@ -41,6 +41,13 @@ async def detail_of(api: ApiClient, method: str, path: str, body: Any = None) ->
             "units[1].metdata",
             "there is no such field; did you mean `metadata`?",
         ),
+        ("/api/sessions", {"scriptId": "visit"}, "userId", "this field is missing"),
+        (
+            "/api/memory/units",
+            {"userId": "ana", "units": [{"source": "a"}]},
+            "units[0].content",
+            "this field is missing",
+        ),
         ("/api/sessions", {**BODY, "timezone": "Mars/X"}, "timezone", "there is no time zone 'Mars/X'"),
         ("/api/sessions", {**BODY, "timezone": ""}, "timezone", "there is no time zone ''"),
         ("/api/keys", {"name": "a", "roles": ["app", "boss"]}, "roles[1]", "'boss' is not one of "),

@@ -238,6 +238,26 @@ def test_a_filter_that_is_none_is_an_error_and_never_unfiltered(memory: UserMemo
 # -- what lasts -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("short_term_only", [False, True])
+def test_a_filter_by_rank_finds_summaries(opened: Any, short_term_only: bool) -> None:
+    with opened(context_length=1) as memory:
+        memory.start_session("trip")
+        memory.add_many(["We crossed the river.", "The river was cold.", "We slept."])
+        memory.summarise("trip")
+        if short_term_only:
+            memory.query("river", filters={"rank": 1})
+
+        def found(filters: Any, **ranks: Any) -> set[str]:
+            chains = memory.query("river", k=10, filters=filters, short_term_only=short_term_only, **ranks).chains
+            return {unit.source for chain in chains for unit in chain.units}
+
+        for filters in ({"rank": 1}, [("rank", ">", 0)], {"isExtract": True}, {"$or": [{"level": 1}, {"rank": 2}]}):
+            assert found(filters) == {"summary"}
+        assert found({"rank": 1}, ranks=(0,)) == set()
+        assert found({"rank": {"$in": [0, 1]}}) == {"user", "summary"}
+        assert found(None) == found({"source": {"$ne": "ai"}}) == {"user"}
+
+
 def test_visits_count_for_the_unit_and_reach_its_ancestors_and_last(opened: Any) -> None:
     with opened(context_length=1) as memory:
         session = memory.start_session("talk")
@@ -352,6 +372,14 @@ def test_forgetting_takes_what_matters_least_and_leaves_the_protected(opened: An
 
 
 # -- from a program ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"share": 0}, {"share": 1.5}, {"policy": "newest"}])
+def test_what_cannot_be_forgotten_so_is_refused(memory: UserMemory, options: Any) -> None:
+    before = memory.status().units
+    with pytest.raises(InvalidMemoryRequest, match="not a"):
+        memory.forget(**options)
+    assert memory.status().units == before
 
 
 def test_units_come_with_vectors_of_numpy(memory: UserMemory) -> None:

@@ -84,6 +84,27 @@ async def test_markdown_and_text_are_for_reading(api: ApiClient) -> None:
     assert text[-2:] == ["[user] Ana", "[assistant] How old are you, Ana?"]
 
 
+async def test_markdown_and_text_name_attachments_and_media(api: ApiClient) -> None:
+    shown = "show: {image: https://example.org/map.png, url: https://example.org}"
+    text = (
+        f"script: map\nphases: [{{phase: p, topics: [{{topic: t, actions: [{{{shown}}}, {{ask: Where?, id: a}}]}}]}}]\n"
+    )
+    await api.post("/api/scripts/import", json={"scriptName": "map", "yamlContent": text})
+    session = await api.create_session("map")
+    parts = [{"type": "text", "text": "Here"}, {"type": "image_url", "image_url": {"url": "https://example.org/1.png"}}]
+    messages = [{"role": "user", "content": parts}, {"role": "user", "content": parts[1:]}]
+    answer = await api.post(f"/api/sessions/{session['sessionId']}/messages/append", json={"messages": messages})
+    assert answer.status_code == 200, answer.text
+    sections = (await exported(api, session, "markdown")).text.split("\n## ")[1:]
+    assert [section.split("\n\n", 1)[1].strip() for section in sections] == [
+        "[image: https://example.org/map.png]\n[url: https://example.org]",
+        "Where?",
+        "Here\n[image_url: https://example.org/1.png]",
+        "[image_url: https://example.org/1.png]",
+    ]
+    assert "[user] [image_url: https://example.org/1.png]\n" in (await exported(api, session, "txt")).text
+
+
 async def test_json_lines_are_what_nanobot_reads(api: ApiClient) -> None:
     session = await api.create_session("visit", key="telegram:7", metadata={"plan": "gold"})
     await api.send_texts(session, "Ana")

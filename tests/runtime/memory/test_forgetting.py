@@ -1,6 +1,7 @@
 """What is forgotten when there is too much."""
 
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -41,6 +42,11 @@ def test_ten_percent_of_a_hundred_leaves_are_the_ten_that_matter_least() -> None
     units = [unit(n, visited=n % 7, visits=n % 3, at=-n) for n in range(1, 101)]
     least = sorted(units, key=lambda each: (each[2], each[3], each[4]))[:10]
     assert gone(units, 0.1) == [each[0] for each in least]
+
+
+@pytest.mark.parametrize(("leaves", "share", "count"), [(100, 0.29, 29), (90, 0.7, 63), (10, 0.29, 2), (3, 0.1, 1)])
+def test_a_share_is_exact_and_rounded_down(leaves, share, count) -> None:
+    assert gone([unit(n, at=n) for n in range(1, leaves + 1)], share) == list(range(1, count + 1))
 
 
 def test_last_visit_counts_before_visits_and_visits_before_age() -> None:
@@ -107,5 +113,5 @@ def test_whatever_there_is_exactly_the_lowest_go(drawn, share) -> None:
     parents = {each[1] for each in units}
     leaves = [each for each in units if each[0] not in parents and not each[5] and not each[6]]
     expected = sorted(leaves, key=lambda each: (each[2], each[3], each[4], each[0]))
-    expected = expected[: max(1, int(len(leaves) * share))] if leaves else []
+    expected = expected[: max(1, int(len(leaves) * Fraction(str(share))))] if leaves else []
     assert gone(units, share) == [each[0] for each in expected]

@@ -31,6 +31,7 @@ NEVER, ELSEWHERE, CROSS = ("VARIABLE_NEVER_SET", "VARIABLE_UNDECLARED", "CROSS_T
 SAY_X = '- {say: "{{ x }}", id: read}'
 SET_X = "- {set: {x: 1}, id: write}"
 DECLARE_X = "declare: [{var: x}]"
+GIVEN_X = "declare: [{var: x, value: 1}]"
 HELP_X = "interrupts: [{interrupt: help, on: [help], do: [{say: '{{ x }}', id: told}]}]"
 QUIET = "- {say: Hello., id: hello}"
 
@@ -53,6 +54,12 @@ def flow(read, **parts):
         ({"top": "use: [shared.yaml]", "first": SAY_X, "last": SAY_X}, []),
         ({"phase": DECLARE_X, "first": SAY_X, "second": SAY_X}, []),
         ({"phase": DECLARE_X, "last": SAY_X}, [NEVER]),
+        ({"phase": GIVEN_X, "last": SAY_X}, [ELSEWHERE]),
+        ({"topic": GIVEN_X, "second": SAY_X}, [ELSEWHERE]),
+        ({"topic": GIVEN_X, "top": HELP_X}, [ELSEWHERE]),
+        ({"topic": GIVEN_X, "top": "default_scope: session", "second": SAY_X}, [ELSEWHERE]),
+        ({"topic": DECLARE_X, "top": "default_scope: session", "first": SET_X, "second": SAY_X}, [ELSEWHERE]),
+        ({"phase": DECLARE_X, "top": "default_scope: session", "first": SET_X, "last": SAY_X}, [ELSEWHERE]),
         ({"phase": DECLARE_X, "top": HELP_X}, []),
         ({"topic": DECLARE_X, "top": HELP_X}, [NEVER]),
         ({"topic": DECLARE_X, "first": SAY_X}, []),
@@ -147,6 +154,18 @@ def test_a_misspelled_name_is_reported_with_the_likely_one(read: ReadScript) -> 
     )
     problem = next(problem for problem in reading.problems if problem.code == NEVER)
     assert (problem.fix, problem.path) == ("Did you mean `nickname`?", "one/first")
+
+
+def test_a_value_declared_in_another_topic_is_named_with_its_topic(read: ReadScript) -> None:
+    filled = dict.fromkeys(NAMES, "") | {"topic": GIVEN_X, "first": QUIET, "second": SAY_X, "last": QUIET}
+    text = HEAD
+    for name, part in filled.items():
+        text = text.replace("{" + name + "}", part)
+    problem = next(each for each in read(text).problems if each.code == ELSEWHERE)
+    assert (problem.message, problem.fix) == (
+        "`x` is declared in one/first",
+        "Declare it at phase or session level.",
+    )
 
 
 @pytest.mark.parametrize(
