@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from runtime.actions.own import ActionTurn
     from runtime.context.agent_history import AgentHistory
     from runtime.context.conversation import Conversation
+    from runtime.context.resize import Handlers
+    from runtime.state.ports import ModelFailed
     from scripts.model.actions import OwnAction
     from scripts.model.base import Expression, Template, Variable
     from scripts.model.own_actions import action
@@ -35,9 +37,11 @@ __all__ = [
     "CuebookError",
     "Expression",
     "FilterInvalid",
+    "Handlers",
     "InMemoryStore",
     "InvalidMemoryRequest",
     "InvalidSignature",
+    "ModelFailed",
     "OwnAction",
     "RetryPolicy",
     "Settings",
@@ -69,9 +73,11 @@ _MODULES: Final = {
     "Conversation": "runtime.context.conversation",
     "CuebookError": "api.client.transport",
     "FilterInvalid": "store.interface.errors",
+    "Handlers": "runtime.context.resize",
     "InMemoryStore": "api.client.history",
     "InvalidMemoryRequest": "api.memory_errors",
     "InvalidSignature": "api.webhooks.signing",
+    "ModelFailed": "runtime.state.ports",
     "RetryPolicy": "api.client.transport",
     "Settings": "api.settings",
     "SettingsInvalid": "api.settings",

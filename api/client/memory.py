@@ -89,17 +89,19 @@ class Memory:
         return (await self.add_many(user_id, [unit], group=group))[0]
 
     async def add_many(
-        self, user_id: str, units: Sequence[NewUnitBody], *, group: str = COLLECTION
+        self, user_id: str, units: Sequence[NewUnitBody | Mapping[str, Any] | str], *, group: str = COLLECTION
     ) -> list[StoredUnit]:
         """Add units in order, in requests of the greatest size; each request adds all its units or none.
 
+        A unit is a text, or a mapping: a message as `{"role": "user", "content": "…"}`, or the arguments of `add`.
         Units without an id get one here, so that a repeated request adds them once.
         """
+        new = [_new_unit(unit) for unit in units]
         added: list[StoredUnit] = []
-        for start in range(0, len(units), UNITS_MAX):
+        for start in range(0, len(new), UNITS_MAX):
             part = [
                 unit if unit.unit_id else msgspec.structs.replace(unit, unit_id=str(uuid4()))
-                for unit in units[start : start + UNITS_MAX]
+                for unit in new[start : start + UNITS_MAX]
             ]
             body = NewUnits(user_id=user_id, group=group, units=part)
             added += (await self._wire.ask("POST", "/api/memory/units", UnitsAdded, body=body)).data
@@ -121,14 +123,17 @@ class Memory:
         recall_context: bool | int = False,
         exclude_context: bool = False,
         add_to_short_term: bool = True,
-        decay: DecayBody | None = None,
+        decay: DecayBody | Mapping[str, float] | None = None,
         as_of: datetime | None = None,
         external: Sequence[str] = (),
         external_only: bool = False,
         ranks: Sequence[Rank] | None = None,
         explain: bool = False,
     ) -> RecalledView:
-        """Search with a text or a vector; return chains of units, the best first."""
+        """Search with a text or a vector; return chains of units, the best first.
+
+        `decay` is as in `{"half_life_days": 30, "floor": 0.8}`.
+        """
         body = NewMemorySearch(
             user_id=user_id,
             text=text,
@@ -143,7 +148,7 @@ class Memory:
             recall_context=recall_context,
             exclude_context=exclude_context,
             add_to_short_term=add_to_short_term,
-            decay=decay,
+            decay=DecayBody(**decay) if isinstance(decay, Mapping) else decay,
             as_of=as_of,
             external=list(external),
             external_only=external_only,
@@ -282,6 +287,17 @@ class Memory:
 def _numbers(vector: Iterable[float] | None) -> list[float] | None:
     """Convert a vector, which may be a numpy array, to the format of requests."""
     return None if vector is None else [float(number) for number in vector]
+
+
+def _new_unit(unit: NewUnitBody | Mapping[str, Any] | str) -> NewUnitBody:
+    """Convert a text, a message or the arguments of `add`. Raises TypeError for fields that do not exist."""
+    if isinstance(unit, NewUnitBody):
+        return unit
+    fields: dict[str, Any] = {"content": unit} if isinstance(unit, str) else dict(unit)
+    if "role" in fields:
+        role, name = fields.pop("role"), fields.pop("name", None)
+        fields.setdefault("source", name or role)
+    return NewUnitBody(**fields | {"vector": _numbers(fields.get("vector"))})
 
 
 def _unit(unit_id: str) -> str:

@@ -18,7 +18,7 @@ from api.memory_errors import InvalidMemoryRequest, WorkFailed
 from api.schemas.memory import GroupView, RecalledView, UnitView
 from api.schemas.memory_work import StatusView
 from runtime.memory.forgetting import ForgetOptions, Policy
-from runtime.memory.recall.query import Decay, Strategy
+from runtime.memory.recall.query import Decay, Strategy, decay_of_days
 from runtime.memory.units import MemoryUnit, Rank
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import JobKind
@@ -179,7 +179,7 @@ class UserMemory:
         recall_context: bool | int = False,
         exclude_context: bool = False,
         add_to_short_term: bool = True,
-        decay: Decay | None = None,
+        decay: Decay | Mapping[str, float] | None = None,
         as_of: datetime | None = None,
         external: Sequence[str] = (),
         external_only: bool = False,
@@ -190,6 +190,7 @@ class UserMemory:
 
         With `exclude_context` the context of the session is left out, for a prompt that contains it already. `ranks`
         are those of the units to find; None: messages and notes, or what `filters` select by `rank`.
+        `decay` is as in `{"half_life_days": 30, "floor": 0.8}`.
         """
         query = Query(
             text=text,
@@ -205,7 +206,7 @@ class UserMemory:
             recall_context=int(recall_context),
             exclude_context=exclude_context,
             add_to_short_term=add_to_short_term,
-            decay=decay,
+            decay=_decay_of(decay) if isinstance(decay, Mapping) else decay,
             as_of=as_of,
             external=external,
             external_only=external_only,
@@ -291,3 +292,11 @@ class UserMemory:
         if job.status != "done":
             raise WorkFailed(job.error or f"the job is not done after {WORK_S:.0f} s; it continues in the background")
         return job.done
+
+
+def _decay_of(fields: Mapping[str, float]) -> Decay | None:
+    """Return a decay of days. Raises InvalidMemoryRequest."""
+    try:
+        return decay_of_days(**fields)
+    except (TypeError, ValueError) as error:
+        raise InvalidMemoryRequest("a decay has half_life_days, above 0, and a floor from 0 to 1") from error

@@ -22,6 +22,7 @@ from runtime.state.program import Program
 from runtime.state.state import ContextMemory, State, encode
 from runtime.turn.context import TurnEnvironment
 from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
+from scripts.model.context_strategies import ContextSettings
 from store.interface.rows import SessionRow, TurnRow
 
 MESSAGES_MAX = 100_000
@@ -198,7 +199,7 @@ async def turns_of(
         state = turn.state
         if number == len(exchanges) - 1:
             now = max(now, conversation.updated_at or now)
-            state = state if conversation.memory is None else replace(state, context=conversation.memory)
+            state = _with_memory(state, conversation.memory)
             turn = replace(turn, state=state, saved=encode(state))
         row = row_mapping.turn_row(session, program, turn, started_at=started, finished_at=now)
         created = zip(row.messages, times or [now] * len(row.messages), strict=True)
@@ -206,6 +207,14 @@ async def turns_of(
         if number % TURNS_BETWEEN_YIELDS == 0:
             await asyncio.sleep(0)
     return rows
+
+
+def _with_memory(state: State, memory: ContextMemory | None) -> State:
+    """Return the state with the context memory; a conversation with a memo continues with it."""
+    if memory is None:
+        return state
+    settings = ContextSettings(strategy="memo") if memory.memo else state.context_settings
+    return replace(state, context=memory, context_settings=settings)
 
 
 def _exchanges(messages: Sequence[ImportedMessage]) -> Iterator[list[ImportedMessage]]:

@@ -30,7 +30,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Histories",
         "Add a stored conversation to a program of yours.",
-        ("with_history", "InMemoryStore", "Conversation", "AgentHistory"),
+        ("with_history", "InMemoryStore", "Conversation", "AgentHistory", "Handlers", "ModelFailed"),
     ),
     (
         "Memory",

@@ -63,9 +63,13 @@ class Handlers(Struct, frozen=True):
     """
 
     policy: PolicyHandler | None = None
+    """Decides when and how the window is resized; None: the settings do."""
     resize: Mapping[str, ResizeHandler] = {}
+    """Resizes the window, by type; the types `lite` and `deep` have built-in ones."""
     memo: MemoHandler | None = None
+    """Makes the memo; None: the model, or an extract."""
     attachments: AttachmentHandler | None = None
+    """Describes the attachments of a message for the memo; None: by type, address and known properties."""
 
 
 async def settled(result: object) -> object:

@@ -75,7 +75,7 @@ class Decay(Struct, frozen=True):
             raise ValueError("a decay takes a half_life_s above 0 and a floor from 0 to 1")
 
 
-def decay_of_days(half_life_days: float | None, floor: float) -> Decay | None:
+def decay_of_days(half_life_days: float | None, floor: float = 0.8) -> Decay | None:
     """Return a decay with its half-life in days; None without one. Raises ValueError."""
     return None if half_life_days is None else Decay(half_life_days * DAY_S, floor)
 

@@ -41,10 +41,26 @@ async def test_what_is_added_is_recalled_looked_at_pinned_and_removed(cuebook) -
 
 
 async def test_many_units_are_sent_in_parts_and_each_is_added_once(cuebook) -> None:
-    units = [NewUnitBody(content=f"unit {number}") for number in range(1_200)]
+    units = [f"unit {number}" for number in range(1_200)]
     added = await cuebook.memory.add_many("ana", units, group="diary")
     assert [unit.sequence for unit in added] == list(range(1, 1_201))
     assert (await cuebook.memory.group("ana", "diary")).units == 1_200
+
+
+async def test_messages_and_mappings_are_units(cuebook) -> None:
+    units = [
+        {"role": "user", "content": "I moved to Lisbon."},
+        {"role": "assistant", "name": "Mo", "content": "How nice."},
+        {"content": "A note.", "source": "script", "metadata": {"mood": 3}, "never_delete": True},
+        NewUnitBody(content="Another note."),
+    ]
+    added = await cuebook.memory.add_many("ana", units)
+    assert [unit.source for unit in added] == ["user", "Mo", "script", "user"]
+    assert (added[2].metadata, added[2].never_delete) == ({"mood": 3}, True)
+    with pytest.raises(TypeError, match="mood"):
+        await cuebook.memory.add_many("ana", [{"content": "x", "mood": 3}])
+    recalled = await cuebook.memory.search("ana", "Lisbon", k=1, decay={"half_life_days": 30, "floor": 0.5})
+    assert texts(recalled) == [["I moved to Lisbon."]]
 
 
 async def test_groups_are_begun_listed_restored_and_removed(cuebook) -> None:
@@ -65,7 +81,7 @@ async def test_groups_are_begun_listed_restored_and_removed(cuebook) -> None:
 @pytest.mark.gate
 async def test_work_is_waited_for_and_seen(cuebook) -> None:
     memory = cuebook.memory
-    await memory.add_many("ana", [NewUnitBody(content=f"unit {number}") for number in range(30)])
+    await memory.add_many("ana", [f"unit {number}" for number in range(30)])
     job = await memory.summarise("ana")
     assert (job.kind, job.status) == ("summarise", "done")
     reported = await memory.preview_forget("ana", 0.1)

@@ -258,6 +258,17 @@ def test_a_filter_by_rank_finds_summaries(opened: Any, short_term_only: bool) ->
         assert found(None) == found({"source": {"$ne": "ai"}}) == {"user"}
 
 
+def test_a_decay_is_given_in_days(memory: UserMemory) -> None:
+    old = datetime.now(UTC) - timedelta(days=300)
+    memory.add("The river is in Lisbon.", creation_time=old)
+    score = memory.query("river", k=1, filters=RIVER).chains[0].score
+    faded = memory.query("river", k=1, filters=RIVER, decay={"half_life_days": 30, "floor": 0.5}).chains[0].score
+    assert faded == pytest.approx(score / 2)
+    for wrong in ({}, {"half_life_days": 0}, {"half_life_days": 30, "floor": 2}, {"days": 3}):
+        with pytest.raises(InvalidMemoryRequest, match="half_life_days"):
+            memory.query("river", decay=wrong)
+
+
 def test_visits_count_for_the_unit_and_reach_its_ancestors_and_last(opened: Any) -> None:
     with opened(context_length=1) as memory:
         session = memory.start_session("talk")

@@ -280,6 +280,10 @@ async def test_history_memo_and_window_of_agently(api: ApiClient, content: bytes
     assert (memory.after, memory.memo, memory.memo_to) == (6, {"name": "Ana"}, 6)
     assert (memory.turns, memory.resized_at) == (5, 4)
     assert (memory.last_resize.type, memory.last_resize.turn) == ("lite", 4)
+    path = f"/api/sessions/{found['sessionId']}"
+    seen = (await api.get(f"{path}/history", params={"view": "context"})).json()
+    assert [each["content"] for each in seen] == ['[Memo] {"name": "Ana"}', "said 6", "said 7", "said 8", "said 9"]
+    assert (await api.get(f"{path}/context")).json()["strategy"] == "memo"
     assert (await api.send_texts(found, "And now?"))["turn"] == 6
 
 
@@ -291,6 +295,7 @@ async def test_a_conversation_by_itself_that_was_written_down(api: ApiClient) ->
     assert (found["key"], found["messages"], found["remarks"]) == ("c1", 10, [])
     assert [content for _, content in await api.transcript(found)] == [each["content"] for each in HISTORY]
     assert (await memory_of(api, found)).turns == 5
+    assert (await api.get(f"/api/sessions/{found['sessionId']}/context")).json()["strategy"] == "newest"
 
 
 async def test_a_session_of_agently_within_a_document(api: ApiClient) -> None:
