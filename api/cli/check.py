@@ -18,6 +18,7 @@ from api.cli.output import console, end, errors, fail, failing, print_json
 from api.cli.sarif import sarif_log
 from scripts.checks.examples import MARK, explanation
 from scripts.expressions.suggestions import suggest
+from scripts.expressions.values import counted
 from scripts.model.diagnostics import CODES, Problem, code_groups
 from scripts.parse.folder import CASE_SUFFIX, read_path, script_files, users_of
 from scripts.parse.includes import BRINGS
@@ -110,7 +111,7 @@ def _compared(readings: Sequence[Reading], earlier: Path | None, data: Path | No
         configure_logging("error")  # standard output is for problems, so also while the database is opened
         reading, running = asyncio.run(compare_with_database(readings[0], data or Path(), utc_now))
     if running is not None:
-        errors.print(f"{running} running session{'s' * (running != 1)}")
+        errors.print(counted(running, "running session"))
     return reading
 
 
@@ -142,9 +143,9 @@ def _print_line(line: str, column: int, colour: str) -> None:
 
 
 def _print_summary(files: Mapping[str, int], problems: list[Problem]) -> None:
-    kinds = [f"{count} {what}{'s' * (count != 1)}" for what, count in files.items() if count]
+    kinds = [counted(count, what) for what, count in files.items() if count]
     counts = {severity: sum(problem.severity == severity for problem in problems) for severity in _COLOURS}
-    parts = [f"{count} {severity}{'s' * (count != 1)}" for severity, count in counts.items()]
+    parts = [counted(count, severity) for severity, count in counts.items()]
     errors.print(f"{' and '.join(kinds)}: {', '.join(parts)}")
 
 

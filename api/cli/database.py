@@ -18,6 +18,7 @@ from api.cli.progress import ProgressBar, progress_bar
 from api.ids import in_path
 from api.schemas.operations import PolicyView
 from api.settings import Settings
+from scripts.expressions.values import counted
 from store.interface.retention_rows import Policy
 
 LOOK_S = 0.2  # between two requests for the progress of work on the server
@@ -180,7 +181,7 @@ def verify(settings: Settings, file: Path | None, quick: bool, fix: bool, as_jso
         print_rows(FINDING_COLUMNS, found["findings"])
     scope = f"{found['sessions']:,} sessions and {found['turns']:,} turns"
     fixed = f"{len(found['fixed']):,} damages fixed, " if fix else ""
-    errors.print(f"{scope}: {fixed}{damages:,} damage{'s' * (damages != 1)} {'left' if fix else 'found'}")
+    errors.print(f"{scope}: {fixed}{counted(damages, 'damage')} {'left' if fix else 'found'}")
     end(1 if damages else 0)
 
 

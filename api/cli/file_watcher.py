@@ -15,6 +15,7 @@ from api.cli.output import console
 from api.testing.cases.case_model import CaseReading
 from api.testing.cases.case_report import Report, case_lines
 from api.testing.cases.case_run import run_case
+from scripts.expressions.values import counted
 
 LOOK_MS = 200  # between two checks for Ctrl-C while nothing changes
 STEP_MS = 50  # changes within this time count as one
@@ -102,8 +103,8 @@ async def _report(touched: Sequence[CaseReading]) -> Report:
 
 def _verdict(report: Report) -> str:
     failed = sum(not result.passed for result in report.results)
-    cases = f"{len(report.results)} case{'s' * (len(report.results) != 1)}"
+    cases = counted(len(report.results), "case")
     broken = sum(problem.severity == "error" for problem in report.problems)
     if broken:
-        return f"BROKEN: {broken} error{'s' * (broken != 1)} in the files; {cases} played, {failed} failed"
+        return f"BROKEN: {counted(broken, 'error')} in the files; {cases} played, {failed} failed"
     return f"FAILED: {failed} of {cases}" if failed else f"passed: {cases}"

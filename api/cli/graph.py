@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import click
 from rich.markup import escape
 
-from api.cli.options import EXISTING_FILE, OUTPUT_FILE
+from api.cli.options import EXISTING_FILE, to_file
 from api.cli.output import errors, fail, json_text, write_text
 from api.cli.script_arguments import script_of
 from scripts.graph.graph import Graph, build_graph
@@ -28,8 +28,6 @@ _ENDINGS: Mapping[str, GraphFormat] = {
 
 _WRITERS: Mapping[GraphFormat, Callable[[Graph], str]] = {"mermaid": mermaid, "svg": svg, "json": json_text}
 
-_to_file = click.option("-o", "--output", type=OUTPUT_FILE, help="Write to a file [standard output].")
-
 
 @click.command(
     epilog="Examples:\n\n  cuebook graph intake.yaml -o intake.svg\n\n  cuebook graph intake.yaml > intake.mmd"
@@ -41,7 +39,7 @@ _to_file = click.option("-o", "--output", type=OUTPUT_FILE, help="Write to a fil
     type=click.Choice(["mermaid", "svg", "json"]),
     help="Output format [by the suffix of the file, else mermaid].",
 )
-@_to_file
+@to_file
 def graph(script: Path, style: GraphFormat | None, output: Path | None) -> None:
     """Draw the phases, topics and actions of a script, and the transitions between them.
 
@@ -61,7 +59,7 @@ def _style_of(output: Path | None) -> GraphFormat:
 
 
 @click.command(epilog="Example: cuebook schema -o cuebook.schema.json")
-@_to_file
+@to_file
 def schema(output: Path | None) -> None:
     """Print the JSON Schema of scripts with `cuebook: 1`, for editors.
 

@@ -17,6 +17,7 @@ from api.cli.script_arguments import runnable
 from api.ids import in_path
 from api.settings import Settings
 from runtime.migration.migration import MOVING, VERDICTS
+from scripts.expressions.values import counted
 from scripts.parse.read_script import Source
 
 COLUMNS = ("sessionId", "place", "verdict", "newPlace", "why")
@@ -171,7 +172,7 @@ def _finish(rows: list[Row], as_json: bool, moved: str) -> NoReturn:
     else:
         _table(rows)
     parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in (*VERDICTS, "failed") if counts[verdict])
-    errors.print(f"{len(rows)} session{'s' * (len(rows) != 1)}{': ' * bool(parts)}{parts}{moved}")
+    errors.print(f"{counted(len(rows), 'session')}{': ' * bool(parts)}{parts}{moved}")
     end(1 if _STAYS & counts.keys() else 0)
 
 

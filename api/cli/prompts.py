@@ -29,6 +29,7 @@ from runtime.prompts.templates import (
 )
 from runtime.state.ports import ModelFailed
 from runtime.state.program import Program
+from scripts.expressions.values import counted
 from scripts.model.script import Script
 from scripts.parse.folder import read_path
 
@@ -177,9 +178,7 @@ def check(settings: Settings, folder: Path | None, as_json: bool) -> None:
             click.echo(f"{each.file}:{each.line} {each.severity} {each.message}")
         count = sum(each.severity == "error" for each in faults)
         warnings = len(faults) - count
-        errors.print(
-            f"{checked}: {count} error{'s' * (count != 1)}, {warnings} warning{'s' * (warnings != 1)}", style="dim"
-        )
+        errors.print(f"{checked}: {counted(count, 'error')}, {counted(warnings, 'warning')}", style="dim")
     end(1 if any(each.severity == "error" for each in faults) else 0)
 
 

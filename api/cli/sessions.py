@@ -23,6 +23,7 @@ from api.sessions.listing import (
 )
 from api.settings import Settings
 from runtime.state.state import Status
+from scripts.expressions.values import counted
 from store.interface.list_rows import Order, SearchFilter, SessionFilter
 from store.store import Store
 
@@ -217,7 +218,7 @@ async def delete_sessions(settings: Settings, session_ids: tuple[str, ...], yes:
     A turn in progress finishes first. Global variables belong to the user and remain. Until `cuebook compact`, bytes
     of the deleted data may remain in the file.
     """
-    confirm(f"Permanently delete {len(session_ids)} session{'s' * (len(session_ids) != 1)}?", yes=yes)
+    confirm(f"Permanently delete {counted(len(session_ids), 'session')}?", yes=yes)
     await send_each(settings, "DELETE", "/api/sessions", session_ids, None, "deleted")
 
 

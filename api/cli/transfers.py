@@ -14,6 +14,7 @@ from api.cli.output import console, end, errors, fail, make_folder, print_json, 
 from api.cli.progress import tracked
 from api.ids import in_path
 from api.settings import Settings
+from scripts.expressions.values import counted
 
 ENDINGS = {"json": "json", "yaml": "yaml", "jsonl": "jsonl", "markdown": "md", "txt": "txt"}
 MEDIA_TYPES = {
@@ -84,7 +85,7 @@ async def _export_all(api: Backend, form: str, folder: Path, *, masked: bool) ->
     for row in tracked("exporting", rows):
         content = await _export(api, row["sessionId"], form, masked=masked)
         write_text(content.decode(), folder / f"{row['sessionId']}.{ENDINGS[form]}")
-    errors.print(f"{len(rows)} session{'s' * (len(rows) != 1)} in {escape(str(folder))}")
+    errors.print(f"{counted(len(rows), 'session')} in {escape(str(folder))}")
 
 
 async def _export(api: Backend, session_id: str, form: str, *, masked: bool) -> bytes:
@@ -123,7 +124,7 @@ async def import_sessions(
         print_table(COLUMNS, [[row.get(column) for column in COLUMNS] for row in shown])
         _print_skipped(rows)
     done = len(rows) - len(failed)
-    errors.print(f"{done} of {len(rows)} file{'s' * (len(rows) != 1)} {'can be ' * parameters['dryRun']}imported")
+    errors.print(f"{done} of {counted(len(rows), 'file')} {'can be ' * parameters['dryRun']}imported")
     end(1 if failed else 0)
 
 

@@ -165,7 +165,7 @@ def parse_boolean(text: str, locale: Locale = "en") -> bool | None:
 
     The locale's language is read first, then Chinese and English, except their words with another meaning in it.
     """
-    code = language(locale.replace("_", "-"))
+    code = language(locale)
     words = _words(code)
     folded = unicodedata.normalize("NFKC", text[:CHARS_MAX]).strip().casefold().replace("’", "'").lstrip("¿¡\"“„«(' ")
     if _BOTH.search(folded[:40]) or (words is not None and words.say_both(folded)):

@@ -94,7 +94,7 @@ class _Grammar:
     """The patterns of clock times in a locale, and the times in a text."""
 
     def __init__(self, locale: Locale) -> None:
-        code = language(locale.replace("_", "-"))
+        code = language(locale)
         own = LANGUAGES.get(code)
         words = [own.times, ENGLISH.times] if own is not None and own is not ENGLISH else [ENGLISH.times]
         am, pm = halves_of_day(locale)

@@ -59,7 +59,7 @@ def parse_date(text: str, today: date, locale: Locale = "en") -> str | None:
 
 def _in_words(text: str, today: date, locale: Locale, *, is_alone: bool) -> set[date]:
     """Return the days in the words of the locale's language and of English. Raises ValueError, OverflowError."""
-    code = language(locale.replace("_", "-"))
+    code = language(locale)
     text = fold(text)
     if code in {"en", "zh"}:
         return set(spoken_days(text, today, locale if code == "en" else "en").days)

@@ -149,7 +149,7 @@ def parse_number(text: str, locale: Locale = "en") -> int | float | None:
 
 def _in_digits(text: str, locale: Locale) -> str:
     """Return a text with its number words in digits. Raises _UnreadableError, WordsUnreadable."""
-    code = language(locale.replace("_", "-"))
+    code = language(locale)
     if code in {"en", "zh"}:
         return _words_to_digits(text, english=True)
     known = LANGUAGES.get(code)

@@ -52,7 +52,7 @@ class _Grammar:
     """The patterns of a locale's dates, and the days in a text; values by name."""
 
     def __init__(self, locale: Locale) -> None:
-        code = language(locale.replace("_", "-"))
+        code = language(locale)
         own = LANGUAGES.get(code)
         used = conventions(locale)
         digraphs = own.digraphs if own is not None else {}

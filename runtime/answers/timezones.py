@@ -35,7 +35,7 @@ def parse_timezone(text: str, locale: Locale = "en") -> str | None:
     found = {names.get(match[0]) for match in _NAME.finditer(folded)}
     found |= {_at_offset(match) for match in _OFFSET.finditer(folded)}
     if not found:
-        cities = _cities(language(locale.replace("_", "-")))
+        cities = _cities(language(locale))
         found |= {cities.zones[match[0]] for match in cities.pattern.finditer(unaccented(folded))}
     return found.pop() if len(found) == 1 else None
 

@@ -25,6 +25,7 @@ from runtime.state.ports import (
     Usage,
     Verdict,
 )
+from scripts.expressions.values import counted
 
 # -- replaying --------------------------------------------------------------------------------------------------------
 
@@ -84,7 +85,7 @@ class ScriptedModel:
         visits = self._replies[name]
         replies = visits.of(request.visit)
         if replies is None:
-            there = f"{name} has replies for {len(visits.lists)} visit{'s' * (len(visits.lists) != 1)}"
+            there = f"{name} has replies for {counted(len(visits.lists), 'visit')}"
             raise ModelFailed(f"{there}; none is written for visit {request.visit + 1}", retryable=False)
         if request.round >= len(replies):
             which = "" if visits.every else f" of visit {request.visit + 1}"

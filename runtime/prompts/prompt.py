@@ -41,16 +41,14 @@ MESSAGE_CHARS_MAX = 200_000
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-def prompt_of(
-    system: str, data: str, schema: Schema | None, schema_name: str, values: Mapping[str, str] | None = None
-) -> Prompt:
+def prompt_of(system: str, data: str, schema: Schema | None, schema_name: str, values: Mapping[str, str]) -> Prompt:
     """Return the prompt of instructions and data; equal texts give an equal digest."""
     messages = (PromptMessage("system", system), PromptMessage("user", data))
     # the model follows the order of a schema's properties, so the digest depends on it; encoding preserves it
     shape = None if schema is None else msgspec.json.encode(schema)
     digest = hashlib.sha256(_encoder.encode((messages, shape, schema_name))).hexdigest()
     name = schema_name if schema else ""
-    return Prompt(messages=messages, schema=schema, schema_name=name, digest=digest, values=values or {})
+    return Prompt(messages=messages, schema=schema, schema_name=name, digest=digest, values=values)
 
 
 def stored_prompt(prompt: SentPrompt) -> str:

@@ -1,5 +1,6 @@
 """Check values against the types and choices of their variables, and arithmetic with answers that have no type."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
@@ -329,9 +330,7 @@ def _types_of_untyped(layout: ControlFlowGraph) -> "dict[Cell, InferredType]":
     at_any_time = layout.at_any_time.union(*(names_written(each.actions) for each in layout.script.watchers))
     found: dict[Cell, list[InferredType | None]] = {}
     for node, body in layout.bodies():
-        for name, nature in (
-            (name, nature) for action in walk(body.actions) for name, nature in _written_types(action)
-        ):
+        for name, nature in itertools.chain.from_iterable(map(_written_types, walk(body.actions))):
             declared = layout.sight(node).declaration(name)
             if declared is not None and declared.kind is None and name not in at_any_time:
                 is_alike = declared.value is None or (nature is not None and infer_type(declared.value) == nature.kind)

@@ -187,6 +187,11 @@ def shorten(value: object, chars_max: int = 60) -> str:
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things for a message: `1 session`, `2,000 sessions`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def bounded(value: object) -> Value:
     """Convert a result of an expression, client or model to a plain JSON value within the limits of this module.
 

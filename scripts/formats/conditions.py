@@ -270,14 +270,15 @@ class _Parser:
     def with_alternatives(self, left: _Part, sign: str, first: _Part) -> _Part:
         """Return a comparison, also with the values that `or` adds to its right side: `{sex} == 男 or 女`."""
         source = first.source
-        while (word := self.peek(*_ALTERNATIVES.get(sign, ()))) and self.is_value(1):
+        while (word := self.peek(*_ALTERNATIVES.get(sign, ()))) and self.adds_value():
             self._next += 1
             word = "and" if sign in {"!=", "lacks"} else word
             source = f"{source} {word} {_comparison(left, sign, self.primary(right=True)).source}"
         return first if source == first.source else _Part(f"({source})")
 
-    def is_value(self, offset: int) -> bool:
-        """Return whether a token is a text or number, not a variable, and a whole side of `and` or `or`."""
+    def adds_value(self) -> bool:
+        """Return whether a text or number, not a variable, is all that the next token, `and` or `or`, adds."""
+        offset = 1
         token = self.ahead(offset)
         while self.is_unknown(self.ahead(offset)) and self.is_unknown(self.ahead(offset + 1)):
             offset += 1

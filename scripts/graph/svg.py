@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
+from scripts.expressions.values import counted
 from scripts.graph import layout
 from scripts.graph.graph import EdgeKind, Graph, PhaseNode, TopicNode
 from scripts.graph.layout import Box, Column, GraphLayout, Line, Point, Rect, Route, fit, lay_out, text_width
@@ -57,7 +58,7 @@ def _document(graph: Graph, picture: GraphLayout) -> Iterator[str]:
     phases = [phase.id for phase in graph.phases if not phase.is_beside]
     topics = sum(topic.phase in phases for topic in graph.topics)
     counts = ((len(phases), "phase"), (topics, "topic"), (actions, "action"))
-    yield _text(layout.MARGIN, 52, " · ".join([graph.script, *(_counted(*each) for each in counts)]), "small")
+    yield _text(layout.MARGIN, 52, " · ".join([graph.script, *(counted(*each) for each in counts)]), "small")
     for column in picture.columns:
         yield from _column(column)
     for way in picture.ways:
@@ -71,10 +72,6 @@ def _document(graph: Graph, picture: GraphLayout) -> Iterator[str]:
         yield from _chip(picture.end, "end")
     yield from _legend(picture.height - 18)
     yield "</svg>"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _description(graph: Graph) -> str:

@@ -117,8 +117,8 @@ def _own_parts(script: Script) -> Iterator[object]:
 
 
 def language(locale: Locale) -> str:
-    """Return the first part of a tag: ``pt`` of ``pt-BR``."""
-    return locale.partition("-")[0].casefold()
+    """Return the first part of a tag: ``pt`` of ``pt-BR`` and ``pt_BR``."""
+    return locale.replace("_", "-").partition("-")[0].casefold()
 
 
 def table_for(script: Script, locale: Locale) -> StringTable | None:

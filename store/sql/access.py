@@ -6,14 +6,23 @@ from store.interface.errors import IdTaken, RowRefused
 from store.interface.pages import Page
 from store.interface.participant_rows import LinkRow, ParticipantRow, PushSubscription
 from store.interface.rows import KeyRow, KnownKeys, encode
-from store.sql.connection import OF_SESSION, Connection, Values, count, fetch_one, fetch_page, of_session, update_rows
+from store.sql.connection import (
+    OF_SESSION,
+    Connection,
+    Values,
+    count,
+    fetch_one,
+    fetch_page,
+    find_row,
+    of_session,
+    update_rows,
+)
 from store.sql.tenant_table import TenantTable
 
 _VALID = "revoked_at IS NULL"
 KEYS = TenantTable("api_keys", "key_id", KeyRow, counted=_VALID, remedy="revoke some")
 LINKS = TenantTable("links", "link_id", LinkRow, counted=_VALID, remedy="revoke some")
 
-_PARTICIPANTS = "SELECT * FROM participants"
 _HAS_ACCESS = f"{_VALID} AND (link_id IS NULL OR link_id IN (SELECT link_id FROM links WHERE {_VALID}))"  # noqa: S608
 _SET_PUSH = """UPDATE participants SET push = $push::JSON WHERE tenant = $tenant AND participant_id = $participant_id
     AND ($of::VARCHAR IS NULL OR push->>'endpoint' = $of)"""
@@ -52,8 +61,7 @@ def revoke_link(connection: Connection, tenant: str, link_id: str, now: datetime
 
 def link(connection: Connection, link_id: str) -> LinkRow | None:
     """Return a link of any tenant that is not revoked, because a browser does not name the tenant of its link."""
-    select = f"SELECT * FROM links WHERE link_id = $link_id AND {_VALID}"  # noqa: S608
-    return fetch_one(connection, LinkRow, select, {"link_id": link_id})
+    return find_row(connection, LinkRow, "links", {"link_id": link_id, "revoked_at": None})
 
 
 def add_participant(connection: Connection, participant: ParticipantRow, places: int, now: datetime) -> None:
@@ -99,8 +107,8 @@ def set_push(
 
 def to_remind(connection: Connection, tenant: str, session_id: str, now: datetime) -> list[ParticipantRow]:
     """Return the participants of a session with access to it whose browsers are reminded."""
-    select = f"""{_PARTICIPANTS} WHERE {OF_SESSION} AND push IS NOT NULL
-        AND {_HAS_ACCESS} AND expires_at > $now::TIMESTAMPTZ"""
+    select = f"""SELECT * FROM participants WHERE {OF_SESSION} AND push IS NOT NULL
+        AND {_HAS_ACCESS} AND expires_at > $now::TIMESTAMPTZ"""  # noqa: S608
     return connection.fetch(ParticipantRow, select, of_session(tenant, session_id) | {"now": now.isoformat()})
 
 
@@ -112,15 +120,14 @@ def reminded(connection: Connection) -> set[tuple[str, str]]:
 
 def participant(connection: Connection, participant_id: str) -> ParticipantRow | None:
     """Return a participant of any tenant whose access is not revoked; a revoked link admits nobody, however late."""
-    select = f"{_PARTICIPANTS} WHERE participant_id = $participant_id AND {_HAS_ACCESS}"
+    select = f"SELECT * FROM participants WHERE participant_id = $participant_id AND {_HAS_ACCESS}"  # noqa: S608
     return fetch_one(connection, ParticipantRow, select, {"participant_id": participant_id})
 
 
 def resuming(connection: Connection, link_id: str, resume_digest: str) -> ParticipantRow | None:
     """Return the participant of a link whose device has the secret with this digest, unless revoked."""
-    select = f"""{_PARTICIPANTS} WHERE link_id = $link_id AND resume_digest = $resume_digest
-        AND revoked_at IS NULL"""
-    return fetch_one(connection, ParticipantRow, select, {"link_id": link_id, "resume_digest": resume_digest})
+    which: Values = {"link_id": link_id, "resume_digest": resume_digest, "revoked_at": None}
+    return find_row(connection, ParticipantRow, "participants", which)
 
 
 def participants(

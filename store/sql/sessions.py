@@ -9,7 +9,16 @@ from store.interface.errors import KeyTaken
 from store.interface.hand_over_rows import HandOverRow, HandOverStatus
 from store.interface.pages import Page
 from store.interface.rows import JsonObject, MigrationRow, SessionRow
-from store.sql.connection import OF_SESSION, Connection, Parameters, as_uuid, fetch_page, find_row, of_session
+from store.sql.connection import (
+    OF_SESSION,
+    Connection,
+    Parameters,
+    as_uuid,
+    delete_rows,
+    fetch_page,
+    find_row,
+    of_session,
+)
 
 MIGRATIONS_MAX = 1_000
 LAST_MOVES = """
@@ -48,7 +57,7 @@ def label(connection: Connection, before: SessionRow, key: str | None, metadata:
     if now is None or now.redacted_at is not None or (now.key, now.metadata) != (before.key, before.metadata):
         return False
     require_free(connection, tenant, "key", key, session_id)
-    connection.change(f"DELETE FROM session_starts WHERE {OF_SESSION}", of_session(tenant, session_id))  # noqa: S608
+    delete_rows(connection, "session_starts", of_session(tenant, session_id))
     connection.insert("session_starts", [replace(now, key=key, metadata=metadata)])
     connection.note_change(tenant, [as_uuid(session_id)])
     return True

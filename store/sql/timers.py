@@ -19,10 +19,9 @@ _LATER = f"SELECT min(next_attempt_at) AS moment FROM ({FIRSTS}) AS firsts WHERE
 
 def ahead(connection: Connection, now: datetime, limit: int) -> DueTimers:
     """Return the first timers of at most `limit` sessions that are due, and when the next one is due."""
-    parameters = {"now": now.isoformat()}
     select = f"""SELECT * FROM ({FIRSTS}) AS firsts WHERE next_attempt_at <= $now::TIMESTAMPTZ
         ORDER BY due, session_id LIMIT $limit"""  # noqa: S608
-    due = connection.fetch(TimerRow, select, {**parameters, "limit": limit})
+    due = connection.fetch(TimerRow, select, {"now": now.isoformat(), "limit": limit})
     return DueTimers(due, next_due(connection, now))
 
 

@@ -17,6 +17,7 @@ from api.cli.output import errors, fail, file_errors, print_json, printable
 from api.cli.progress import progress_bar
 from api.memory.transfers.memory_document import FORM_OF_SUFFIX, MEDIA_TYPES, Form
 from api.settings import Settings
+from scripts.expressions.values import counted
 
 _FILE = click.argument("file", type=OUTPUT_FILE)
 
@@ -78,8 +79,7 @@ def _form_of(file: Path) -> Form:
 
 
 def _print_result(found: Any, dry_run: bool) -> None:
-    units, groups = found["units"], found["groups"]
-    counts = f"{units:,} unit{'s' * (units != 1)} in {groups:,} group{'s' * (groups != 1)}"
+    counts = f"{counted(found['units'], 'unit')} in {counted(found['groups'], 'group')}"
     errors.print(f"{counts} {'can be ' * dry_run}imported, {found['vectors']:,} with a vector")
     if found["leftOut"]:
         errors.print("the summary of the whole memory was not imported: there already is one")

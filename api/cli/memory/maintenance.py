@@ -14,6 +14,7 @@ from api.cli.output import confirm, console, errors, fail, print_json, print_pag
 from api.cli.progress import progress_bar
 from api.ids import in_path
 from api.settings import Settings
+from scripts.expressions.values import counted
 
 JOB_COLUMNS = ("jobId", "userId", "kind", "status", "done", "total", "createdAt", "error")
 JOBS = "/api/memory/jobs"
@@ -82,11 +83,11 @@ async def forget(
             print_json(found)
             return
         print_rows(UNIT_COLUMNS, map(unit_row, found["units"]))
-        errors.print(f"{found['total']:,} unit{'s' * (found['total'] != 1)} would be removed")
+        errors.print(f"{counted(found['total'], 'unit')} would be removed")
         return
     confirm(f"Permanently remove {share:.0%} of the removable units from {user_id!r}'s memory?", yes=yes)
     job = await _run_job(settings, "forget", body, "removing")
-    _print_result(job, as_json, f"{job['done']:,} unit{'s' * (job['done'] != 1)} removed")
+    _print_result(job, as_json, f"{counted(job['done'], 'unit')} removed")
 
 
 @click.command(epilog="Example: cuebook memory reembed --user ana --embedder sentence-transformers:all-MiniLM-L6-v2")
@@ -101,7 +102,7 @@ async def reembed(settings: Settings, user_id: str, as_json: bool) -> None:
     interrupted, the next run continues.
     """
     job = await _run_job(settings, "embed", {"userId": user_id}, "embedding")
-    _print_result(job, as_json, f"{job['done']:,} unit{'s' * (job['done'] != 1)} embedded")
+    _print_result(job, as_json, f"{counted(job['done'], 'unit')} embedded")
 
 
 async def _run_job(settings: Settings, kind: str, body: Mapping[str, object], doing: str) -> Any:

@@ -24,6 +24,7 @@ from api.cli.output import confirm, console, errors, fail, json_text, print_json
 from api.ids import in_path
 from api.schemas.memory import COLLECTION, UNITS_MAX
 from api.settings import Settings
+from scripts.expressions.values import counted
 
 GROUP_COLUMNS = ("groupId", "kind", "createdAt", "units", "summaries", "context", "shortTerm")
 
@@ -82,7 +83,7 @@ async def add(
     else:
         for unit in added:
             click.echo(unit["unitId"])
-    errors.print(f"{len(added)} unit{'s' * (len(added) != 1)} in {printable(group)} of {printable(user_id)}'s memory")
+    errors.print(f"{counted(len(added), 'unit')} in {printable(group)} of {printable(user_id)}'s memory")
 
 
 def _texts(arguments: Sequence[str]) -> Iterator[str]:
@@ -153,7 +154,7 @@ async def remove(settings: Settings, ids: tuple[str, ...], user_id: str, of_grou
 
     Messages stay in their sessions; `cuebook sessions delete` and `cuebook users erase` remove those too.
     """
-    what = f"{len(ids)} {'group' if of_groups else 'unit'}{'s' * (len(ids) != 1)}"
+    what = counted(len(ids), "group" if of_groups else "unit")
     confirm(f"Permanently remove {what} from {user_id!r}'s memory?", yes=yes)
     folder = GROUPS if of_groups else UNITS
     await send_each(settings, "DELETE", folder, ids, None, "removed", userId=user_id)
@@ -187,4 +188,4 @@ async def restore(settings: Settings, group: str, user_id: str, source: str) -> 
     async with backend(settings, writing=True) as api:
         body = {"userId": user_id, "source": source}
         count = (await api.send("POST", f"{GROUPS}/{in_path(group)}/restore", body))["shortTerm"]
-    errors.print(f"{printable(group)} has {count} unit{'s' * (count != 1)} in its short-term memory")
+    errors.print(f"{printable(group)} has {counted(count, 'unit')} in its short-term memory")

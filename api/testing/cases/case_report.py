@@ -14,7 +14,7 @@ from api.testing.cases.case_run import CaseFailure, CaseResult
 from api.testing.cases.coverage import KINDS, Coverage
 from api.testing.cases.random_walk import RandomWalks, case_text
 from runtime.state.program import PlaceLost
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, counted
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problem
 
@@ -57,7 +57,7 @@ def case_lines(report: Report) -> Iterator[Line]:
     passed = sum(result.passed for result in report.results)
     if report.results:
         failed = len(report.results) - passed
-        yield "bold", f"{_counted(len(report.results), 'case')}: {passed} passed, {failed} failed"
+        yield "bold", f"{counted(len(report.results), 'case')}: {passed} passed, {failed} failed"
     yield from detector_examples.lines(report.examples)
 
 
@@ -86,12 +86,12 @@ def walk_lines(report: Report) -> Iterator[Line]:
     for walks in report.walks:
         stopped = f" of {walks.requested:,} (time limit reached)" if walks.walked < walks.requested else ""
         ends = f"{walks.completed:,} completed, {walks.unfinished:,} unfinished"
-        sums = [f"{_counted(walks.walked, 'walk')}{stopped}", _counted(walks.turns, "turn"), ends]
-        yield "bold", f"{walks.script.path}: {', '.join(sums)}, {_counted(len(walks.findings), 'finding')}"
+        sums = [f"{counted(walks.walked, 'walk')}{stopped}", counted(walks.turns, "turn"), ends]
+        yield "bold", f"{walks.script.path}: {', '.join(sums)}, {counted(len(walks.findings), 'finding')}"
         for finding in walks.findings:
             line = place_of(walks.script, finding.place).line
             yield "red", f"  {finding.kind} at {walks.script.path}:{line} {finding.place}: {_short(finding.message)}"
-            yield "dim", f"  in {_counted(finding.times, 'walk')}; save this as NAME.case.yaml to reproduce it:"
+            yield "dim", f"  in {counted(finding.times, 'walk')}; save this as NAME.case.yaml to reproduce it:"
             yield "", "\n".join(f"    {each}" for each in case_text(walks.script, finding).splitlines())
 
 
@@ -130,10 +130,6 @@ def place_of(script: Prepared, place: str) -> Location:
     except PlaceLost:
         return program.script.at
     return program.phases[phase].at if phase in program.phases else program.script.at
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 # -- a document -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from scripts.detectors.examples import Outcome, run_examples
-from scripts.expressions.values import Value, shorten
+from scripts.expressions.values import Value, counted, shorten
 from scripts.formats.detector_config import detector_file
 from scripts.model.diagnostics import Problem, Problems
 from scripts.parse.folder import read_path, script_files
@@ -87,7 +87,7 @@ def lines(tested: Iterable[TestedExample]) -> Iterator[tuple[str, str]]:
             yield "", f"    got      {_shown(got)}"
     if tested:
         counts = _counts(tested)
-        total = f"{len(tested)} example{'s' * (len(tested) != 1)} of detectors"
+        total = f"{counted(len(tested), 'example')} of detectors"
         more = f", {counts['needsModel']} need a model" if counts["needsModel"] else ""
         yield "bold", f"{total}: {counts['passed']} passed, {counts['failed']} failed{more}"
 

@@ -43,7 +43,7 @@ ENGLISH = LANGUAGES["en"]
 
 def known_language(locale: Locale) -> Language | None:
     """Return the language of a locale, or None if there is no data for it."""
-    return LANGUAGES.get(language(locale.replace("_", "-")))
+    return LANGUAGES.get(language(locale))
 
 
 def spoken(locale: Locale) -> Language:

@@ -57,7 +57,7 @@ def conventions(locale: Locale) -> Conventions | None:
 
 def halves_of_day(locale: Locale) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words of a locale's language for the hours before and after noon: ``오전`` and ``오후``."""
-    known = _known(language(locale.replace("_", "-")))
+    known = _known(language(locale))
     periods = known.day_periods["format"] if known is not None else {}
     am, pm = (tuple(str(of[half]) for of in periods.values() if half in of) for half in ("am", "pm"))
     return am, pm

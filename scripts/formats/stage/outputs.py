@@ -49,8 +49,7 @@ def _together(notation: StageReader, first: _S, second: _S, what: str) -> _S:
         if is_said and one == field.default:
             changed[field.name] = other
         elif is_said and without_places(other) != without_places(one):
-            at = first.at
-            message = f"{what} in line {at.line} already, with another `{field.encode_name}`"
+            message = f"{what} in line {first.at.line} already, with another `{field.encode_name}`"
             notation.refuse("DUPLICATE_DECLARATION", message, second.at, _TWO_NAMES)
             return first
     notation.slip("DUPLICATE_DECLARATION", f"{what} in line {first.at.line} already", second.at, _ONE)

@@ -32,7 +32,7 @@ class StageReader:
         self.names = names
         self.loops: list[KnownNames] = []
 
-    def lacks(self, message: str, at: Location, fix: str = "") -> None:
+    def lacks(self, message: str, at: Location, fix: str) -> None:
         """Refuse a part in which something is missing."""
         self.refuse("REQUIRED_FIELD_MISSING", message, at, fix)
 
