@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from api.ids import has_control
 from api.memory.cache import MemoryCache
 from api.memory.embedding import EmbeddingService
 from api.memory.external import Externals
@@ -26,6 +27,7 @@ from runtime.memory.chains import recalled_of
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids
 from runtime.state.recall_types import Recalled
+from scripts.expressions.values import bounded
 from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 from store.interface.errors import MemoryMoved
 from store.interface.memory_rows import VectorRows
@@ -96,7 +98,7 @@ class Memories(Struct, frozen=True):
             source=new.source,
             creation_time=start,
             end_time=(new.end_time or start).astimezone(UTC),
-            metadata=new.metadata,
+            metadata={name: bounded(value) for name, value in new.metadata.items()},
             group_id=group_id,
             never_delete=new.never_delete,
             trust=new.trust,
@@ -315,6 +317,8 @@ def _check_group(group_id: str) -> None:
         raise InvalidMemoryRequest(f"{LATEST} is reserved for the newest session or collection; choose another name")
     if not group_id.strip() or len(group_id) > GROUP_CHARS_MAX:
         raise InvalidMemoryRequest(f"the name of a collection must have 1 to {GROUP_CHARS_MAX} characters")
+    if has_control(group_id):
+        raise InvalidMemoryRequest("the name of a collection contains a control character or a line break")
 
 
 def _check_name(loaded: LoadedMemory, group_id: str) -> None:

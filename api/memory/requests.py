@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, get_args
 
+import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from api.ids import has_control
 from api.memory_errors import InvalidMemoryRequest
 from api.schemas.memory import K_MAX, NEIGHBOURS_MAX, UNIT_CHARS_MAX
 from runtime.memory.recall.query import Decay, Strategy
@@ -44,6 +47,10 @@ class NewUnit(Struct, frozen=True, kw_only=True):
             raise InvalidMemoryRequest(f"has more than {UNIT_CHARS_MAX:,} characters")
         if not all(map(is_unicode, (self.content, self.source, self.unit_id))):
             raise InvalidMemoryRequest("is not valid Unicode")
+        if has_control(self.unit_id):
+            raise InvalidMemoryRequest("has an id with a control character or a line break")
+        if has_control(self.source):
+            raise InvalidMemoryRequest("has a source with a control character or a line break")
         if len(self.unit_id) > ID_CHARS_MAX:
             raise InvalidMemoryRequest(f"has an id of more than {ID_CHARS_MAX} characters")
         if len(self.source) > SOURCE_CHARS_MAX:
@@ -58,19 +65,22 @@ class NewUnit(Struct, frozen=True, kw_only=True):
         if times != sorted(times):
             raise InvalidMemoryRequest("ends before it begins")
         try:
-            bounded(self.metadata)
+            is_record = isinstance(bounded(self.metadata), dict)
         except ValueRefused as error:
             raise InvalidMemoryRequest(f"has metadata that cannot be stored: {error}") from error
+        if not is_record:
+            raise InvalidMemoryRequest("has metadata that is not a mapping")
 
 
 _FIELDS = frozenset(NewUnit.__struct_fields__)
+_CHECKED_LATER = frozenset({"metadata", "trust", "vector"})  # `check` names what is wrong with them
 
 
 def new_unit(value: "NewUnit | Mapping[str, Any] | str") -> NewUnit:
     """Convert a text or a mapping to a NewUnit; return a NewUnit unchanged.
 
     A mapping has the fields of NewUnit, or is a message `{"role": ..., "content": ...}` whose `name`, or else its role,
-    is the source. Raises InvalidMemoryRequest.
+    is the source; None is the default of each field. Raises InvalidMemoryRequest.
     """
     if isinstance(value, NewUnit):
         return value
@@ -78,7 +88,7 @@ def new_unit(value: "NewUnit | Mapping[str, Any] | str") -> NewUnit:
         return NewUnit(content=value)
     if not isinstance(value, Mapping):
         raise InvalidMemoryRequest(f"must be a text, a mapping or a NewUnit, not {type(value).__name__}")
-    fields = dict(value)
+    fields = {name: each for name, each in value.items() if each is not None}
     if "role" in fields:
         role, name = fields.pop("role"), fields.pop("name", None)
         fields.setdefault("source", name or role)
@@ -88,7 +98,11 @@ def new_unit(value: "NewUnit | Mapping[str, Any] | str") -> NewUnit:
         )
     if not isinstance(fields.get("content"), str):
         raise InvalidMemoryRequest("has no `content` that is a text")
-    return NewUnit(**fields)
+    later = {name: fields.pop(name) for name in _CHECKED_LATER & fields.keys()}
+    try:
+        return replace(msgspec.convert(fields, NewUnit), **later)
+    except msgspec.ValidationError as error:
+        raise InvalidMemoryRequest(f"has an invalid field: {error}") from error
 
 
 _OF_SUMMARIES = frozenset({"rank", "level", "is_extract"})

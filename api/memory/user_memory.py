@@ -136,10 +136,13 @@ class UserMemory:
     def add(self, content: str, **fields: Any) -> MemoryUnit: ...
 
     @overload
+    def add(self, content: Mapping[str, Any] | NewUnit) -> MemoryUnit: ...
+
+    @overload
     def add(self, content: Sequence[Mapping[str, Any] | NewUnit]) -> list[MemoryUnit]: ...
 
-    def add(self, content: str | Sequence[UnitInput], **fields: Any) -> MemoryUnit | list[MemoryUnit]:
-        """Add a text as a unit, or messages as units, to the session; durable when this returns.
+    def add(self, content: UnitInput | Sequence[UnitInput], **fields: Any) -> MemoryUnit | list[MemoryUnit]:
+        """Add a text or message as a unit, or messages as units, to the session; durable when this returns.
 
         `fields` of a text are those of NewUnit, such as `source` or `metadata`. Messages are texts, NewUnits, or
         mappings as `{"role": "user", "content": "..."}`, which may have fields of NewUnit too.
@@ -148,7 +151,7 @@ class UserMemory:
             return self.add_many([{"content": content, **fields}])[0]
         if fields:
             raise InvalidMemoryRequest(f"fields such as {next(iter(fields))!r} belong into each of the messages")
-        return self.add_many(content)
+        return self.add_many([content])[0] if isinstance(content, Mapping | NewUnit) else self.add_many(content)
 
     def add_many(self, units: Sequence[UnitInput]) -> list[MemoryUnit]:
         """Add units to the session in their order; each batch of 10,000 is added completely or not at all."""

@@ -28,7 +28,8 @@ def reader_of(tree: Mapping, problems: Problems) -> tuple[Mapping, Reader]:
     written = tree.get(LANGUAGE_KEY)
     if written is None:
         return tree, Reader(problems, lenient=False)
-    if plain_value(written) != 1:
+    version = plain_value(written)
+    if version != 1 or version is True:  # which is equal to 1
         message = "this version of Cuebook reads `cuebook: 1`"
         problems.add("ENUM_VALUE_INVALID", message, written.at, fix="Write `cuebook: 1`, without quotes.")
     pairs = tuple((key, value) for key, value in tree.pairs if key.text != LANGUAGE_KEY)

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -464,6 +464,56 @@ def test_messages_are_added_with_their_roles(opened: Any) -> None:
         assert added[1].metadata == {"mood": 2}
         (unit,) = memory.add_many([{"content": "A note", "source": "app", "trust": "own"}])
         assert (unit.source, unit.trust) == ("app", "own")
+
+
+@pytest.mark.parametrize("message", [{"role": "user", "content": "hello"}, NewUnit(content="hello")])
+def test_single_message_is_one_unit(opened: Any, message: Any) -> None:
+    with opened() as memory:
+        assert memory.add(message).content == "hello"
+        assert [unit.content for unit in memory.units()] == ["hello"]
+
+
+def test_a_field_that_is_none_has_its_default(opened: Any) -> None:
+    names = ("source", "metadata", "creation_time", "end_time", "unit_id", "trust", "supersedes", "vector")
+    with opened() as memory:
+        plain, none = memory.add("hello"), memory.add("hello", **dict.fromkeys(names))
+        assert (none.source, none.metadata, none.trust) == (plain.source, plain.metadata, plain.trust)
+
+
+def test_fields_of_a_unit_are_returned_as_they_are_stored(opened: Any) -> None:
+    with opened() as memory:
+        added = memory.add(
+            "hello", creation_time="2026-03-04T12:00:00Z", metadata={"on": date(2026, 3, 4), "at": (1, 2)}
+        )
+        stored = memory.get(added.unit_id)
+        assert added.creation_time == stored.creation_time == datetime(2026, 3, 4, 12, tzinfo=UTC)
+        assert added.metadata == stored.metadata == {"on": "2026-03-04", "at": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"source": 7}, "unit 1 has an invalid field: .* `str`"),
+        ({"creation_time": 7}, "unit 1 has an invalid field: .* `datetime"),
+        ({"creation_time": "yesterday"}, "unit 1 has an invalid field"),
+        ({"never_delete": "yes"}, "unit 1 has an invalid field: .* `bool`"),
+        ({"metadata": "red"}, "unit 1 has metadata that is not a mapping"),
+        ({"unit_id": "a\nb"}, "unit 1 has an id with a control character"),
+        ({"source": "a\x00b"}, "unit 1 has a source with a control character"),
+    ],
+)
+def test_invalid_field_of_a_unit_is_refused(opened: Any, fields: Any, words: str) -> None:
+    with opened() as memory:
+        with pytest.raises(InvalidMemoryRequest, match=words):
+            memory.add("hello", **fields)
+        assert list(memory.units()) == []
+
+
+def test_session_names_have_no_control_characters(opened: Any) -> None:
+    with opened() as memory:
+        with pytest.raises(InvalidMemoryRequest, match="contains a control character"):
+            memory.start_session("a\nb")
+        assert memory.sessions() == []
 
 
 @pytest.mark.parametrize(

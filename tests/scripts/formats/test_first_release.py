@@ -118,8 +118,9 @@ def test_a_key_of_the_first_release_is_unknown_in_an_older_file() -> None:
     assert "UNKNOWN_KEY" in [problem.code for problem in reading("{ask: Who?, into: a}", first_release=False).errors]
 
 
-def test_another_version_of_the_language_is_an_error() -> None:
-    found = read_script(Source(f"cuebook: 2\n{HEAD}          - say: Hi\n"))
+@pytest.mark.parametrize("version", ["2", "true", "'1'", "1.9.99", "later", "[1]", "null"])
+def test_another_version_of_the_language_is_an_error(version: str) -> None:
+    found = read_script(Source(f"cuebook: {version}\n{HEAD}          - say: Hi\n"))
     assert [problem.message for problem in found.errors] == ["this version of Cuebook reads `cuebook: 1`"]
 
 
