@@ -35,7 +35,10 @@ KNOWN_MAX = 1_000  # cached session ids of conversations, to avoid lookups
 
 @runtime_checkable
 class Conversations(Protocol):
-    """A store of conversations: the `sessions` of a client or of an embedded runtime."""
+    """A store of conversations: the `sessions` of a client or of an embedded runtime.
+
+    The methods may be plain, as those of `SyncClient`.
+    """
 
     async def get_or_create(self, key: str, user_id: str) -> Any:
         """Return the session of a key, created if it is missing."""
@@ -168,19 +171,21 @@ class WithHistory(Generic[T]):
         """Store the new messages, except system messages, and the answer."""
         new = [each for each in _messages(message, "user") if each["role"] != "system"]
         messages = [*new, *_messages(answer, "assistant")]
-        await self._on_session(config, lambda session: self._conversations.append(session, messages))
+        await self._on_session(config, lambda session: _result(self._conversations.append, session, messages))
 
-    async def _history(self, session_id: str) -> list[dict[str, Any]]:
-        if self._with_context is not None:
-            return await self._with_context.prompt_messages(session_id)
-        return await self._conversations.history(
-            session_id, max_messages=self._max_messages, max_tokens=self._max_tokens
+    async def _history(self, session_id: str) -> list[ChatMessage]:
+        limits = {"max_messages": self._max_messages, "max_tokens": self._max_tokens}
+        history: list[ChatMessage] = await (
+            _result(self._conversations.history, session_id, **limits)
+            if self._with_context is None
+            else _result(self._with_context.prompt_messages, session_id)
         )
+        return history
 
     async def _get_or_create(self, key: str) -> Any:
         if self._with_context is not None:
-            return await self._with_context.get_or_create(key, self._user_id, context=self._context)
-        return await self._conversations.get_or_create(key, self._user_id)
+            return await _result(self._with_context.get_or_create, key, self._user_id, context=self._context)
+        return await _result(self._conversations.get_or_create, key, self._user_id)
 
     async def _on_session(self, config: Config | None, ask: Callable[[str], Awaitable[Any]]) -> Any:
         """Run a request on the conversation's session; replace a session that was deleted or redacted by a new one."""
@@ -270,9 +275,9 @@ class StoreConversations:
         await _result(self._store.append, session_id, messages)
 
 
-async def _result(method: Any, *arguments: Any) -> Any:
+async def _result(method: Any, *arguments: Any, **named: Any) -> Any:
     """Call a plain or an asynchronous method; a plain one runs in a thread, because it may block."""
     if inspect.iscoroutinefunction(method):
-        return await method(*arguments)
-    result = await asyncio.to_thread(method, *arguments)
+        return await method(*arguments, **named)
+    result = await asyncio.to_thread(method, *arguments, **named)
     return await result if inspect.isawaitable(result) else result

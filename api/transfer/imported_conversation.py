@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -23,6 +24,8 @@ from runtime.state.state import ContextMemory, State, encode
 from runtime.turn.context import TurnEnvironment
 from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
 from scripts.model.context_strategies import ContextSettings
+from scripts.model.script import Locale
+from scripts.translations.localisation import is_chinese
 from store.interface.rows import SessionRow, TurnRow
 
 MESSAGES_MAX = 100_000
@@ -42,6 +45,7 @@ ROLES: Mapping[str, Role] = {
     "function": "tool",
 }
 """Roles of other systems and their names here."""
+_KANA = re.compile("[\u3040-\u30ff]")
 _OWN = ("role", "content", "timestamp", "cuebook", "number", "message_id", "action_id")
 
 
@@ -173,6 +177,13 @@ def moment_of(value: object) -> datetime | None:
     except (ValueError, OverflowError, OSError):
         pass
     return None
+
+
+def language_of(messages: Sequence[ImportedMessage]) -> Locale | None:
+    """Return `zh` if most of the assistant's messages are Chinese; None: unknown."""
+    said = [each.content for each in messages if each.role == "assistant" and each.content]
+    chinese = [text for text in said if is_chinese(text) and _KANA.search(text) is None]
+    return "zh" if 2 * len(chinese) > len(said) else None
 
 
 # -- turns ------------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from api.transfer.document import FORMAT, SessionDocumentFile
 from api.transfer.document_reader import Kind, read_document
 from api.transfer.import_report import DocumentInvalid, ImportReport
 from api.transfer.import_rows import Owner, build_rows
-from api.transfer.imported_conversation import ImportedConversation, turns_of
+from api.transfer.imported_conversation import ImportedConversation, language_of, turns_of
 from runtime.state.program import Program
 from scripts.builtin import CHAT, read_builtin
 from store.interface.errors import KeyTaken, RowRefused, SessionTaken
@@ -138,7 +138,7 @@ class SessionImporter:
             script_id=CHAT,
             script_version=1,
             digest=text.source.digest,
-            locale=self._locale or program.locale,
+            locale=self._locale or language_of(conversation.messages) or program.locale,
             seed=row_mapping.seed_of(session_id),
             metadata=dict(conversation.metadata),
             created_at=min(conversation.created_at or now, now),

@@ -98,7 +98,12 @@ def own_locale(script: Script) -> Locale:
     """Return the language of a script's own texts: `locale`, otherwise Chinese if any text is, otherwise English."""
     if script.locale is not None:
         return script.locale
-    return "zh" if any(_CHINESE.search(msgspec.json.encode(part).decode()) for part in _own_parts(script)) else "en"
+    return "zh" if any(is_chinese(msgspec.json.encode(part).decode()) for part in _own_parts(script)) else "en"
+
+
+def is_chinese(text: str) -> bool:
+    """Return whether a text contains a Chinese character, as Japanese texts also do."""
+    return _CHINESE.search(text) is not None
 
 
 def _own_parts(script: Script) -> Iterator[object]:

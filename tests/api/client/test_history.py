@@ -10,7 +10,8 @@ import pytest
 
 from api.client.history import InMemoryStore, with_history
 from api.embedded import open_runtime
-from cuebook import Client
+from cuebook import Client, SyncClient
+from tests.support.fixture_types import Serve
 
 
 @pytest.fixture
@@ -75,6 +76,20 @@ async def test_a_context_strategy_selects_what_the_callable_gets(cuebook) -> Non
     assert rules == ("system", "Be brief.")
     assert summary[0] == "system" and "I live in Lisbon." in summary[1]
     assert [text for _, text in messages] == ["My cat is called Momo.", "4 messages", "Where do I live?"]
+
+
+@pytest.mark.gate
+async def test_the_sessions_of_a_client_without_event_loop_will_do(serve: Serve) -> None:
+    server = serve()
+    await server.ready()
+    with SyncClient(server.url) as sync:
+        for context in (None, "window"):
+            answer = with_history(lambda messages: f"{len(messages)}", sync.sessions, session_id="c", context=context)
+            question = f"with {context}"
+            assert await asyncio.to_thread(asyncio.run, answer(question)) == ("1" if context is None else "3")
+        session = sync.sessions.by_key("c")
+        assert [each.content for each in sync.sessions.transcript(session.session_id)][:2] == ["with None", "1"]
+    assert await server.stop() == 0
 
 
 def test_a_context_strategy_needs_sessions() -> None:

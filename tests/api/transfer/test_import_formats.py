@@ -94,6 +94,23 @@ async def test_it_is_a_session_to_go_on_with(api: ApiClient) -> None:
     assert [content for _, content in await api.transcript(found)][:2] == ["one", "first"]
 
 
+@pytest.mark.parametrize(
+    ("answers", "locale"),
+    [
+        (["你好！有什么可以帮助你的？", "OK"], "en"),
+        (["你好！有什么可以帮助你的？", "当然！", "OK"], "zh"),
+        (["こんにちは！何かお手伝いできますか？"], "en"),
+        ([], "en"),
+    ],
+)
+async def test_a_chinese_conversation_goes_on_in_chinese(api: ApiClient, answers: list[str], locale: str) -> None:
+    exchanges = [[{"role": "user", "content": "你好"}, {"role": "assistant", "content": each}] for each in answers]
+    found = await import_document(api, as_lines([OLD[0], *(each for pair in exchanges for each in pair)]))
+    assert (await api.read(f"/api/sessions/{found['sessionId']}"))["locale"] == locale
+    answer = await api.send_texts(found, "继续")
+    assert answer["aiMessage"].isascii() == (locale == "en")
+
+
 async def test_a_message_of_a_picture_alone_names_it_in_the_history(api: ApiClient) -> None:
     picture = {"role": "user", "content": "", "media": ["/pictures/cat.png"]}
     found = await import_document(api, as_lines([OLD[0], picture, {"role": "assistant", "content": "A cat."}]))
