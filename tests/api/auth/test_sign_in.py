@@ -41,6 +41,20 @@ async def test_the_cookie_stands_for_the_key(api: ApiClient) -> None:
     assert (await api.get("/api/me")).status_code == 401
 
 
+@pytest.mark.parametrize(
+    "header", ['cuebook_key="{}"; theme=dark', "a=1;cuebook_key={};b=2=3", "b=;  cuebook_key = {} "]
+)
+async def test_the_cookie_is_found_as_browsers_and_programs_write_it(api: ApiClient, header: str) -> None:
+    key = await key_of(api, "reader")
+    found = await api.get("/api/me", headers={"Cookie": header.format(key)})
+    assert found.json()["roles"] == ["reader"]
+
+
+async def test_another_cookie_is_no_key(api: ApiClient) -> None:
+    key = await key_of(api, "reader")
+    assert (await api.get("/api/me", headers={"Cookie": f"theme=cuebook_key={key}; key={key}"})).status_code == 401
+
+
 async def test_roles_hold_for_the_cookie(api: ApiClient) -> None:
     key = await key_of(api, "reader")
     sent = {"Cookie": f"cuebook_key={key}"} | OWN

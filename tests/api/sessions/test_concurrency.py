@@ -144,6 +144,22 @@ async def test_the_queue_is_bounded_in_number(app: OpenApp, tmp_path: Path) -> N
         assert await api.transcript(session) == of_words(["a", "b", "c"])
 
 
+async def test_the_queue_has_room_again_for_each_that_left_it(app: OpenApp, tmp_path: Path) -> None:
+    model = HeldModel()
+    async with app(tmp_path, model, queue_max=1) as api:
+        await api.publish_script(SLOW)
+        session = await api.create_session("slow")
+        for _ in range(2):
+            model.go.clear()
+            model.asked.clear()
+            turns = [asyncio.create_task(api.send_message(session, {"content": word}, QUEUE)) for word in "abc"]
+            await model.asked.wait()
+            assert (await asyncio.wait_for(turns[2], SOON_S)).status_code == 409
+            model.go.set()
+            assert [(await turn).status_code for turn in turns[:2]] == [200] * 2
+        assert await api.transcript(session) == of_words(["a", "b", "a", "b"])
+
+
 async def test_the_queue_is_bounded_in_time(app: OpenApp, tmp_path: Path) -> None:
     model = HeldModel()
     async with app(tmp_path, model, queue_s=0.05) as api:

@@ -76,7 +76,9 @@ async def test_a_key_belongs_to_one_session(api: ApiClient) -> None:
     await api.create_session("diary", key="telegram:123")
     answer = await api.post("/api/sessions", json={"userId": "ben", "scriptId": "diary", "key": "telegram:123"})
     assert answer.status_code == 409
-    assert answer.json()["error"]["code"] == "SESSION_KEY_EXISTS"
+    error = answer.json()["error"]
+    assert (error["code"], error["message"]) == ("SESSION_KEY_EXISTS", "a session with this key exists")
+    assert error["context"]["key"] == "telegram:123"
     assert len((await api.read("/api/sessions"))["data"]) == 1
 
 

@@ -129,6 +129,19 @@ async def test_a_call_that_cannot_be_made_fails_before_anything_is_said(prepare:
     assert failed.value.place == ("p", "t", "c")
 
 
+@pytest.mark.parametrize(("depth", "says"), [(10, ""), (11, "more than 10 nested calls")])
+async def test_ten_calls_may_be_nested(prepare: NewSession, depth: int, says: str) -> None:
+    skills = "".join(f"- {{skill: s{n}, actions: [{{call: s{n + 1}, id: c}}]}}\n" for n in range(1, depth))
+    session = prepare(
+        f"{HEAD}    - {{call: s1, id: c}}\nskills:\n{skills}- {{skill: s{depth}, actions: [{{say: deep}}]}}\n"
+    )
+    if says:
+        with pytest.raises(TurnFailed, match=says):
+            await session.start()
+    else:
+        assert (await session.start()).said == ["deep"]
+
+
 async def test_a_loop_within_a_skill_is_bounded_like_any_other(prepare: NewSession) -> None:
     loop = "skills: [{skill: s, actions: [{repeat: {max: 1000}, id: r, do: [{set: {x: 1}, id: a}]}]}]"
     with pytest.raises(TurnFailed, match="actions in one turn"):

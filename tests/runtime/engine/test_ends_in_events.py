@@ -6,6 +6,7 @@ SCRIPT = """
 script: talk
 interrupts:
 - {interrupt: leave, on: [another subject], then: leave_topic, do: [{say: As you like., id: agree}]}
+- {interrupt: away, on: [something else], do: [{goto: p/third, id: jump}]}
 - interrupt: twice
   on: [really]
   do: [{if: "true", id: check, then: [{ask: Sure?, id: sure}, {say: Good., id: good}]}]
@@ -39,6 +40,17 @@ async def test_an_action_that_an_interrupt_ends_says_after_how_many_rounds(drive
     session = await drive(SCRIPT)
     await session.reply("no idea", "still none", "another subject")
     assert left(session) == [("agree", 0, "", "leave"), ("age", 2, "", ""), ("always", 0, "", "")]
+
+
+async def test_a_question_that_a_goto_of_an_interrupt_leaves_says_after_how_many_rounds(drive):
+    session = await drive(SCRIPT)
+    await session.reply("no idea", "still none", "something else")
+    assert left(session) == [
+        ("jump", 0, "", "away"),
+        ("age", 2, "", ""),
+        ("always", 0, "", ""),
+        ("finish", 0, "", ""),
+    ]
 
 
 async def test_a_block_within_a_skill_or_an_interrupt_ends_as_part_of_it(drive):

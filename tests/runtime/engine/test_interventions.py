@@ -97,6 +97,13 @@ async def test_variables_are_set_where_they_are_declared_else_in_the_session(dri
     assert session.turns[-1].changes[0].scope == "topic"
 
 
+async def test_a_variable_that_a_topic_has_without_a_declaration_is_set_there(drive: StartSession) -> None:
+    session = await drive(TALK)
+    await session.reply("Ana")
+    await session.turn(SetVariables({"name": "Bo"}))
+    assert [(change.scope, change.new) for change in session.turns[-1].changes] == [("topic", "Bo")]
+
+
 async def test_a_value_that_does_not_fit_changes_nothing(drive: StartSession) -> None:
     session = await drive(TALK)
     with pytest.raises(InputRefused, match="age"):
