@@ -1,4 +1,4 @@
-"""Turns committed turns into changes of a memory: messages, notes of scripts, visits by recalls, and rewinds.
+"""Turns committed turns into changes of a memory: messages, notes of scripts, visits by recalls, rewinds and clears.
 
 The committed turns are the only source, so a crash loses nothing: turns that are not ingested yet are ingested before
 the next query of that user, or in the background.
@@ -109,6 +109,8 @@ def _ingest_event(
         intervention = msgspec.json.decode(event.data, type=_InterventionEvent)
         if intervention.what == "rewind" and intervention.turn is not None:
             _rewind(draft, loaded, session_id, intervention.turn)
+        elif intervention.what == "clear":
+            _clear(draft, loaded, session_id)
 
 
 def _supersede(draft: MemoryTransaction, loaded: LoadedMemory, unit: MemoryUnit, about: str) -> None:
@@ -126,6 +128,16 @@ def _rewind(draft: MemoryTransaction, loaded: LoadedMemory, session_id: str, tur
         sequence
         for sequence, origin in origins.items()
         if origin.session_id == session_id and origin.turn is not None and origin.turn > turn
+    )
+
+
+def _clear(draft: MemoryTransaction, loaded: LoadedMemory, session_id: str) -> None:
+    """Remove the messages of the session, which models must not see again; notes stay, as variables do."""
+    origins = loaded.origins | draft.origins
+    draft.retract(
+        sequence
+        for sequence, origin in origins.items()
+        if origin.session_id == session_id and origin.message is not None
     )
 
 

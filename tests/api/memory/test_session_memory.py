@@ -68,6 +68,29 @@ async def test_a_rewind_takes_what_was_said_out_of_memory(app: OpenApp, tmp_path
         assert "I like tea" in await found(api, "tea", strategy="lexical")
 
 
+async def test_a_clear_takes_all_messages_out_of_memory_and_no_note(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path, embedder="none") as api:
+        await api.publish_script(NOTES)
+        notes, other = await api.create_session("notes"), await api.create_session("chat")
+        talk = await api.create_session("chat")
+        await api.send_texts(notes, "lemons")
+        await api.send_texts(other, "I like tea")
+        await api.send_texts(talk, "I like coffee")
+        await api.post("/api/memory/summarise", json={"userId": "ana"}, headers={"Prefer": "wait=30"})
+        await api.send_texts(talk, "I like cocoa")
+        for session in (talk, notes):
+            answer = await api.post(f"/api/sessions/{session['sessionId']}/clear", json={})
+            assert answer.status_code == 200, answer.text
+        everything = " ".join([unit["content"] for unit in await units(api)])
+        assert "coffee" not in everything
+        assert "cocoa" not in everything
+        assert "I like tea" in everything
+        assert "A note: lemons" in everything
+        await api.send_texts(talk, "I like water")
+        hits = await found(api, "like", strategy="lexical", filters={"source": "user"})
+        assert {*hits} == {"I like tea", "I like water"}
+
+
 async def test_a_fork_does_not_remember_everything_twice(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
         session = await api.create_session("chat")

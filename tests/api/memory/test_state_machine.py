@@ -256,6 +256,18 @@ class Machine(RuleBasedStateMachine):
         self.events[session] += 1
         self.turn(session, [], [EventRow(self.events[session], "intervention", data)], self.now(), heard)
 
+    @rule(session=st.sampled_from(SESSIONS))
+    def clear(self, session: str) -> None:
+        if not self.turns[session]:
+            return
+        ids = set(self.said[session])
+
+        def heard() -> None:
+            self.model.remove(ids & set(self.model.units))
+
+        self.events[session] += 1
+        self.turn(session, [], [EventRow(self.events[session], "intervention", {"what": "clear"})], self.now(), heard)
+
     def turn(
         self,
         session: str,
