@@ -11,8 +11,10 @@ from scripts.model.actions import (
     AiSay,
     AiThink,
     Ask,
+    Chat,
     Choose,
     End,
+    Form,
     Question,
     Say,
     UserSay,
@@ -108,7 +110,7 @@ def _actions(digest: str, script: Script) -> Iterator[ActionOutline]:
                 action_id=action.id,
                 action_type=action_type(action),
                 is_question=isinstance(action, Question) and effect_of(action).waits != "never",
-                says=_says(action),
+                says=_says(script, action),
             )
 
 
@@ -123,23 +125,25 @@ def _homes(script: Script) -> Iterator[tuple[int, str, str, tuple[Action, ...]]]
         yield 0, DETECTORS, watcher.id, watcher.actions
 
 
-def _says(action: Action) -> str | None:
-    text = _text(action)
+def _says(script: Script, action: Action) -> str | None:
+    text = _text(script, action)
     if text is None:
         return None
     words = " ".join(text.source.split())
     return words if len(words) <= SAYS_CHARS_MAX else f"{words[: SAYS_CHARS_MAX - 1]}…"
 
 
-def _text(action: Action) -> Template | None:
+def _text(script: Script, action: Action) -> Template | None:
     """Return the text of an action, or its subject."""
     match action:
         case Say():
             return action.texts[0] if action.texts else None
         case Ask() | Choose():
             return action.question
-        case AiSay() | AiAsk() | AiThink():
+        case AiSay() | AiAsk() | AiThink() | Chat():
             return action.task
+        case Form():
+            return next((each.text or each.title for each in script.forms if each.id == action.sheet), None)
         case UserSay():
             return action.text
         case _:

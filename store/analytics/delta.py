@@ -49,6 +49,8 @@ class Delta(msgspec.Struct, frozen=True):
     """Digest of the tables that are exported as a whole."""
     memory_mark: str | None
     """Digest of the exported memory units; null if they were not requested, or have not changed."""
+    is_whole: bool
+    """Whether it begins a new file; otherwise it contains the changes since the last refresh of a file."""
 
     def is_empty(self, known: "Known") -> bool:
         """Return whether it contains no changes for a file with this content."""
@@ -189,7 +191,8 @@ def _write(cursor: Cursor, tenant: str, folder: Path, known: Known, *, units: bo
     counts = Counts(*cursor.execute(_COUNT, parameters).fetchall()[0])
     found = cursor.execute(_DIGESTS, parameters).fetchall()
     digests = [digest for (digest,) in found if digest not in set(known.digests)]
-    delta = Delta(tenant, as_of, exported, changed - exported, gone, starts, counts, digests, rest, mark)
+    is_whole = known.sessions is None
+    delta = Delta(tenant, as_of, exported, changed - exported, gone, starts, counts, digests, rest, mark, is_whole)
     (folder / META).write_bytes(msgspec.json.encode(delta))
     return delta
 

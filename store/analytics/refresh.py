@@ -43,15 +43,17 @@ class Masking(msgspec.Struct, frozen=True):
 def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
     """Apply the delta in `folder` to the file, atomically; create the file if it does not exist. Blocks.
 
-    Raises AnalyticsUnreadable if the file is damaged or has another masking; the caller must then delete it. Raises
-    DatabaseLocked if another program, such as an analyst's tool, has it open, and StoreUnavailable if DuckDB needs more
-    memory than its limit.
+    Raises AnalyticsUnreadable if the file is damaged, has another masking, or is not the one that the delta was made
+    for; the caller must then delete it. Raises DatabaseLocked if another program, such as a tool of an analyst, has it
+    open, and StoreUnavailable if DuckDB needs more memory than its limit.
     """
     delta = msgspec.json.decode((folder / META).read_bytes(), type=Delta)
     spill = folder / "spill"
     known = place.known()
-    if known.sessions is None:  # if a file exists, its content is unknown
+    if delta.is_whole:  # if a file exists, its content is unknown
         place.remove()
+    elif known.sessions is None:  # somebody deleted it, or a program of another version is to refresh it
+        raise AnalyticsUnreadable("the analytics file was removed while it was refreshed")
     is_new = not place.path.exists()
     connection = connect(place.path, spill)
     place.known_rest.unlink(missing_ok=True)  # not valid until the refresh is done

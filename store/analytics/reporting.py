@@ -6,7 +6,7 @@ A report is a table macro of the same name in every analytics file; the macros a
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -20,7 +20,9 @@ from msgspec import Struct
 from store.interface.errors import ReportRefused
 
 Kind: TypeAlias = Literal["text", "integer", "number", "moment"]
-"""The type of a parameter; a moment is an ISO 8601 date, or date and time, in UTC unless it has an offset."""
+"""The type of a parameter; a moment is an ISO 8601 date, or date and time, without an offset in the `zone` of the
+report, else in UTC.
+"""
 
 
 class Parameter(Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,11 +89,13 @@ def statement(report: Report, arguments: Mapping[str, str]) -> str:
     for each in report.parameters:
         if each.needed and not arguments.get(each.name, "").strip():
             raise ReportRefused(f"the report {report.name} needs `{each.name}`: {each.says}", each.name)
-    literals = [f"{name} := {_literal(known[name], text)}" for name, text in arguments.items()]
-    times = [_moment(arguments[name]) for name in ("since", "until") if name in arguments]
-    if times != sorted(times):
+    literals = {name: _literal(known[name], text) for name, text in arguments.items()}
+    zone = ZoneInfo(arguments.get("zone", "UTC").strip())
+    times = {name: _moment(arguments[name], zone) for name in ("since", "until") if name in arguments}
+    if [*times.values()] != sorted(times.values()):
         raise ReportRefused("`until` is before `since`", "until")
-    return f"FROM {report.name}({', '.join(literals)})"
+    literals |= {name: f"TIMESTAMPTZ '{moment.isoformat()}'" for name, moment in times.items()}
+    return f"FROM {report.name}({', '.join(f'{name} := {literal}' for name, literal in literals.items())})"
 
 
 def _instead(name: str, existing: Iterable[str]) -> str:
@@ -138,9 +142,9 @@ def _number(text: str) -> str:
     return repr(number)
 
 
-def _moment(text: str) -> datetime:
+def _moment(text: str, zone: tzinfo = UTC) -> datetime:
     moment = datetime.fromisoformat(text.strip())
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
 
 
 _LITERALS: Mapping[str, tuple[str, Callable[[str], str]]] = {
@@ -150,7 +154,7 @@ _LITERALS: Mapping[str, tuple[str, Callable[[str], str]]] = {
     "number": ("a number from 0 to 1000000", _number),
     "moment": (
         "a date such as 2025-03-01, or a date and time",
-        lambda text: f"TIMESTAMPTZ '{_moment(text).isoformat()}'",
+        lambda text: _moment(text).isoformat(),  # `statement` writes it in the zone of the report
     ),
     "text": ("text without the character NUL", _quoted),
 }

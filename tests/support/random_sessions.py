@@ -31,7 +31,7 @@ SCRIPTS = {
     ("check", 1): {"only": {"hello": ["ask_1", "ask_2"]}, "never": {"never": ["say_1"]}},
 }
 ARMS = {"greeting": ("user", ["b", "a", "c"]), "length": ("session", ["c", "b", "a"])}
-ENDS = ("script", "script", "script", "end_action", "user", "application", "rounds", None)
+ENDS = ("script", "script", "script", "end_action", "user", "application", "rounds", "expired", None)
 QUESTIONS = ("ask", "ai_ask", "choose", "form")
 
 

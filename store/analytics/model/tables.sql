@@ -200,7 +200,7 @@ COMMENT ON COLUMN sessions.status IS 'active, paused, completed or failed';
 COMMENT ON COLUMN sessions.execution_status IS 'running, waiting_input, paused, completed or error';
 COMMENT ON COLUMN sessions.end_reason IS 'Why it ended, if a reason was given; in masked files only reasons that are in a script';
 COMMENT ON COLUMN sessions.outcome IS 'How it ended: the outcome of the `end` in the script; completed at the end of the script, abandoned if a question expired; null otherwise';
-COMMENT ON COLUMN sessions.ended_by IS 'What ended it: script (it came to the end of the script), end_action (an end of the script), user, application, rounds (a question got no usable reply); null if it is not completed, or if retention removed it';
+COMMENT ON COLUMN sessions.ended_by IS 'What ended it: script (it came to the end of the script), end_action (an end of the script), user, application, rounds (a question got no usable reply), expired (a question expired); null if it is not completed, or if retention removed it';
 COMMENT ON COLUMN sessions.end_action_id IS 'The action that ended it; null if no action did';
 COMMENT ON COLUMN sessions.phase_id IS 'Current phase';
 COMMENT ON COLUMN sessions.topic_id IS 'Current topic';
@@ -743,7 +743,7 @@ CREATE TABLE memory_units (
     superseded_by VARCHAR,
     duplicate_of VARCHAR
 );
-COMMENT ON TABLE memory_units IS 'One row per unit of a user''s memory.';
+COMMENT ON TABLE memory_units IS 'One row per unit of a user''s memory. Messages become units when the memory is used: searched, changed or shown.';
 COMMENT ON COLUMN memory_units.user_id IS 'The owner of the memory';
 COMMENT ON COLUMN memory_units.unit_id IS 'The id of the unit; for a message the id of its session and its number, separated by a colon';
 COMMENT ON COLUMN memory_units.sequence IS 'Number of the unit in the memory, in the order of creation';

@@ -1,10 +1,11 @@
 -- Outcomes of the sessions that started with each version of a script.
 -- completed: sessions whose conversation ended, in any way. Of those, finished: it came to the end of the script;
 -- ended_by_action: an `end` of the script; ended_by_user: an interrupt or a repair; ended_by_application; ended_by_rounds: a
--- question got no usable reply in its rounds. reached: sessions that entered the milestone, an action or a topic; without a
--- milestone, the finished ones. failed and paused: sessions with that status; abandoned: active sessions whose latest turn is at
--- least `idle_days` before the time of the file; going_on: other active sessions. silent: started sessions without a message of
--- the user. completion_rate and abandonment_rate: reached / started and abandoned / started.
+-- question got no usable reply in its rounds; ended_by_expiry: a question expired. reached: sessions that entered the
+-- milestone, an action or a topic; without a milestone, the finished ones. failed and paused: sessions with that status;
+-- abandoned: active sessions whose latest turn is at least `idle_days` before the time of the file; going_on: other active
+-- sessions. silent: started sessions without a message of the user. completion_rate and abandonment_rate: reached / started
+-- and abandoned / started.
 CREATE OR REPLACE MACRO completion(
     script := NULL, version := NULL, since := NULL, until := NULL, idle_days := 7, milestone := NULL
 ) AS TABLE
@@ -21,6 +22,7 @@ SELECT script_id, first_version AS script_version, count(*) AS started, count(*)
     count(*) FILTER (status = 'completed' AND ended_by = 'user') AS ended_by_user,
     count(*) FILTER (status = 'completed' AND ended_by = 'application') AS ended_by_application,
     count(*) FILTER (status = 'completed' AND ended_by = 'rounds') AS ended_by_rounds,
+    count(*) FILTER (status = 'completed' AND ended_by = 'expired') AS ended_by_expiry,
     count(*) FILTER (has_reached) AS reached, count(*) FILTER (status = 'active' AND was_idle) AS abandoned,
     count(*) FILTER (status = 'active' AND NOT was_idle) AS going_on,
     count(*) FILTER (status = 'paused') AS paused, count(*) FILTER (status = 'failed') AS failed,

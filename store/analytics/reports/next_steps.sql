@@ -7,7 +7,8 @@ WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, vers
     SELECT v.session_id, concat_ws('/', v.phase_id, v.topic_id) AS step, v.seq,
         coalesce(lead(concat_ws('/', v.phase_id, v.topic_id)) OVER (PARTITION BY v.session_id ORDER BY v.seq),
             CASE WHEN is_finished(c.status, c.ended_by) THEN 'completed'
-                WHEN c.status = 'completed' THEN 'ended by ' || replace(c.ended_by, '_', ' ') ELSE 'stands' END) AS next_step
+                WHEN c.status = 'completed' THEN 'ended by ' || replace(replace(c.ended_by, '_', ' '), 'expired', 'expiry')
+                ELSE 'stands' END) AS next_step
     FROM scope_visits AS v JOIN chosen_sessions(script, version, since, until) AS c USING (session_id)
     WHERE v.scope = level AND v.outcome != 'skipped'
 )

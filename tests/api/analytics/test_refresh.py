@@ -87,6 +87,20 @@ def test_what_the_file_knows_is_believed_only_of_what_made_it(made: Path, tmp_pa
     assert differing(whole.path, place.path) == []
 
 
+def test_changes_are_not_taken_for_all_rows_if_the_file_was_removed(made: Path, tmp_path: Path) -> None:
+    place, folder = Place(tmp_path / "a.duckdb"), tmp_path / "delta"
+    folder.mkdir()
+    analytics_files.refresh_all(made, place, is_masked=True, turns_max=20, deltas_max=1)
+    database = Database.open(database_file(made).parent, read_only=True)
+    write_delta(database.cursor(), "default", folder, place.known(), units=False)
+    database.close()
+    (folder / OUTLINES).write_bytes(msgspec.json.encode(Outline([], [], [])))
+    place.remove()  # an operator may delete the folder at any time
+    with pytest.raises(AnalyticsUnreadable, match="removed"):
+        refresh(place, folder, Masking(True, analytics_files.SALT))
+    assert not place.path.exists()
+
+
 @pytest.mark.gate
 async def test_calls_of_models_stay_when_only_the_session_got_another_label(app: OpenApp, tmp_path: Path) -> None:
     place, fresh = Place(tmp_path / "a.duckdb"), Place(tmp_path / "b.duckdb")

@@ -6,6 +6,7 @@ import duckdb
 import msgspec
 import pytest
 
+from api.analytics.charts.chart import chart_of
 from store.analytics.file import Place
 from tests.support import analytics_files, eventful_database
 from tests.support.analytics_rules import problems
@@ -137,3 +138,29 @@ async def test_older_records_tell_what_ended_a_session(ended: dict[str, tuple[st
     assert before.pop(by_user) == ("user", None, "the user ended it")  # at which action it does not say
     now.pop(by_user)
     assert before == now
+
+
+@pytest.mark.gate
+async def test_a_session_that_expires_is_counted(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "data") as api:
+        await api.publish_script(STUDY)
+        session = await api.create_session("study")
+        await api.send_texts(session, "yes")
+        await api.create_session("study")
+        (timer,) = (await api.get("/api/timers")).json()["data"]
+        fired = {"timerId": timer["timerId"]}
+        assert (await api.post(f"/api/sessions/{session['sessionId']}/timers/fire", json=fired)).is_success
+    place = Place(tmp_path / "a.duckdb")
+    found = sessions(tmp_path / "data", place, is_masked=True)
+    assert found[session["sessionId"]] == ("expired", "ask_mood", "no answer to ask_mood in time")
+    with duckdb.connect(str(place.path), read_only=True) as connection:
+        counted = connection.execute(
+            "SELECT started, completed, ended_by_expiry, going_on FROM completion()"
+        ).fetchall()
+        assert counted == [(2, 1, 1, 1)]
+        chart = chart_of("completion")
+        assert chart
+        parts = " + ".join(chart.values)
+        assert connection.execute(f"SELECT {parts} FROM completion()").fetchall() == [(2,)]
+        steps = connection.execute("SELECT next_step FROM next_steps('study') ORDER BY ALL").fetchall()
+        assert steps == [("ended by expiry",), ("main/diary",), ("stands",)]

@@ -141,6 +141,14 @@ def test_a_report_is_a_select_that_an_analyst_could_write() -> None:
     )
 
 
+def test_a_date_is_one_of_the_zone_of_the_report() -> None:
+    asked = {"since": "2025-03-30", "until": "2025-03-31T00:00Z", "zone": "Europe/Berlin"}
+    assert statement(report_named("activity"), asked) == (
+        "FROM activity(since := TIMESTAMPTZ '2025-03-30T00:00:00+01:00', "
+        "until := TIMESTAMPTZ '2025-03-31T00:00:00+00:00', zone := 'Europe/Berlin')"
+    )
+
+
 @settings(max_examples=repeats(30))
 @given(text=st.text(max_size=40).filter(lambda text: "\0" not in text) | st.sampled_from(HOSTILE))
 def test_a_text_is_a_text_whatever_is_in_it(text: str) -> None:

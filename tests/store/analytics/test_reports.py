@@ -178,6 +178,7 @@ def test_completion_tells_what_became_of_sessions(
                 "ended_by_user": sum(each.ended_by == "user" for each in started),
                 "ended_by_application": sum(each.ended_by == "application" for each in started),
                 "ended_by_rounds": sum(each.ended_by == "rounds" for each in started),
+                "ended_by_expiry": sum(each.ended_by == "expired" for each in started),
                 "reached": sum(each.session_id in there for each in started),
                 "abandoned": lost,
                 "going_on": count["active"] - lost,
@@ -258,7 +259,7 @@ def test_next_steps_follow_one_another(model: Any, asked: Ask, given: Mapping[st
         )
         ends = "completed" if session.status == "completed" else "stands"
         if session.status == "completed" and not is_finished(session):
-            ends = f"ended by {session.ended_by.replace('_', ' ')}"
+            ends = "ended by " + session.ended_by.replace("_", " ").replace("expired", "expiry")
         steps = [step for _, step in visits]
         moves += [(step, after, session.session_id) for step, after in zip(steps, [*steps[1:], ends], strict=False)]
     times = Counter((step, after) for step, after, _ in moves)
