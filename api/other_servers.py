@@ -29,7 +29,7 @@ from store.interface.shared_database import Marks, SharedDatabase
 BEAT_S = 4.0
 """How often a server notes that it lives."""
 LEAD_S = 15
-"""For so long a server leads unless it renews that; then another one may."""
+"""How long a server leads unless it renews that; then another one may."""
 MARKS_S = 1.0
 """How soon a key, webhook or link that was revoked on another server has no effect here."""
 FOLLOW_S = 0.2

@@ -97,7 +97,7 @@ class RateLimiter:
         self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(BUCKETS_MAX)  # tokens left, and at what time
 
     def share(self, servers: int) -> None:
-        """Divide the limit among so many servers."""
+        """Divide the limit by the number of servers."""
         self._capacity = max(1.0, self._a_minute / servers)
         self._a_second = self._capacity / 60
 
@@ -133,7 +133,7 @@ class Authenticator:
         self._participant_rates = RateLimiter(settings.participant_requests_per_minute)
 
     def share_limits(self, servers: int) -> None:
-        """Divide the limits among so many servers on the same database."""
+        """Divide the limits by the number of servers on the same database."""
         for rates in (self._rates, self._participant_rates):
             rates.share(servers)
 

@@ -22,7 +22,7 @@ PAGE = 1_000
 
 
 class NothingToCompare(Exception):
-    """There is no earlier version that can be parsed; the message says why."""
+    """No earlier version can be parsed; the message says why."""
 
 
 def compare_with_file(reading: Reading, earlier: Path) -> Reading:

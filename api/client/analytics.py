@@ -29,6 +29,7 @@ READY_S = 3_600.0
 """How long the client waits for analytics that are built for the first time."""
 ROOM_S = 150.0
 """Above the timeout of a query, because it may wait for other queries and for a refresh."""
+_REPORT_S = TIMEOUT_DEFAULT_S + ROOM_S
 _PATH = "/api/analytics"
 
 
@@ -85,9 +86,9 @@ class Analytics:
         max_age_s: float = MAX_AGE_DEFAULT_S,
     ) -> QueryAnswer:
         """Return the result of a report; the data is at most `max_age_s` old."""
-        query, answer_s = {**(parameters or {}), "masked": masked, "maxAgeS": max_age_s}, TIMEOUT_DEFAULT_S + ROOM_S
+        query = {**(parameters or {}), "masked": masked, "maxAgeS": max_age_s}
         return await _ready(
-            lambda: self._wire.ask("GET", _report(name), QueryAnswer, parameters=query, answer_s=answer_s)
+            lambda: self._wire.ask("GET", _report(name), QueryAnswer, parameters=query, answer_s=_REPORT_S)
         )
 
     async def report_as(
@@ -101,8 +102,7 @@ class Analytics:
     ) -> bytes:
         """Return the result of a report as a document, see `query_as`."""
         query = {**(parameters or {}), "masked": masked, "format": form, "maxAgeS": max_age_s}
-        answer_s = TIMEOUT_DEFAULT_S + ROOM_S
-        return await _ready(lambda: self._wire.content("GET", _report(name), parameters=query, answer_s=answer_s))
+        return await _ready(lambda: self._wire.content("GET", _report(name), parameters=query, answer_s=_REPORT_S))
 
     async def reports(self) -> ReportList:
         """Return the reports with their parameters."""

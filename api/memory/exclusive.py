@@ -13,7 +13,7 @@ from store.interface.errors import StoreError
 from store.interface.shared_database import SharedDatabase
 
 CLAIM_S = 60
-"""A server that died has a memory for so long."""
+"""How long a memory stays with a server that died."""
 PROLONG_S = 15.0
 
 log = structlog.get_logger()

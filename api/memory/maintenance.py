@@ -31,7 +31,7 @@ FORGOTTEN_MAX = 5_000  # units removed in one transaction
 log = structlog.get_logger()
 
 ForgetProgress: TypeAlias = Callable[[int, int], JobRow]
-"""Returns the job's row after so many units of so many are removed."""
+"""Returns the job's row after some of the units are removed: how many are removed, and how many there are to remove."""
 
 SummarizerFor: TypeAlias = Callable[[str, str], Summarise]
 """Returns the summariser for a tenant and user."""

@@ -64,7 +64,7 @@ class ChangedUnit(Body, frozen=True, kw_only=True):
 
 
 class DecayBody(Body, frozen=True, kw_only=True):
-    """The decay of older units: their weight halves after so many days, and never falls below the floor."""
+    """The decay of older units: their weight halves with each half-life, and never falls below the floor."""
 
     half_life_days: Annotated[float, Meta(ge=0.01, le=DAYS_MAX)]
     floor: Annotated[float, Meta(ge=0, le=1)] = 0.8

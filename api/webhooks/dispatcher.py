@@ -45,7 +45,7 @@ log = structlog.get_logger()
 
 
 def delay_s(first_s: float, attempts: int, retry_after_s: float | None, chance: Random) -> float:
-    """Return the delay after so many attempts in seconds; 10 attempts with 5 s at first take about 20 hours."""
+    """Return the seconds until the next attempt; 10 attempts with 5 s at first take about 20 hours."""
     usual = min(first_s * DELAY_GROWTH ** (attempts - 1), DELAY_MAX_S) * chance.uniform(1 - JITTER, 1 + JITTER)
     return max(usual, min(retry_after_s or 0.0, DELAY_MAX_S))
 

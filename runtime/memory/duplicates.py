@@ -97,7 +97,7 @@ def holds_at(unit: MemoryUnit, moment: datetime) -> bool:
 def _pairs(units: Sequence[MemoryUnit], begin: int) -> list[tuple[int, int]]:
     """Return pairs of indices of units that share enough words, the later one first.
 
-    Two sets that share so many words share one of their few rarest words; only such pairs are compared (Chaudhuri,
+    Two sets that share that many words share one of their few rarest words; only such pairs are compared (Chaudhuri,
     Ganti & Kaushik 2006, prefix filtering).
     """
     sets = [frozenset(words_of(unit.content)) for unit in units]

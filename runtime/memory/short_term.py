@@ -59,7 +59,7 @@ class ShortTermMemory(Struct, frozen=True, omit_defaults=True):
         return replace(self, room=room).recalled(self.working.short_term or ())
 
     def newest(self, length: int) -> tuple[int, ...]:
-        """Return the last units of the queue, at most so many, oldest first."""
+        """Return the last `length` units of the queue, oldest first; all if there are fewer."""
         return self.working.context[max(len(self.working.context) - length, 0) :] if length > 0 else ()
 
     def _with_used(self, known: tuple[int, ...], units: Iterable[int]) -> "ShortTermMemory":

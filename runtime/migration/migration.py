@@ -245,9 +245,9 @@ class _Move:
     # -- wait ---------------------------------------------------------------------------------------------------
 
     def _waiting(self, depth: int, wait: Wait, progress: Progress | None) -> Wait:
-        """Return the wait of the innermost action of so many frames, if the answer is still valid. Raises _Misfit.
+        """Return the wait of the innermost action of the first `depth` frames, if the answer is still valid.
 
-        A form that has changed loses its rendering; the engine renders it again.
+        Raises _Misfit. A form that has changed loses its rendering; the engine renders it again.
         """
         before, after = self._within(self._before, depth), self._within(self._state, depth)
         try:
@@ -300,7 +300,7 @@ class _Move:
 
     @staticmethod
     def _within(state: State, depth: int) -> State:
-        """Return the session as the innermost action of so many frames sees it."""
+        """Return the session as the innermost action of the first `depth` frames sees it."""
         return msgspec.structs.replace(state, frames=state.frames[:depth])
 
     def _check_outputs(

@@ -41,7 +41,7 @@ class PromptInvalid(ValueError):
 
 
 class PromptMissing(LookupError):
-    """There is neither a template nor a default one; the message names it."""
+    """A template that exists neither in the project nor by default; the message names it."""
 
 
 class TemplateSource(Struct, frozen=True):

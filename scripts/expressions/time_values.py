@@ -78,7 +78,7 @@ def moment_in(value: object) -> Moment | None:
 
 
 def time_span(unit: str, amount: object) -> TimeSpan:
-    """Return so many weeks, days, hours or minutes. Raises TimeInvalid."""
+    """Return a number of weeks, days, hours or minutes as a span. Raises TimeInvalid."""
     if isinstance(amount, bool) or not isinstance(amount, int | float):
         raise TimeInvalid("needs a number")
     days = amount * {"weeks": 7, "days": 1}.get(unit, 0)

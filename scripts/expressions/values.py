@@ -386,7 +386,7 @@ def text_of(value: object) -> str:
             return str(value)
         case Recollections():
             return value.as_text
-        case list() | tuple() | range():
+        case list() | tuple() | range() | Iterator():
             return ", ".join(text_of(item) for item in value)
         case dict():
             return ", ".join(f"{key}: {text_of(item)}" for key, item in value.items())
@@ -394,8 +394,6 @@ def text_of(value: object) -> str:
             return value.isoformat()
         case TimeSpan():
             raise TypeError("a duration cannot be converted to text")
-        case Iterator():
-            return ", ".join(text_of(item) for item in value)
         case _:
             raise TypeError(f"{type(value).__name__} cannot be converted to text")
 

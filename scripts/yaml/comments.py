@@ -29,7 +29,7 @@ class Comment(Struct, frozen=True):
 
 def comments(text: str) -> Iterator[Comment]:
     """Yield the comments of a text that is valid YAML."""
-    lines = text.splitlines() if "\r" in text else text.split("\n")
+    lines = text.splitlines()
     spans = _scalars(text)
     for number, line in enumerate(lines, 1):
         if "#" not in line:
@@ -48,7 +48,7 @@ def report_cut_texts(text: str, problems: Problems) -> None:
     """Report texts without quotes that ` #5` cuts off: a comment that touches its `#` is probably meant as text."""
     if _TOUCHING.search(text) is None:  # as nearly always; else the text is parsed once more
         return
-    lines = text.splitlines() if "\r" in text else text.split("\n")
+    lines = text.splitlines()
     for comment in comments(text):
         before = lines[comment.line - 1][: comment.column - 2]
         touches = re.match(r"#[^\s#]", comment.text) and not before.endswith((" ", "\t"))
@@ -74,7 +74,7 @@ def _scalars(text: str) -> dict[int, list[tuple[int, int]]]:
 
 def attach(text: str, places: Sequence[Location]) -> tuple[dict[Location, list[str]], list[str]]:
     """Return the comment lines by node location, and those after the last node. The first location is the file's."""
-    lines = text.splitlines() if "\r" in text else text.split("\n")
+    lines = text.splitlines()
     parsed = list(comments(text))
     above = {comment.line for comment in parsed if comment.above}
     content = [n for n, line in enumerate(lines, 1) if line.strip() and n not in above]

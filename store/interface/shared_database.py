@@ -55,13 +55,13 @@ class SharedDatabase(Protocol):
         """Note that this server lives; return the number of servers that live."""
 
     async def lead(self, job: str, seconds: int) -> bool:
-        """Return whether this server does a job alone for so many seconds from now on."""
+        """Return whether this server does a job alone from now on, for `seconds`."""
 
     async def stop_leading(self, job: str) -> None:
         """Let another server do a job that this one did alone."""
 
     async def is_due(self, job: str, every_s: float) -> bool:
-        """Return whether no server has ended a job within so many seconds."""
+        """Return whether no server has ended a job within the last `every_s` seconds."""
 
     async def note_end(self, job: str) -> None:
         """Note that a job has ended now."""

@@ -36,8 +36,8 @@ _RACES = (*PREVENTED, psycopg.errors.UniqueViolation)
 """Errors of a transaction that lost to one of another server; nothing of it is written, and it is checked again."""
 _NUMBERS = 2**63
 ROW_TIMEOUT_S = 0.2
-"""For so long a group waits for a row that another transaction is writing, such as a session with the same key; then
-the entry that needs it waits alone."""
+"""How long a group waits for a row that another transaction is writing, such as a session with the same key; then the
+entry that needs it waits alone."""
 
 
 class SessionLocked(StoreBusy):
@@ -128,7 +128,8 @@ class _Attempt:
         self._claiming = [call for call in self._calls() if call.outcome == "in_doubt"]  # begun, or interrupted
         self._sessions = {turn.session_id for turn in self._turns if is_uuid(turn.turn.session_id)}
         self._sessions.update(map(_session_of, self._calls()))
-        """Those whose heads must not change meanwhile: another server could settle calls without one that ends now."""
+        """The sessions whose heads must not change meanwhile: another server could settle calls without one that ends
+        now."""
         self._redacted: set[SessionId] = set()
         self._claimed: set[tuple[str, str, int]] = set()
         """The turns that other servers run."""

@@ -27,7 +27,8 @@ OF_SESSION_IDS = "(tenant, session_id) IN (SELECT unnest($tenants::TEXT[]), unne
 """Condition on rows of the sessions that `names_of` names, of any tenants."""
 LOCK_TIMEOUT_S = 5.0
 IDLE_TIMEOUT_S = 20.0
-"""A server that is stopped in the midst of a transaction, such as by SIGSTOP, loses it and its locks after so long."""
+"""Seconds after which a server that stops in the middle of a transaction, for example by SIGSTOP, loses it and its
+locks."""
 _PARAMETER = re.compile(r"\$([a-z]\w*)")
 _ESCAPED_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _VERBATIM = frozenset({"turns", "call_journal", "settled_calls", "user_variable_values", "user_variable_writes"})

@@ -25,7 +25,7 @@ class HeadRow(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     execution_status: str
     active_at: datetime
-    """When a turn finished last or the session was created, the later of both."""
+    """When the latest turn finished or the session was created, whichever is later."""
     outcome: str | None = None
     gaps: JsonText = msgspec.Raw(b"[]")
 

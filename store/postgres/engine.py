@@ -41,11 +41,11 @@ WAITING_MAX = 1_024
 """Maximum number of reads and writes that wait for a thread."""
 CONNECT_TIMEOUT_S = 5.0
 RETRY_S = 10.0
-"""For so long, a transaction that another one prevented, or whose connection was lost, is tried again."""
+"""How long a transaction that another one prevented, or whose connection was lost, is tried again."""
 PAUSE_S = 0.02
-"""The longest pause before that."""
+"""The longest pause between two attempts."""
 CLASHES_MAX = 5
-"""How often a write or a group of turns may add a row that is there, before it is refused."""
+"""How often a write or a group of turns may add a row that exists already before it is refused."""
 WRITE_TIMEOUT_S = 60
 """Seconds for a statement of a write: erasures and imports may change many rows."""
 

@@ -12,10 +12,10 @@ from store.interface.global_writes import UserId
 from store.postgres.connection import PostgresConnection
 
 STORED_S = 3_600
-"""For so long a user is remembered; turns and changes of memories take less."""
+"""How long an erased user is remembered; turns and changes of memories take less."""
 
 LOCK_TIMEOUT_S = 0.2
-"""For so long an erasure waits for what others are creating, before it lets more of it begin."""
+"""How long an erasure waits for transactions that create something, before it lets more of them begin."""
 
 
 def note(connection: PostgresConnection, tenant: str, user_id: str, erased_at: datetime) -> None:

@@ -23,7 +23,7 @@ class _Job(NamedTuple):
     entry: Entry
     done: asyncio.Future[None]
     until: float
-    """For so long, it waits for another transaction that has locked its session; monotonic clock."""
+    """How long it waits for another transaction that has locked its session, by the monotonic clock."""
 
 
 class GroupWriter(WritingThread[_Job]):

@@ -14,8 +14,9 @@ WINDOWS = (4_000, 32_000, None)
 """How many of the newest turns are searched; None: all, which PostgreSQL may then read in any order. It cannot know how
 many of them have a word, and would read all for a word that is in every second turn."""
 FEW = 1_000
-"""The turns of up to so many sessions of a script are read by their ids. Those of more are recognised among the newest
-turns: PostgreSQL takes every script for a rare one, so it must not see that it could join (`IS TRUE`)."""
+"""The turns of a script with at most this number of sessions are read by the ids of the sessions; those of other
+scripts are filtered from the newest turns. PostgreSQL takes every script for a rare one, so it must not see that it
+could join (`IS TRUE`)."""
 
 
 def _candidates(

@@ -11,9 +11,9 @@ from store.postgres.engine import PostgresEngine
 from store.sql.connection import OF_SESSION, Parameters, of_session
 
 ALIVE_S = 15
-"""A server that was not seen for so many seconds does not live any more."""
+"""Seconds after which a server that was not seen counts as dead."""
 CHANGES_STORED_DAYS = 7
-"""Changes of sessions are noted for so long; a server that has not read them makes its copy for analytics again."""
+"""How long changes of sessions are stored for other servers; one that reads later copies all for analytics again."""
 _STAMP = f"""
 SELECT h.turn, (SELECT count(*) FROM call_journal WHERE {OF_SESSION}),
     EXISTS (SELECT 1 FROM turn_failures WHERE {OF_SESSION} AND turn_attempted = h.turn + 1),
@@ -25,8 +25,8 @@ _PROGRESS = f"""
 SELECT tenant, session_id::TEXT, event_count, status = 'completed' FROM session_heads
 WHERE {OF_SESSION_IDS}
 """  # noqa: S608
-# Every change of a row gives it a greater `xmin`, whatever the clocks say; of keys the ids are compared, since each use
-# may change a row.
+# Every change of a row gives it a greater `xmin`, whatever the clocks say. For keys, the ids are compared instead,
+# since each use may change a row.
 _MARKS = """
 SELECT (SELECT concat_ws(' ', count(*), count(revoked_at), sum(hashtext(key_id))) FROM api_keys),
     (SELECT concat_ws(' ', count(*), sum(xmin::text::bigint)) FROM webhooks),
@@ -92,7 +92,7 @@ class PostgresServers:
         return int(connection.rows("SELECT count(*) FROM servers")[0][0])
 
     async def lead(self, job: str, seconds: int) -> bool:
-        """Return whether this server does a job alone for so many seconds from now on."""
+        """Return whether this server does a job alone from now on, for `seconds`."""
         given: Parameters = {"job": job, "owner": self._engine.owner, "seconds": seconds}
         return bool(await self._engine.write_at_once(lambda connection: connection.rows(_LEAD, given)))
 
@@ -101,7 +101,7 @@ class PostgresServers:
         await self._change("DELETE FROM leaders WHERE job = $job AND owner = $owner::UUID", job=job)
 
     async def is_due(self, job: str, every_s: float) -> bool:
-        """Return whether no server has ended a job within so many seconds."""
+        """Return whether no server has ended a job within the last `every_s` seconds."""
         given: Parameters = {"job": job, "seconds": every_s}
         return not await self._engine.read(lambda connection: connection.rows(_ENDED, given))
 

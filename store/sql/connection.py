@@ -35,7 +35,7 @@ class Connection(Protocol):
     """The tables with a `session_id` that only this database has, derived from other tables."""
 
     derived_texts: Sequence[str]
-    """Those of them with texts of messages."""
+    """The derived tables that contain texts of messages."""
 
     derived_of_users: Sequence[str]
     """The tables with a `user_id` that only this database has."""

@@ -40,7 +40,7 @@ class Candidate(Struct, frozen=True):
 Position: TypeAlias = tuple[datetime, UUID, int, int]
 """The position of a hit: the time when its turn finished, the session, the turn, and the number of the message."""
 FindCandidates: TypeAlias = Callable[[C, str, SearchFilter, Position | None, int], list[Candidate]]
-"""Returns at most so many matching turns of a tenant from a position on, the most recent first."""
+"""Returns the matching turns of a tenant from a position on, the most recent first; the last argument is a limit."""
 
 
 def search_in_pages(find: FindCandidates[C]) -> Callable[..., Page[Hit]]:

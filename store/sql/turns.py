@@ -172,7 +172,7 @@ def _after(tenant: str, session_id: str, after: int, limit: int) -> Parameters:
 def _texts(connection: Connection, bound: str, order: str, parameters: Parameters) -> list[str]:
     """Return the non-empty JSON lists of messages of the turns within the bound.
 
-    Every list has at least one message, so `limit` lists contain at least `limit` messages, if there are so many.
+    Every list has at least one message, so `limit` lists contain at least `limit` messages.
     """
     select = f"""SELECT messages::VARCHAR FROM turns WHERE {OF_SESSION} AND {bound} AND messages::VARCHAR <> '[]'
         ORDER BY {order} LIMIT $limit"""  # noqa: S608

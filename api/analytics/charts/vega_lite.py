@@ -127,7 +127,7 @@ def _lines(found: Points, chart: Chart) -> Spec:
 
 
 def _heat(found: Points, chart: Chart) -> Spec:
-    """Return a matrix of cells, the darker the more, with their texts where there is room."""
+    """Return a matrix of cells, darker for higher values, with their texts where there is room."""
     values = [0.0] + [point["value"] for point in found.points if point["value"] is not None]
     low, high = min(values), max(values)
     colour = {"field": "value", "type": "quantitative", "title": found.measure,

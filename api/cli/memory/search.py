@@ -53,7 +53,7 @@ REASONS_MAX = 6
     "--min-score", "minScore", type=click.FloatRange(0, 1), help="Only hits with at least this score, 0 to 1."
 )
 @click.option(
-    "--half-life", "half_life", type=click.FloatRange(0.01), help="Halve scores for every so many days of age."
+    "--half-life", "half_life", type=click.FloatRange(0.01), help="The age in days at which scores are halved."
 )
 @click.option("--as-of", help="Search the memory as of this time, such as 2026-01-31 [now].")
 @click.option("--external", multiple=True, metavar="NAME", help="Also search this external memory. May be repeated.")

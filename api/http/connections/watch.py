@@ -102,7 +102,7 @@ class Group(Struct):
     is_proxy: bool
     size: int = 0
     idle: list[Connection] = []
-    """Those without an open request; the last is closed first."""
+    """The connections without an open request; the last is closed first."""
 
 
 def are_too_many(groups: Collection[Group], bounds: Bounds) -> bool:

@@ -156,7 +156,7 @@ class Wordings:
                 del self._short[short]
 
     def without_fillers(self, may: NDArray[np.bool_], units: int) -> NDArray[np.bool_]:
-        """Return the rows with content, in a memory with so many units."""
+        """Return those of these rows that have content, in a memory with this number of units."""
         may = may & ~self._columns.is_filler
         routines = [short for short, times in self._short.items() if is_routine(times, units)]
         if routines:

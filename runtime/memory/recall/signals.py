@@ -94,7 +94,7 @@ def around(columns: Columns, rows: Rows) -> Neighbours:
 
 
 def bm25(counts: Floats, lengths: Floats, length_mean: float | Floats) -> Floats:
-    """Return the BM25 score of a term for units that contain it so often, at most K1 + 1."""
+    """Return the BM25 score of a term, at most K1 + 1, for units that contain it `counts` times."""
     expected: Floats = np.float32(K1 * (1 - B)) + np.float32(K1 * B) * (lengths / np.float32(length_mean))
     score: Floats = counts * np.float32(K1 + 1) / (counts + expected)
     return score

@@ -146,7 +146,7 @@ def is_short(words: Sequence[str]) -> bool:
 
 
 def is_routine(times: int, units: int) -> bool:
-    """Return whether a short unit with so many repetitions is a routine in a memory with so many units."""
+    """Return whether a short unit that was said `times` times is a routine in a memory with `units` units."""
     return times >= max(ROUTINE_UNITS_MIN, ROUTINE_SHARE * units)
 
 

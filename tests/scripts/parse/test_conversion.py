@@ -300,6 +300,11 @@ phases:
 # -- what stands beside the script ----------------------------------------------------------------------------------
 
 
+def test_a_comment_below_a_line_separator_in_a_text_is_not_lost() -> None:
+    text = 'script: talk\nactions:\n  - say: "one\u2028two" # said\n  - say: x # then\n'
+    assert [comment.text for comment in comments(text)] == ["# said", "# then"]
+
+
 def test_comments_stay_with_what_they_are_about() -> None:
     text = """\
         # About it all.
