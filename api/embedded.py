@@ -46,7 +46,8 @@ async def open_runtime(
     """
     named = model if isinstance(model, str) else None
     arguments = {"data": str(data), "scripts": None if scripts is None else str(scripts), "model": named}
-    own = load_settings(flags={**(settings or {}), **arguments})
+    given = {name: value for name, value in arguments.items() if value is not None}
+    own = load_settings(flags={**(settings or {}), **given})
     warnings_only()
     language_model = make_model(own) if model is None or isinstance(model, str) else model
     store = await asyncio.to_thread(open_store, own.data, own.database_url)

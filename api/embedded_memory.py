@@ -62,7 +62,9 @@ def open_memory(
     named = model if isinstance(model, str) else None
     own_call = embedder if callable(embedder) else None
     embedder_name = embedder if isinstance(embedder, str) else None
-    own = load_settings(flags={**(settings or {}), "data": str(data), "embedder": embedder_name, "model": named})
+    arguments = {"data": str(data), "embedder": embedder_name, "model": named}
+    given = {name: value for name, value in arguments.items() if value is not None}
+    own = load_settings(flags={**(settings or {}), **given})
     warnings_only()
     language_model = make_model(own) if model is None or isinstance(model, str) else model
     store = open_store(own.data, own.database_url)

@@ -1,6 +1,7 @@
 """``cuebook sessions export`` and ``cuebook sessions import``."""
 
 import asyncio
+import errno
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,7 @@ async def import_sessions(
     chosen = list(_files(files))
     if key is not None and len(chosen) != 1:
         fail(f"--key is for one file, but there are {len(chosen)}")
-    rows = await _import(settings, chosen, {"key": key, **parameters})
+    rows = await _import(settings, chosen, files, {"key": key, **parameters})
     failed = [row for row in rows if "error" in row]
     if as_json:
         print_json({"files": rows})
@@ -128,12 +129,15 @@ async def import_sessions(
     end(1 if failed else 0)
 
 
-async def _import(settings: Settings, files: Sequence[Path], parameters: dict[str, Any]) -> list[dict[str, Any]]:
+async def _import(
+    settings: Settings, files: Sequence[Path], named: Sequence[Path], parameters: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Import the files, of which those in `named` were named and the others found in a folder."""
     rows: list[dict[str, Any]] = []
     async with backend(settings, writing=True) as api:
         for file in tracked("importing", files):
             try:
-                content = await asyncio.to_thread(file.read_bytes)
+                content = await asyncio.to_thread(_content, file, is_named=file in named)
                 media_type = MEDIA_TYPES.get(file.suffix.lower(), "application/json")
                 query = parameters | {"fileName": file.name[-FILE_NAME_CHARS_MAX:]}
                 row: Any = await api.send("POST", "/api/sessions/import", content, media_type=media_type, **query)
@@ -146,6 +150,15 @@ async def _import(settings: Settings, files: Sequence[Path], parameters: dict[st
 
 
 FILE_NAME_CHARS_MAX = 200
+
+
+def _content(file: Path, *, is_named: bool) -> bytes:
+    """Return the content of a file. Raises OSError, also for a link in a folder: it may lead out of it, or to another
+    session of it.
+    """
+    if file.is_symlink() and not is_named:
+        raise OSError(errno.ELOOP, "it is a symbolic link; name it to import it")
+    return file.read_bytes()
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

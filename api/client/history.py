@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from msgspec import Struct
 
 from api.client.transport import CuebookError
-from runtime.context.messages import message_of, record_of
+from runtime.context.messages import message_of
 from runtime.context.windows import recent
 
 ChatMessage: TypeAlias = Mapping[str, Any]
@@ -268,7 +268,7 @@ class StoreConversations:
         loaded = await _result(self._store.load, session_id)
         messages = [message_of(each, number) for number, each in enumerate(loaded, 1)]
         chosen = recent(messages, max_messages, max_tokens)
-        return [{name: value for name, value in record_of(each).items() if name != "number"} for each in chosen]
+        return [dict(loaded[each.number - 1]) for each in chosen]
 
     async def append(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
         """Add messages to a session."""

@@ -126,7 +126,7 @@ def _message_of(data: object) -> tuple[ImportedMessage, list[str]]:
     nested = rest.pop("metadata", None)
     rest |= nested if isinstance(nested, dict) else {}
     metadata, left_out = usable_metadata(rest | ({PARTS: parts} if parts else {}))
-    if not content and not metadata:
+    if not metadata and data.get("content") in (None, []):  # an empty text is a reply without words
         raise MessageUnusable("it has no content")
     at = moment_of(data.get("timestamp"))
     if at is None and data.get("timestamp") is not None:

@@ -73,18 +73,19 @@ class AgentHistory:
 
     def add_chat_history(self, said: Said | Iterable[Said]) -> None:
         """Add one or several messages; equal messages are not merged. Raises TypeError, ValueRefused."""
-        for each in [said] if isinstance(said, Message | Mapping) else said:
+        for each in _listed(said):
             if self._session is not None:
                 self._session.append_message(each)
             else:
                 self._own.append(_numbered(each, len(self._own) + 1))
 
-    def set_chat_history(self, said: Iterable[Said]) -> None:
-        """Replace the whole history. Raises TypeError, ValueRefused."""
+    def set_chat_history(self, said: Said | Iterable[Said]) -> None:
+        """Replace the whole history by one or several messages. Raises TypeError, ValueRefused."""
+        messages = _listed(said)
         if self._session is not None:
-            self._session.replace(said)
+            self._session.replace(messages)
         else:
-            self._own = [_numbered(each, number) for number, each in enumerate(said, 1)]
+            self._own = [_numbered(each, number) for number, each in enumerate(messages, 1)]
 
     def reset_chat_history(self) -> None:
         """Clear the history; an attached conversation retains the messages in its full history."""
@@ -121,9 +122,8 @@ class AgentHistory:
     def _user_message(self, prompt: Prompt) -> str:
         if not self._input_keys:
             return _text(prompt.get(INPUT, ""))
-        found = {key.strip("."): _at(prompt, _input_path(key)) for key in self._input_keys}
-        blocks = {key: _text(value) for key, value in found.items() if value is not None}
-        return "\n\n".join(f"[{key}]\n{text}" for key, text in blocks.items())
+        found = [(key.strip("."), _at(prompt, _input_path(key))) for key in self._input_keys]
+        return "\n\n".join(f"[{key}]\n{_text(value)}" for key, value in found if value is not None)
 
     def _assistant_message(self, answer: object) -> str:
         found = [_at(answer, key.split(".")) for key in self._output_keys]
@@ -131,6 +131,10 @@ class AgentHistory:
         if not self._output_keys or not texts:
             return _text(answer)
         return texts[0] if self._output_mode == "first" else "\n\n".join(texts)
+
+
+def _listed(said: Said | Iterable[Said]) -> Iterable[Said]:
+    return [said] if isinstance(said, Message | Mapping) else said
 
 
 def _numbered(said: Said, number: int) -> Message:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.context.messages import adopted, attachments_of
+from runtime.context.messages import PARTS, adopted, attachments_of
 from runtime.context.summaries import Remember, remembered
 from runtime.context.windows import chars_in, fitting, group_start, head_of
 from runtime.state.events import Message
@@ -173,8 +173,19 @@ def pruned(window: Messages, settings: ContextSettings, *, deep: bool) -> Messag
         results = next((place for place, each in enumerate(said) if each.role != "tool"), None)
         said = window[group_start(window, len(window) - len(said)) :] if results is None else said[results:]
     if len(said) == 1 and settings.chars_max and len(said[0].content) > settings.chars_max:
-        said = (msgspec.structs.replace(said[0], content=said[0].content[: settings.chars_max]),)
+        said = (_cut(said[0], settings.chars_max),)
     return (*head, *said)
+
+
+def _cut(message: Message, chars_max: int) -> Message:
+    """Return the beginning of a message, with its attachments."""
+    text = message.content[:chars_max]
+    parts = message.metadata.get(PARTS)
+    if not isinstance(parts, list):
+        return msgspec.structs.replace(message, content=text)
+    others = [part for part in parts if isinstance(part, dict) and part.get("type", "text") != "text"]
+    metadata = {**message.metadata, PARTS: [{"type": "text", "text": text}, *others]}
+    return msgspec.structs.replace(message, content=text, metadata=metadata)
 
 
 def remember_by(handlers: Handlers, settings: ContextSettings, otherwise: Remember) -> Remember:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from runtime.context.ports import Strategy, View
 from runtime.context.resize import Handlers
 from runtime.context.strategies import Buffer, Resizing, Summary, SummaryBuffer, TokenBuffer, Window
-from runtime.context.windows import head_of
+from runtime.context.windows import group_start, head_of, without_orphan
 from runtime.state.events import HISTORY_MAX, Message
 from runtime.state.state import ContextMemory, State
 from scripts.model.actions import Action, Chat
@@ -129,14 +129,23 @@ def newest(messages: Sequence[Message], messages_max: int) -> tuple[Message, ...
     return (*head, *messages[max(len(messages) - messages_max, len(head)) :])
 
 
+def _complete(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages without the results of tools whose calls are not among them."""
+    head = head_of(messages[:HEAD_MAX])
+    said = messages[len(head) :]
+    return (*head, *said[without_orphan(said, 0) :])
+
+
 def shown(chosen: SelectedStrategy | None, messages: Sequence[Message], memory: ContextMemory | None) -> View:
     """Return the part of the loaded messages that a model sees."""
     memory = memory or ContextMemory()
     if memory.after:
         head = head_of(messages[:HEAD_MAX])
-        messages = (*head, *(each for each in messages[len(head) :] if each.number > memory.after))
+        said = messages[len(head) :]
+        begin = next((place for place, each in enumerate(said) if each.number > memory.after), len(said))
+        messages = (*head, *said[group_start(said, begin) :])
     if chosen is None:
-        view = View(newest(messages, HISTORY_MAX))
+        view = View(_complete(newest(messages, HISTORY_MAX)))
     else:
         view = chosen.strategy.view(newest(messages, chosen.strategy.messages_max), memory)
     if memory.summary and not view.summary and memory.after:

@@ -39,7 +39,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     id: str = ""
     full_chat_history: list[_Record]
     current_chat_history: list[_Record] | None = None  # None: all messages
-    memo: _Record = {}
+    memo: _Record | None = None
     turns: Count | None = None  # None: count them
     last_resize_turn: Count = 0
     memo_cursor: Count = 0  # the number of the last message that the memo covers
@@ -80,8 +80,9 @@ def restored(document: Saved) -> Book:
     current = tuple(full) if window is None else _window(window, full)
     seen = newest_in(full)
     turns = sum(message.role == "assistant" for message in full) if document.turns is None else document.turns
-    note = document.memo.get(LAST_RESIZE)
-    memo = bounded(memo_without_note(document.memo))
+    saved_memo = document.memo or {}
+    note = saved_memo.get(LAST_RESIZE)
+    memo = bounded(memo_without_note(saved_memo))
     memory = ContextMemory(
         memo=memo if isinstance(memo, dict) else {},
         memo_to=min(document.memo_cursor, seen),
@@ -89,12 +90,19 @@ def restored(document: Saved) -> Book:
         turns=turns,
         resized_at=min(document.last_resize_turn, turns),
         resized_to=min(document.resized_to, seen),
-        last_resize=None if note is None else _converted(note, LastResize),
+        last_resize=_last_resize(note),
         opener=document.opener,
         failed=document.failed,
         retry_in=document.retry_in,
     )
     return Book(tuple(full), current, memory)
+
+
+def _last_resize(note: object) -> LastResize | None:
+    """Return the last resize; None if a file of another program notes only its reason. Raises TypeError."""
+    if note is None or (isinstance(note, Mapping) and not {"type", "turn"} <= note.keys()):
+        return None
+    return _converted(note, LastResize)
 
 
 def to_json(document: Saved) -> str:
@@ -152,10 +160,25 @@ def _keys(key_path: str) -> list[str]:
 def _checked(tree: object) -> Saved:
     if not isinstance(tree, Mapping):
         raise TypeError(f"a saved conversation is a record, not {type(tree).__name__}")
-    read = _converted({**{_OTHER_NAMES.get(str(name), name): value for name, value in tree.items()}, **tree}, Saved)
+    named = {**{_OTHER_NAMES.get(str(name), name): value for name, value in tree.items()}, **tree}
+    if isinstance(settings := named.get("settings"), Mapping) and "strategy" not in settings:
+        named["settings"] = _foreign_settings(settings)
+    read = _converted(named, Saved)
     if read.format > FORMAT:
         raise ValueError(f"the conversation was saved in format {read.format}; the newest supported one is {FORMAT}")
     return read
+
+
+def _foreign_settings(settings: Mapping[str, object]) -> ContextSettings | None:
+    """Return the settings of a session in those of another program, which contain much else; None if they differ."""
+    session = settings.get("session")
+    if not isinstance(session, Mapping):
+        return None
+    known = {name: session[name] for name in ("mode", "limit", "resize", "memo") if name in session}
+    try:
+        return session_settings({"session": known})
+    except SettingsInvalid:
+        return None
 
 
 def _converted(tree: object, kind: type[T]) -> T:

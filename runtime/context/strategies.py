@@ -22,7 +22,7 @@ from runtime.context.windows import (
     tokens_in,
 )
 from runtime.state.events import Message
-from runtime.state.state import ContextMemory
+from runtime.state.state import ContextMemory, Opener
 from scripts.model.context_strategies import MESSAGES_MAX, ContextSettings
 
 BUFFER_MESSAGES_MAX = 200
@@ -38,9 +38,11 @@ LOW_WATER = 0.6  # the part of a summary buffer's tokens that is not summarised 
 class _WithoutSummary:
     """A strategy that stores nothing about a conversation except its opener."""
 
+    messages_max: int
+
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
         """Return the memory with the opener of the conversation."""
-        return _opened(messages, memory)
+        return _opened(messages, memory, self.messages_max)
 
 
 class Buffer(_WithoutSummary):
@@ -51,7 +53,7 @@ class Buffer(_WithoutSummary):
     def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
         """Return all messages."""
         head, said = _parts(messages, memory)
-        return View((*head, *said[legal_start(said, 0, opener_of(messages, memory)) :]))
+        return View((*head, *said[legal_start(said, 0, _opener(messages, memory, self.messages_max)) :]))
 
 
 class Window(_WithoutSummary):
@@ -64,7 +66,7 @@ class Window(_WithoutSummary):
     def view(self, messages: Sequence[Message], memory: ContextMemory) -> View:
         """Return whole exchanges."""
         head, said = _parts(messages, memory)
-        return View((*head, *said[newest_exchanges(said, self._k, opener_of(messages, memory)) :]))
+        return View((*head, *said[newest_exchanges(said, self._k, _opener(messages, memory, self.messages_max)) :]))
 
 
 class TokenBuffer(_WithoutSummary):
@@ -78,7 +80,8 @@ class TokenBuffer(_WithoutSummary):
         """Return whole exchanges, or the end of the newest one if it alone does not fit."""
         head, said = _parts(messages, memory)
         left = self._tokens_max - sum(map(tokens_in, head))
-        return View((*head, *said[legal_start(said, fitting(said, left, tokens_in), opener_of(messages, memory)) :]))
+        opener = _opener(messages, memory, self.messages_max)
+        return View((*head, *said[legal_start(said, fitting(said, left, tokens_in), opener) :]))
 
 
 class _WithSummary:
@@ -92,7 +95,7 @@ class _WithSummary:
         """Return the summary, and every message that it does not cover."""
         head, said = _parts(messages, memory)
         pending = _pending(messages, memory) or said[group_start(said, len(said) - 1) :]
-        begin = 0 if memory.summary else legal_start(pending, 0, opener_of(messages, memory))
+        begin = 0 if memory.summary else legal_start(pending, 0, _opener(messages, memory, self.messages_max))
         return View((*head, *pending[begin:]), summary=memory.summary)
 
     async def _extended(self, memory: ContextMemory, older: Sequence[Message], condense: Condenser) -> ContextMemory:
@@ -149,7 +152,7 @@ class Resizing:
             begin = max(len(said) - max(self._settings.messages_max - len(head), 1), 0)
         if self._settings.chars_max:
             begin += fitting(said[begin:], self._settings.chars_max, chars_in)
-        begin = legal_start(said, begin, opener_of(messages, memory))
+        begin = legal_start(said, begin, _opener(messages, memory, self.messages_max))
         return View((*head, *said[begin:]), memo=memory.memo if self._settings.has_memo else {})
 
     async def follow(self, messages: Sequence[Message], memory: ContextMemory, condense: Condenser) -> ContextMemory:
@@ -158,7 +161,7 @@ class Resizing:
         The whole conversation that a resize handler returns is ignored, and so are new messages in its window: the
         transcript in the database does not change.
         """
-        memory = counted(messages, memory)
+        memory = counted(messages, memory, self.messages_max)
         if memory.retry_in:
             return msgspec.structs.replace(memory, retry_in=memory.retry_in - 1)
         head, said = _parts(messages, memory)
@@ -173,12 +176,13 @@ class Resizing:
         return msgspec.structs.replace(book.memory, after=max(after, memory.after))
 
 
-def counted(messages: Sequence[Message], memory: ContextMemory) -> ContextMemory:
-    """Return the memory with the new messages counted."""
+def counted(messages: Sequence[Message], memory: ContextMemory, messages_max: int | None = None) -> ContextMemory:
+    """Return the memory with the new messages counted; `messages_max` is as in `_opener`, None if all are loaded."""
     since = [message for message in messages if message.number > memory.seen]
     turns = sum(message.role == "assistant" for message in since)
     seen = max(newest_in(since), memory.seen)
-    return msgspec.structs.replace(_opened(messages, memory), seen=seen, turns=memory.turns + turns)
+    opened = _opened(messages, memory, messages_max)
+    return msgspec.structs.replace(opened, seen=seen, turns=memory.turns + turns)
 
 
 def _parts(messages: Sequence[Message], memory: ContextMemory) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
@@ -187,10 +191,21 @@ def _parts(messages: Sequence[Message], memory: ContextMemory) -> tuple[tuple[Me
     return head, tuple(message for message in messages[len(head) :] if message.number > memory.after)
 
 
-def _opened(messages: Sequence[Message], memory: ContextMemory) -> ContextMemory:
+def _opener(messages: Sequence[Message], memory: ContextMemory, messages_max: int | None) -> Opener:
+    """Return the role that opens each exchange: the user, if as many messages are loaded as a strategy reads and the
+    beginning of the conversation is not among them.
+    """
+    if memory.opener is None and messages_max is not None and len(messages) >= messages_max:
+        head = head_of(messages)
+        if len(messages) > len(head) and messages[len(head)].number > len(head) + 1:
+            return "user"
+    return opener_of(messages, memory)
+
+
+def _opened(messages: Sequence[Message], memory: ContextMemory, messages_max: int | None) -> ContextMemory:
     if memory.opener is not None or not any(message.role in ("user", "assistant") for message in messages):
         return memory
-    return msgspec.structs.replace(memory, opener=opener_of(messages, memory))
+    return msgspec.structs.replace(memory, opener=_opener(messages, memory, messages_max))
 
 
 def _pending(messages: Sequence[Message], memory: ContextMemory) -> tuple[Message, ...]:

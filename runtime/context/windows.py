@@ -58,7 +58,7 @@ def legal_start(messages: Sequence[Message], begin: int, opener: Opener) -> int:
     separated from its call.
     """
     starts = _starts(messages, opener, begin)
-    return starts[0] if starts else _without_orphan(messages, begin)
+    return starts[0] if starts else without_orphan(messages, begin)
 
 
 def newest_exchanges(messages: Sequence[Message], k: int, opener: Opener) -> int:
@@ -101,18 +101,29 @@ def group_start(messages: Sequence[Message], begin: int) -> int:
 def recent(
     messages: Sequence[Message], messages_max: int, tokens_max: int | None = None, opener: Opener | None = None
 ) -> tuple[Message, ...]:
-    """Return the end of a conversation, from the beginning of an exchange on (`get_history` of nanobot).
+    """Return the end of a conversation, from the beginning of an exchange on (`get_history` of nanobot), after the
+    system messages with which the conversation begins.
 
     An exchange that alone exceeds `messages_max` or `tokens_max` is returned whole, whatever its length.
     """
     opener = opener or opener_of(messages, ContextMemory())
-    begin = max(len(messages) - max(messages_max, 1), 0)
+    head = head_of(messages)
+    said = messages[len(head) :]
+    begin = max(len(said) - max(messages_max - len(head), 1), 0)
     if tokens_max is not None:
-        begin += fitting(messages[begin:], tokens_max, tokens_in)
-    starts = _starts(messages, opener, 0)
+        begin += fitting(said[begin:], tokens_max - sum(map(tokens_in, head)), tokens_in)
+    starts = _starts(said, opener, 0)
     later = [start for start in starts if start >= begin]
-    found = later[:1] or starts[-1:] or [_without_orphan(messages, begin)]
-    return tuple(messages[found[0] :])
+    found = later[:1] or starts[-1:] or [without_orphan(said, begin)]
+    return (*head, *said[found[0] :])
+
+
+def without_orphan(messages: Sequence[Message], begin: int) -> int:
+    """Return the first index from `begin` on that is no tool result, or else the index of the tool's call."""
+    for place in range(begin, len(messages)):
+        if messages[place].role != "tool":
+            return place
+    return group_start(messages, begin)
 
 
 def _starts(messages: Sequence[Message], opener: Opener, begin: int) -> list[int]:
@@ -131,11 +142,3 @@ def _starts(messages: Sequence[Message], opener: Opener, begin: int) -> list[int
 
 def _answered(exchange: Sequence[Message], opener: Opener) -> bool:
     return any(message.role in ("user", "assistant") and message.role != opener for message in exchange)
-
-
-def _without_orphan(messages: Sequence[Message], begin: int) -> int:
-    """Return the first index from `begin` on that is no tool result, or else the index of the tool's call."""
-    for place in range(begin, len(messages)):
-        if messages[place].role != "tool":
-            return place
-    return group_start(messages, begin)

@@ -13,17 +13,16 @@ from scripts.expressions.values import Value, shorten
 from scripts.model.base import Node
 from scripts.model.diagnostics import Fault
 
-CHARS_MAX = 1_000_000
-MESSAGES_MAX = 500
+LIMIT_MAX = 1_000_000  # of characters, messages or turns: people write it for "never"
+MESSAGES_MAX = 500  # that a strategy reads of a session
 PAIRS_MAX = 100
 TOKENS_MAX = 50_000
-TURNS_MAX = 1_000
 INSTRUCT_CHARS_MAX = 4_000
 
-Chars: TypeAlias = Annotated[int, Meta(ge=0, le=CHARS_MAX)]
-Messages: TypeAlias = Annotated[int, Meta(ge=0, le=MESSAGES_MAX)]
+Chars: TypeAlias = Annotated[int, Meta(ge=0, le=LIMIT_MAX)]
+Messages: TypeAlias = Annotated[int, Meta(ge=0, le=LIMIT_MAX)]
 Tokens: TypeAlias = Annotated[int, Meta(ge=1, le=TOKENS_MAX)]
-Turns: TypeAlias = Annotated[int, Meta(ge=0, le=TURNS_MAX)]
+Turns: TypeAlias = Annotated[int, Meta(ge=0, le=LIMIT_MAX)]
 
 
 class SettingsInvalid(ValueError):

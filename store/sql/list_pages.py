@@ -88,10 +88,12 @@ class ListTexts(msgspec.Struct, frozen=True):
         return _messages(self.last)[-1].content[:WORDS_CHARS_MAX] if self.last else None
 
     def preview(self) -> str | None:
-        """Return the user's first message, otherwise the first one to the user; only if it is among the first ones."""
+        """Return the user's first message with words, otherwise the first one to the user; only if it is among the
+        first ones.
+        """
         for role, text in (("user", self.asked), ("assistant", self.opened)):
             for message in _messages(text):
-                if message.role == role and message.seq <= PREVIEW_MESSAGES:
+                if message.role == role and message.seq <= PREVIEW_MESSAGES and message.content.strip():
                     return message.content[:WORDS_CHARS_MAX]
         return None
 

@@ -4,6 +4,7 @@ This is the format of nanobot's sessions, old (no key in the first line, or no s
 messages. A line that cannot be read is skipped and reported; all others are imported in order.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -27,6 +28,8 @@ FORMAT: Final = "nanobot"
 METADATA: Final = "metadata"
 """The `_type` of the line about the session."""
 _SUMMARY = "_last_summary"
+_ECHO: Final = re.compile(r"\A\[Message Time: [^\]\n]+\]\n?|^\[image: [/~][^\]\n]+\][ \t]*(?:\n|\Z)", re.MULTILINE)
+"""What nanobot adds to prompts: the time of a message, and the path of a picture on its machine."""
 REPLAYED_MIN: Final = 8
 """How many of the last messages models still see if all were summarised before the import."""
 
@@ -47,6 +50,8 @@ def read_lines(content: bytes, file_name: str, report: ImportReport) -> Imported
             continue
         if entry.get("_type") != METADATA:
             place += 1
+            if head is None or "cuebook" not in head:
+                entry = _without_echo(entry, number, report)
             reader.take(number, entry, place)
         elif head is None:
             head = entry
@@ -56,6 +61,17 @@ def read_lines(content: bytes, file_name: str, report: ImportReport) -> Imported
         first = report.skipped[0]
         raise DocumentInvalid(f"no line can be read; line {first.line}: {first.reason}")
     return _conversation(head or {}, reader, place, file_name, report)
+
+
+def _without_echo(entry: dict[str, Any], number: int, report: ImportReport) -> dict[str, Any]:
+    """Return a message of the assistant without what it has repeated of nanobot's prompts, which models would repeat
+    again.
+    """
+    content = entry.get("content")
+    if entry.get("role") != "assistant" or not isinstance(content, str) or not _ECHO.search(content):
+        return entry
+    report.remark(f"line {number}: the time or path that nanobot's prompts contain is left out of the text")
+    return {**entry, "content": _ECHO.sub("", content).strip()}
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -71,6 +71,16 @@ def test_a_folder_of_nanobot_with_a_damaged_file(cuebook: RunCommand, write: Wri
     assert [row["key"] for row in listed["data"]] == ["telegram:7"]
 
 
+def test_links_in_a_folder_are_not_followed(cuebook: RunCommand, write: WriteFile, talked: list[str]) -> None:
+    file = write("elsewhere/telegram_7.jsonl", '{"role": "user", "content": "Hi"}')
+    write("sessions/cli_direct.jsonl", '{"role": "user", "content": "Hello"}')
+    Path("sessions/link.jsonl").symlink_to(file)
+    result = cuebook("sessions", "import", "sessions", "--data", "other")
+    assert (result.exit_code, result.stderr.strip()) == (1, "1 of 2 files imported")
+    assert "it is a symbolic link" in result.stdout
+    assert cuebook("sessions", "import", "sessions/link.jsonl", "--data", "other").exit_code == 0
+
+
 @pytest.mark.gate
 async def test_while_a_server_runs(cuebook: RunCommand, serve: Serve, talked: list[str]) -> None:
     server = serve()

@@ -30,6 +30,16 @@ async def cuebook(tmp_path: Path) -> AsyncIterator[Client]:
         yield cuebook
 
 
+async def test_settings_name_the_scripts_and_the_model_unless_arguments_do(tmp_path: Path) -> None:
+    settings = {"scripts": str(CONVERSATIONS), "model": "openai:small", "model_url": "http://127.0.0.1:9/v1"}
+    async with open_runtime(tmp_path / "data", settings=settings) as cuebook:
+        assert (await cuebook.sessions.create("ana", "visit")).messages
+        with pytest.raises(CuebookError, match="LLM_SERVICE_ERROR"):  # nothing listens there
+            await cuebook.sessions.send((await cuebook.sessions.create("ana")).session_id, "Hello.")
+    async with open_runtime(tmp_path / "data", settings=settings, model="offline") as cuebook:
+        assert (await cuebook.sessions.send((await cuebook.sessions.create("ana")).session_id, "Hello.")).messages
+
+
 class Lossy(httpx.AsyncBaseTransport):
     """A way to a server on which answers are lost, or cut off after so many pieces, after they were worked out."""
 

@@ -107,6 +107,27 @@ async def test_a_system_message_stays_first_and_is_not_stored(cuebook) -> None:
     assert "Be brief." not in " ".join(await said(cuebook, "default"))
 
 
+async def test_a_system_message_that_is_stored_stays_first(cuebook) -> None:
+    system = {"role": "system", "content": "Be brief."}
+    session = await cuebook.sessions.get_or_create("alice", "default")
+    await cuebook.sessions.append(session.session_id, [system])
+    store = InMemoryStore()
+    store.append("alice", [system])
+    for conversations in (cuebook.sessions, store):
+        model = Model()
+        answer = with_history(model, conversations, session_id="alice")
+        await answer("hello")
+        await answer("again")
+        assert [role for role, _ in model.asked[1]] == ["system", "user", "assistant", "user"]
+
+
+async def test_messages_of_a_store_reach_the_callable_as_they_were_stored() -> None:
+    store, result = InMemoryStore(), {"role": "tool", "content": "noon", "tool_call_id": "c1"}
+    parts = {"role": "user", "content": [{"type": "text", "text": "What time is it?"}]}
+    store.append("alice", [parts, {**CALL, "content": None}, result])
+    assert (await with_history(Model(), store, session_id="alice").before("And now?"))[:3] == store.load("alice")
+
+
 async def test_where_the_call_fails_nothing_dangles(cuebook) -> None:
     async def fails(messages) -> str:
         raise RuntimeError("no model")

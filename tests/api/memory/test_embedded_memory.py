@@ -42,6 +42,12 @@ def memory(opened: Callable[..., Any]) -> Iterator[UserMemory]:
         yield memory
 
 
+def test_settings_name_the_embedder_unless_an_argument_does(opened: Callable[..., Any]) -> None:
+    for embedder, expected in ((None, "hashed:32"), ("hashed:64", "hashed:64")):
+        with opened(embedder=embedder, settings={"embedder": "hashed:32"}) as memory:
+            assert memory.status().embedder.id == expected
+
+
 def said(memory: UserMemory, *contents: str, **fields: Any) -> list[str]:
     """Add units; their ids."""
     return [unit.unit_id for unit in memory.add_many([NewUnit(content=each, **fields) for each in contents])]

@@ -25,6 +25,7 @@ phases:
         actions:
           - {{chat: Talk about their day., id: day, max_rounds: 100}}
 """
+ROLES = ("user", "assistant")
 SUMMARY = "{strategy: summary, keep: 4}"
 WORDS = [f"On day {n} I planted {n} roses." for n in range(8)]
 
@@ -231,6 +232,47 @@ async def test_the_history_is_messages_for_a_prompt_from_where_an_exchange_begin
         assert seen == [{"role": "system", "content": f"[Conversation Summary] {numbers(1, 5)}"}, *whole[5:]]
         assert (await api.get(path, params={"maxMessages": 0})).status_code == 400
         assert await api.read(path) == whole
+
+
+CALLED = [
+    {"role": "user", "content": "What time is it?"},
+    {"role": "assistant", "content": "", "toolCalls": [{"id": "c1", "name": "clock"}, {"id": "c2", "name": "zone"}]},
+    {"role": "tool", "content": "noon", "toolCallId": "c1"},
+    {"role": "tool", "content": "UTC", "toolCallId": "c2"},
+    {"role": "assistant", "content": "Noon."},
+]
+
+
+async def roles_in_context(api: ApiClient, session: Any) -> list[str]:
+    seen = await api.read(f"/api/sessions/{session['sessionId']}/history", view="context")
+    return [each["role"] for each in seen]
+
+
+async def test_without_a_strategy_no_result_of_a_tool_is_seen_without_its_call(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "data") as api:
+        session = await api.create_session("chat")
+        path = f"/api/sessions/{session['sessionId']}/messages/append"
+        await api.post(path, json={"messages": [{"role": "user", "content": "Hello."}, *CALLED * 10]})
+        assert await roles_in_context(api, session) == ["user", "assistant", "tool", "tool", "assistant"] * 10
+        await api.post(path, json={"messages": CALLED[:3]})  # the newest 50 begin with a result
+        assert (await roles_in_context(api, session))[:2] == ["assistant", "user"]
+
+
+async def test_a_result_of_a_tool_stays_with_its_call_after_a_compression(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "data") as api:
+        session = await api.create_session("chat")
+        await api.post(f"/api/sessions/{session['sessionId']}/messages/append", json={"messages": CALLED})
+        assert (await compress(api, session, {"keep": 2})).json()["summaryTo"] == 3
+        assert await roles_in_context(api, session) == ["system", "assistant", "tool", "tool", "assistant"]
+
+
+async def test_the_history_begins_with_the_first_system_message(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path / "data") as api:
+        session = await api.create_session("chat")
+        said = [{"role": "system", "content": "Be brief."}, *({"role": role, "content": role} for role in ROLES * 30)]
+        await api.post(f"/api/sessions/{session['sessionId']}/messages/append", json={"messages": said})
+        history = await api.read(f"/api/sessions/{session['sessionId']}/history", maxMessages=3)
+        assert [each["content"] for each in history] == ["Be brief.", *ROLES]
 
 
 async def test_a_memo_is_shown_and_stands_before_the_messages(app: OpenApp, tmp_path: Path) -> None:

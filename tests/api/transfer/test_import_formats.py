@@ -118,6 +118,25 @@ async def test_a_message_of_a_picture_alone_names_it_in_the_history(api: ApiClie
     assert [each["content"] for each in history] == ["[image: /pictures/cat.png]", "A cat."]
 
 
+async def test_a_message_without_words_is_imported(api: ApiClient) -> None:
+    session = await api.create_session("chat")
+    said = [{"role": "user", "content": each} for each in ("", "Hello.")]
+    await api.post(f"/api/sessions/{session['sessionId']}/messages/append", json={"messages": said})
+    exported = await api.get(f"/api/sessions/{session['sessionId']}/export", params={"format": "jsonl"})
+    found = await import_document(api, exported.content, key="copy")
+    assert (found["messages"], found["skipped"]) == (2, [])
+    assert [content for _, content in await api.transcript(found)] == ["", "Hello."]
+
+
+async def test_what_an_assistant_has_repeated_of_the_prompts_of_nanobot_is_left_out(api: ApiClient) -> None:
+    repeated = "[Message Time: 2026-05-09 00:33:48]\n来了\n[image: /home/user/.nanobot/media/old.png]\n\nmessage(1)"
+    rows = [OLD[0], {"role": "user", "content": repeated}, {"role": "assistant", "content": repeated}]
+    found = await import_document(api, as_lines(rows))
+    history = await api.read(f"/api/sessions/{found['sessionId']}/history")
+    assert [each["content"] for each in history] == [repeated, "来了\n\nmessage(1)"]
+    assert [each.partition(":")[0] for each in found["remarks"]] == ["line 3"]
+
+
 async def test_a_document_that_is_sent_twice_is_one_session(api: ApiClient) -> None:
     await import_document(api, as_lines(OLD))
     answer = await api.post("/api/sessions/import", content=as_lines(OLD), headers=LINES)

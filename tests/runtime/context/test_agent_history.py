@@ -88,6 +88,21 @@ async def test_several_inputs_become_blocks_named_by_their_keys() -> None:
     assert agent.chat_history[0].content == "[city]\nRome\n\n[agent.system]\nBe kind.\n\n[input.code]\n[1,2]"
 
 
+async def test_an_input_and_a_part_of_the_prompt_may_have_the_same_name() -> None:
+    agent = AgentHistory(input_keys=["city", ".city"])
+    await agent.finally_({"input": {"city": "Rome"}, "city": "Oslo"}, "ok")
+    assert agent.chat_history[0].content == "[city]\nRome\n\n[city]\nOslo"
+
+
+@pytest.mark.parametrize("is_attached", [True, False])
+def test_the_history_is_replaced_by_a_single_message(is_attached) -> None:
+    agent = AgentHistory()
+    if is_attached:
+        agent.attach_session()
+    agent.set_chat_history({"role": "user", "content": "only"})
+    assert texts(agent.chat_history) == ["only"]
+
+
 async def test_a_handler_of_its_own_overrides_everything() -> None:
     async def record(prompt, answer):
         return said(f"{prompt['input']} -> {answer}")

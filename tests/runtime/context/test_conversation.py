@@ -148,6 +148,16 @@ def test_a_message_longer_than_the_window_is_no_reason_for_ever() -> None:
     assert made.resize() is None
 
 
+def test_the_parts_of_a_message_are_cut_with_its_text() -> None:
+    made = Conversation(settings=limited(chars=100))
+    made.append_message({"role": "user", "content": [{"type": "text", "text": "x" * 200}, PICTURE]})
+    made.resize()
+    (retained,) = made.current_chat_history
+    assert retained.content == "x" * 100
+    assert retained.metadata["parts"] == [{"type": "text", "text": "x" * 100}, PICTURE]
+    assert made.full_chat_history[0].content == "x" * 200
+
+
 def test_a_system_message_at_the_beginning_stays_first() -> None:
     made = Conversation(settings=limited(messages=3))
     for role, content in [("system", "be kind"), ("user", "1"), ("assistant", "2"), ("user", "3"), ("assistant", "4")]:
@@ -581,6 +591,18 @@ def test_a_conversation_is_configured_at_once() -> None:
     assert (made.settings.messages_max, made.settings.resize.every_n_turns) == (9, 5)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"session.resize.every_n_turns": 10_000},
+        {"session.resize.max_keep_messages_count": 1_000_000},
+        {"session.limit": {"messages": 1_000_000, "chars": 1_000_000}},
+    ],
+)
+def test_a_limit_that_is_never_reached_may_be_large(settings) -> None:
+    assert conversation("a", "b", settings=settings).judge_resize() is None
+
+
 # -- written down -----------------------------------------------------------------------------------------------------
 
 
@@ -634,6 +656,32 @@ def test_names_of_agently_documents_are_read() -> None:
     assert [message.content for message in made.current_chat_history] == ["user", "assistant"]
     made.load_json({"full_chat_history": messages, "_turns": 5, "turns": 7, "_last_resize_turn": 3})
     assert made.turns == 7
+
+
+AGENTLY = {
+    "full_chat_history": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+    "settings": {
+        "plugins": {"ModelRequester": {"api_key": "sk-secret"}},
+        "session": {"mode": "memo", "resize": {"every_n_turns": 3}, "record": {"mode": "first"}},
+    },
+}
+
+
+def test_a_document_of_agently_may_have_no_memo_and_only_the_reason_of_its_last_resize() -> None:
+    made = Conversation()
+    made.load_json({**AGENTLY, "memo": None})
+    assert made.memo == {}
+    made.load_json({**AGENTLY, "memo": {"name": "Ana", "last_resize": {"reason": "manual"}}})
+    assert made.memo == {"name": "Ana"}
+
+
+def test_of_the_settings_of_an_agent_those_of_its_session_are_read() -> None:
+    made = Conversation()
+    made.load_json(AGENTLY)
+    assert (made.settings.strategy, made.settings.resize.every_n_turns) == ("memo", 3)
+    assert "sk-secret" not in made.to_json() + made.to_yaml()
+    made.load_json({**AGENTLY, "settings": {"session": {"resize": {"every_n_turns": "often"}}}})
+    assert made.settings == ContextSettings(strategy="lite")
 
 
 @pytest.mark.parametrize(

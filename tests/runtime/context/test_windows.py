@@ -62,6 +62,15 @@ def test_the_first_speaker_is_retained_without_the_first_messages(messages_of) -
     assert shown(Window(9), messages_of("auaua", first=20), memory) == [20, 21, 22, 23, 24]
 
 
+@pytest.mark.parametrize("strategy", [Window(2), Buffer(), TokenBuffer(400)])
+def test_if_the_first_messages_are_not_loaded_the_user_opens_each_exchange(messages_of, strategy) -> None:
+    roles = "a" + "ua" * (strategy.messages_max // 2)
+    messages = messages_of(roles, first=40)
+    assert shown(strategy, messages)[0] % 2 == 1  # a message of the user
+    memory = asyncio.run(strategy.follow(messages, NOTHING, None))
+    assert memory.opener == "user"
+
+
 def message(number, role, content):
     return Message(number, "", role, content, "")
 
@@ -108,6 +117,9 @@ def test_lite_shows_no_more_than_its_limits_whether_they_were_seen_to_or_not(mes
         ("uatatauata", 4, [7, 8, 9, 10]),
         ("uatatauata", 3, [7, 8, 9, 10]),  # one exchange that is longer is given whole
         ("uatatatatata", 5, list(range(1, 13))),
+        ("sua" + "ua" * 9, 5, [1, 18, 19, 20, 21]),  # the first system message stays first, and counts
+        ("ssuaua", 50, [1, 2, 3, 4, 5, 6]),
+        ("s", 3, [1]),
         ("tta", 3, [3]),
         ("tt", 3, [1, 2]),
         ("", 3, []),

@@ -107,6 +107,16 @@ async def test_a_preview_is_looked_for_in_the_first_messages(store: Store, talk)
     assert (row.preview, row.last_message) == ("a0", "late")
 
 
+async def test_a_message_without_words_is_no_preview(store: Store, talk) -> None:
+    one = await talk(0, [("assistant", "Your name?"), ("user", " "), ("assistant", "Sorry?")])
+    (row,) = (await store.sessions.page("clinic")).rows
+    assert row.preview == "Your name?"
+    await talk.go_on(one, 1, [("user", "Ana")])
+    other = await talk(2, [("user", ""), ("user", "Ben")])
+    found = {row.session_id: row.preview for row in (await store.sessions.page("clinic")).rows}
+    assert found == {one.session_id: "Your name?", other.session_id: "Ben"}
+
+
 async def test_what_was_taken_out_of_a_conversation_is_not_shown(store: Store, talk) -> None:
     one = await talk(0, [("assistant", "first")])
     await talk.go_on(one, 1, [("user", "withdrawn"), ("assistant", "as well")])
