@@ -263,5 +263,6 @@ class PromptMessage(View, frozen=True, kw_only=True):
     role: Role
     content: str
     name: Any | UnsetType = UNSET
+    reasoning_content: Any | UnsetType = UNSET
     tool_calls: Any | UnsetType = UNSET
     tool_call_id: Any | UnsetType = UNSET

@@ -24,7 +24,7 @@ from store.store import Store
 NEWEST = "newest"  # name of the context without a chosen strategy
 SUMMARY, MEMO = "[Conversation Summary]", "[Memo]"
 MORE = 20  # additional messages, to find the start of an exchange
-_PROMPT_FIELDS = ("name", "tool_calls", "tool_call_id")  # metadata of a message that prompts need
+_PROMPT_FIELDS = ("name", "reasoning_content", "tool_calls", "tool_call_id")  # metadata of a message that prompts need
 
 
 def compression(store: Store, request: NewCompression) -> PlannedIntervention:
@@ -84,7 +84,8 @@ async def history_of(
     for limit in (messages_max + MORE, MESSAGES_MAX):  # a few more are read, or many if an exchange is that long
         candidates = await recent_messages(store, *cached.key, limit, gaps)
         messages = recent(candidates, messages_max, tokens_max, opener)
-        if len(candidates) < limit or messages[0].role == opener:
+        first = next((each.role for each in messages if each.role != "system"), opener)
+        if len(candidates) < limit or first == opener:
             break
     return [_plain(message) for message in messages]
 

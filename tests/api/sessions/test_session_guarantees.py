@@ -175,6 +175,13 @@ async def test_what_says_nothing_is_left_out_of_a_history(api: ApiClient) -> Non
     assert await history(api, found) == said("user", 1)
 
 
+async def test_a_history_has_the_reasoning_of_a_model(api: ApiClient) -> None:
+    answer = {**said("assistant", 1)[0], "reasoning_content": "They asked."}
+    lines = "\n".join(map(json.dumps, [*said("user", 1), answer]))
+    found = (await api.post("/api/sessions/import", content=lines, headers=LINES, params={"userId": "ana"})).json()
+    assert (await history(api, found))[-1] == said("assistant", 1)[0] | {"reasoningContent": "They asked."}
+
+
 async def test_a_history_changes_nothing(api: ApiClient) -> None:
     session = await api.create_session("chat")
     await append(api, session, EXCHANGE)
