@@ -79,6 +79,7 @@ PART_CHARS_MIN = 2  # "a" is part of too many texts to identify one
 CORE_CHARS_MAX = 12
 
 _OPENING = "([（【\"'“¿¡„« "
+_LETTERED = re.compile(r"[(（]?([A-Za-z])\s*[.．、:：)）]\s*(\S.*)", re.DOTALL)
 _CORE = re.compile(r"[a-z0-9]+|[一二两三四五六七八九十]+")
 
 
@@ -86,9 +87,13 @@ def match_choice(text: str, choices: Sequence[Choice | str], locale: Locale = "e
     """Return the key of the one choice that a reply picks, or None; a plain text is a choice with itself as its key.
 
     Words for positions (``the second one``) are those of the locale's language, of English and of Chinese. A reply
-    without accents picks a choice with accents, unless there is an equal choice without accents.
+    without accents picks a choice with accents, unless there is an equal choice without accents. Texts that each begin
+    with a letter of their own (``A. Lyon``) are also picked by the letter, and by the rest.
     """
     offered = [choice if isinstance(choice, Choice) else Choice(choice, choice) for choice in choices]
+    if lettered := _lettered(offered):
+        found = match_choice(text, list(lettered), locale)
+        return None if found is None else next(key for choice, key in lettered.items() if choice.key == found)
     reply = folded(text[:CHARS_MAX].strip())
     if not reply:
         return None
@@ -99,6 +104,14 @@ def match_choice(text: str, choices: Sequence[Choice | str], locale: Locale = "e
         if plain != offered or unaccented(reply) != reply:
             key, _ = _pick(_ChoiceReply(unaccented(reply), plain, words, locale))
     return key
+
+
+def _lettered(choices: Sequence[Choice]) -> dict[Choice, str]:
+    """Return choices whose texts begin with a letter, ``A. Lyon``, as choices with that key; none if one does not."""
+    parts = [_LETTERED.fullmatch(each.text) if each.key == each.text else None for each in choices]
+    found = {Choice(part[1], part[2]): each.key for part, each in zip(parts, choices, strict=True) if part is not None}
+    letters = {each.key.casefold() for each in found}
+    return found if len(letters) == len(choices) > 1 else {}
 
 
 class _ChoiceReply(Struct, frozen=True):

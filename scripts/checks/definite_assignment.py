@@ -46,6 +46,7 @@ PASSES_MAX = 12  # per loop
 _EMPTY = ("", "the list is empty")
 _PLACEHOLDER = re.compile(r"\{[{%].*?[}%]\}", re.DOTALL)
 _WHOLE = re.compile(r".+", re.DOTALL)
+_OLDER_FIX = "Set it on every path, or give this action a condition, such as `{{{name}}} is set`."
 _ALONE = re.compile(r"\s*(not\s+)?([^\W\d]\w*)\s*")
 
 
@@ -77,6 +78,7 @@ def check_assignment(
     Returns the conditions that are a variable alone, which has a value there.
     """
     paths = _Paths(layout)
+    is_native = layout.script.form in {"native", "detectors"}
     for read in paths.run():
         if (read.name, read.spot) in reported:
             continue
@@ -86,7 +88,8 @@ def check_assignment(
             message = f"`{read.name}` has no value here: no path to this place sets it"
         else:
             message = f"`{read.name}` may be unset here: not every path sets it"
-        problems.add("VARIABLE_MAYBE_UNSET", message, read.at, path="/".join(read.spot).strip("/"))
+        fix = "" if is_native else _OLDER_FIX.format(name=read.name)
+        problems.add("VARIABLE_MAYBE_UNSET", message, read.at, path="/".join(read.spot).strip("/"), fix=fix)
     return list(paths.answered())
 
 

@@ -77,7 +77,7 @@ class _Sense:
         self._session: dict[str, list[InferredType | None]] = {}
         self._keys = dict(_keys_of_choices(layout))
         self._node = layout.first
-        self._untyped = _types_of_untyped(layout) if is_whole else {}
+        self._untyped, self._chosen = _types_of_untyped(layout) if is_whole else ({}, {})
 
     def check(self) -> None:
         for node, body in self._layout.bodies():
@@ -228,11 +228,13 @@ class _Sense:
                 fix = f"Write `{each.name} in [1, 2]` for values, or `1 <= {each.name} <= 2` for a range."
                 self._add(f"`in` needs a list or a text, not {shorten(each.value)}", source.at, fix)
                 continue
-            nature = self._nature(each.name)
-            if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
-                continue
             written = each.value if each.sign in {"in", "notin"} else [each.value]
             values = written if isinstance(written, list) else []
+            nature = self._nature(each.name)
+            if nature is None and any((each.name, str(value)) in self._keys for value in values):
+                nature = self._chosen.get(cell_of(self._layout, self._node, each.name))
+            if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
+                continue
             for value in values:
                 if isinstance(value, str) and value in {"true", "false"} and (value == "true") in values:
                     continue  # `{x} == true` of an older format, where x may be a text
@@ -322,10 +324,11 @@ def _keys_of_choices(layout: ControlFlowGraph) -> Iterator[tuple[tuple[str, str]
                     yield (action.variable, each.text.source.strip()), each.key
 
 
-def _types_of_untyped(layout: ControlFlowGraph) -> "dict[Cell, InferredType]":
+def _types_of_untyped(layout: ControlFlowGraph) -> "tuple[dict[Cell, InferredType], dict[Cell, InferredType]]":
     """Return the types of variables that are declared without one: those of their initial value and all answers.
 
-    Only yes and no and numbers count, because a text may stand for anything.
+    Only yes and no and numbers count, because a text may stand for anything. The variables of choices are apart: their
+    keys count where a condition compares with the text of one.
     """
     at_any_time = layout.at_any_time.union(*(names_written(each.actions) for each in layout.script.watchers))
     found: dict[Cell, list[InferredType | None]] = {}
@@ -333,10 +336,13 @@ def _types_of_untyped(layout: ControlFlowGraph) -> "dict[Cell, InferredType]":
         for name, nature in itertools.chain.from_iterable(map(_written_types, walk(body.actions))):
             declared = layout.sight(node).declaration(name)
             if declared is not None and declared.kind is None and name not in at_any_time:
-                is_alike = declared.value is None or (nature is not None and infer_type(declared.value) == nature.kind)
+                is_kind = nature is not None and infer_type(declared.value) == nature.kind
+                is_empty = nature is not None and nature.kind == "choice" and declared.value == ""
+                is_alike = declared.value is None or is_kind or is_empty
                 found.setdefault(cell_of(layout, node, name), []).append(nature if is_alike else None)
-    types = {cell: _common(natures) for cell, natures in found.items()}
-    return {cell: each for cell, each in types.items() if each is not None and each.kind in {"boolean", "number"}}
+    types = {cell: each for cell, natures in found.items() if (each := _common(natures)) is not None}
+    chosen = {cell: each for cell, each in types.items() if each.kind == "choice"}
+    return {cell: each for cell, each in types.items() if each.kind in {"boolean", "number"}}, chosen
 
 
 def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:

@@ -184,6 +184,8 @@ def implied(node: nodes.Node | None, truth: bool) -> frozenset[str]:
         case nodes.Test() if node.name in EXISTENCE_TESTS:
             tested = base(node.node)
             return frozenset({tested.name}) if tested is not None and (node.name == "defined") is truth else frozenset()
+        case nodes.Compare() if found := _tested_for_value(node, truth):
+            return found
         case nodes.Compare() if truth:
             sides = [_strict(side) for side in (node.expr, *(operand.expr for operand in node.ops))]
             return frozenset().union(*sides)
@@ -191,6 +193,25 @@ def implied(node: nodes.Node | None, truth: bool) -> frozenset[str]:
             return implied(node.node, truth)
         case nodes.Expr() if truth:
             return _strict(node)
+        case _:
+            return frozenset()
+
+
+def _tested_for_value(node: nodes.Compare, truth: bool) -> frozenset[str]:
+    """Return the names that have a value if ``(x|default("") ~ "") != ""`` or ``x|default([])|length != 0`` is true, or
+    the same with ``==`` is false: the conditions of the older formats that ask whether a value is given.
+    """
+    match node.expr:
+        case nodes.Concat(nodes=[inner, nodes.Const(value="")]) | nodes.Filter(name="length", node=inner):
+            side = inner
+        case _:
+            side = node.expr
+    match side, node.ops:
+        case (
+            nodes.Filter(name="default", node=nodes.Expr() as value, args=[empty]),
+            [nodes.Operand(op="ne" | "eq" as sign, expr=nodes.Const(value=right))],
+        ) if (sign == "ne") is truth and constant(empty) in ("", []) and (right == "" or right == 0):
+            return _strict(value)
         case _:
             return frozenset()
 

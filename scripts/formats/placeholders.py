@@ -29,9 +29,11 @@ _ODD_PLACEHOLDER = re.compile(
     r"\{\s*(?P<name>[\w@#$!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # {age + 1}
     r"|\{\{\s*(?P<computed>(?!\s|[\"'][^\"'{}]*[\"']\s*:)[^{}\n]{1,120}?)\s*\}\}"  # {{ a or "you" }}, no {{"a": 1}}
     r"|\{\s*(?P<filtered>[^\W\d][\w.]{0,40}(?:\s*\||\[|:[.,<>^0]| (?:if|or)\s)[^{}\n]{1,120}?)\s*\}"  # {a|title} {a[0]}
+    r"|\{\s*(?P<compared>[^\W\d][\w.]{0,40}\s*(?:[=!<>]==?|[<>]|&&|\?\??\s)\s*[\w'\"“‘(-][^{}\n]{0,99}?)\s*\}"  # {a<1}
     r"|\{(?P<prose>(?=[^{}]*[^\W\d_])[\w\s，。？！、；：,;?!…·（）()《》“”‘’~～-]{1,60}?)\}"  # {姓名，年龄} {您几岁？}
     r"|｛(?P<wide>[^{}｛｝\n]{1,60})｝"
 )
+_FIX_OF_CONDITION = "Write each text in an action of its own, with its condition."
 _EMPTY_PLACEHOLDER = re.compile(r"(?<![:=\[(])(?<![:=,][ ])(?:\{\{\s*\}\}|\{\s*\}|｛\s*｝)")
 _CALCULATED = re.compile(r"=\s*[^=\s]")
 _KEY_OF_JSON = re.compile(r"[\"']\s*:")
@@ -167,14 +169,14 @@ def report_placeholders(reader: Reader, text: str, at: Location) -> None:
     for match, place in itertools.islice(outside(_JINJA_STATEMENT), 1):
         start = shorten(text[match.start() :].partition("%}")[0] + "%}")
         message = f"{start} is not run: texts of this format have no statements"
-        fix = "Write each text in an action of its own, with its condition."
-        reader.add("TEMPLATE_INVALID", message, place, fix)
+        reader.add("TEMPLATE_INVALID", message, place, _FIX_OF_CONDITION)
     for match, place in outside(_UNCLOSED_PLACEHOLDER):
         closing = "}}" if match["open"] == "{{" else "%}"
         message = f"`{match['open']}{match['name'][:20]}` is not closed on its line"
         reader.add("TEMPLATE_INVALID", message, place, f"Close {match['open']} with {closing}.")
     for match, place in outside(_ODD_PLACEHOLDER):
         inner = next(filter(None, match.groups()), "")
-        reader.add("PLACEHOLDER_INVALID", f"{{{inner}}} is not a variable name", place)
+        fix = _FIX_OF_CONDITION if match["compared"] is not None else ""
+        reader.add("PLACEHOLDER_INVALID", f"{{{inner}}} is not a variable name", place, fix)
     for match, place in outside(_EMPTY_PLACEHOLDER) if _KEY_OF_JSON.search(text) is None else ():
         reader.add("PLACEHOLDER_INVALID", f"{match[0]} names no variable", place)

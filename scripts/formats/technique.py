@@ -6,7 +6,7 @@ from scripts.expressions.values import Value
 from scripts.formats.placeholders import variable_reference
 from scripts.formats.session import spellings
 from scripts.formats.session.session_format import TopicForm, translated_topic
-from scripts.formats.text_lists import choices_in, named
+from scripts.formats.text_lists import choices_in, has_variable_name, named
 from scripts.formats.words import PARAMETER_KEYS, TECHNIQUE_KEYS, VARIABLE_TYPES
 from scripts.model.actions import Call
 from scripts.model.base import Expression, Node
@@ -17,6 +17,9 @@ from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of, word
 
 _PARTS = {"topic", "topics", "actions", "input_parameters", "output_variables", "technique_name"}
 _OF_NAME = {"name", "var", "variable", "get"}
+
+
+_OWN_KEYS = {*_OF_NAME, *PARAMETER_KEYS, "description", "default", "required", "type", "pii"}
 
 
 class TechniqueInput(Node, frozen=True, kw_only=True):
@@ -32,7 +35,7 @@ class _Technique(Node, frozen=True, kw_only=True):
     technique_id: str
     topic: TopicForm
     technique_name: str = ""
-    technique_type: str = ""
+    technique_type: tuple[str, ...] = ()
     name: str = ""
     version: str = ""
     author: str = ""
@@ -76,9 +79,11 @@ def _part(key: str, tree: Tree) -> Tree:
     match key, tree:
         case "topic", Sequence(items=(first, *_)):
             return first
-        case "output_variables", Scalar():
+        case "output_variables" | "input_parameters", Scalar():
             return choices_in(tree)
-        case "output_variables", Mapping() if not _OF_NAME & set(tree.keys()):
+        case "output_variables" | "input_parameters", Mapping() if _is_one(tree):
+            return _part(key, Sequence((tree,), tree.at))
+        case "output_variables", Mapping():
             return Sequence(tuple(name for name, _ in tree.pairs), tree.at)
         case "output_variables", Sequence():
             return replace(tree, items=tuple(_name(each) for each in tree.items))
@@ -88,6 +93,11 @@ def _part(key: str, tree: Tree) -> Tree:
             return replace(tree, items=tuple(_described(each) for each in tree.items))
         case _:
             return tree
+
+
+def _is_one(tree: Mapping) -> bool:
+    """Whether a mapping is one parameter or output, and not ``{name: meaning, age: meaning}``."""
+    return not _OF_NAME.isdisjoint(tree.keys()) and not has_variable_name(tree, _OWN_KEYS)
 
 
 def _name(tree: Tree) -> Tree:
@@ -184,7 +194,7 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
         version=technique.version,
         description=technique.description,
         author=technique.author,
-        tags=(technique.technique_type,) if technique.technique_type else (),
+        tags=technique.technique_type,
         default_scope="session",
         declare=(*parameters, *returned),
         phases=(Phase(id="main", topics=(topic,), at=skill.at),),

@@ -1,8 +1,13 @@
 """Read lists of choices of the older formats, and split texts that authors write in place of lists."""
 
 import re
+from collections.abc import Collection
 
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of, word
+from scripts.expressions.suggestions import SURE, likeness
+from scripts.expressions.values import shorten
+from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of, word
+from scripts.yaml.unknown_keys import is_note
 
 _SHOWN = ("text", "label", "value", "name", "key")
 _SEPARATORS = re.compile(r"[,，、;；|｜\n]")
@@ -31,6 +36,34 @@ def choice_texts(tree: Tree) -> Sequence:
         else:
             found.append(shown or each)
     return Sequence(tuple(found), tree.at)
+
+
+def has_variable_name(tree: Mapping, own: Collection[str]) -> bool:
+    """Whether `name` in ``{name: meaning, age: meaning}`` is a variable: no other key is one of a part's `own`."""
+    keys = list(tree.keys())
+    others = [key for key in keys if key != "name"]
+    is_own = any(is_note(key) or likeness(key, each) >= SURE for key in others for each in own)
+    return "name" in keys and bool(others) and not is_own
+
+
+def report_letters(reader: Reader, tree: Tree | None) -> None:
+    """Record that no answer is a letter of ``{A: text, B: other}``, of which `choice_texts` returns the texts."""
+    pairs = [pair for each in (tree, *items_of(tree)) for pair in pairs_of(each) if not is_coded(*pair)]
+    named = (value if key.text in {"key", "value"} else key for key, value in pairs)
+    letters = [each for each in named if isinstance(each, Scalar) and re.fullmatch(r"[A-Za-z]", each.text.strip())]
+    if tree is not None and letters:
+        texts = (each.text for each in choice_texts(tree).items if isinstance(each, Scalar))
+        written = (f"{letter.text}. {text}" for letter, text in zip(letters, texts, strict=False))
+        message = f"`{letters[0].text}` is no answer here: the answers are the texts of the choices"
+        fix = f"Write `[{', '.join(written)}]`; the value is then the whole text."
+        reader.add("KEY_IGNORED", message, letters[0].at, fix, severity="note")
+
+
+def report_meaning(reader: Reader, name: Scalar, text: Scalar) -> None:
+    """Record that the text in ``declare: {city: Rome}`` is no value."""
+    message = f"{shorten(text.text)} is read as the meaning of `{name.text}`, which nothing sets"
+    fix = f"Write `{name.text}: {{value: {shorten(text.text)}}}` if it is the value."
+    reader.add("VALUE_AMBIGUOUS", message, text.at, fix, severity="note")
 
 
 def is_coded(key: Scalar, value: Tree) -> bool:

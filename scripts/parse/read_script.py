@@ -27,7 +27,7 @@ from scripts.yaml.text_file import file_text
 
 Mode: TypeAlias = Literal["strict", "compat"]
 # A file without these words has no include files and need not be parsed for them.
-_USES = ("use", "sessions", "include", "import")
+_USES = ("use", "sessions", "stages", "include", "import")
 _NEEDS_A_SCRIPT = frozenset(
     {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
 )

@@ -1,6 +1,6 @@
 """The session format: ``session: {session_id, phases: [{phase_id, topics: [{topic_id, actions}]}]}``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from collections.abc import Mapping as MappingType
 from functools import cached_property, partial
 from typing import Any, TypeVar, assert_never
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from scripts.expressions.values import Value, shorten, texts_in
 from scripts.formats.condition_fixes import condition_fix, name_fix, report_worded_exit
-from scripts.formats.conditions import compares, report_joined_words, to_condition
+from scripts.formats.conditions import compares, is_computed, report_joined_words, to_condition
 from scripts.formats.placeholders import (
     SCOPES,
     is_built_in_member,
@@ -22,6 +22,7 @@ from scripts.formats.placeholders import (
     variable_reference,
 )
 from scripts.formats.session import spellings
+from scripts.formats.session.file_words import report_letters_in, report_meanings, variables_in, words_in
 from scripts.formats.words import CONFIG_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
 from scripts.model import actions
 from scripts.model.actions import Exit
@@ -29,9 +30,9 @@ from scripts.model.base import Expression, Location, Node, Template
 from scripts.model.diagnostics import Severity
 from scripts.model.older_keys import exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
-from scripts.model.variables import Declaration, Output
+from scripts.model.variables import Assignment, Declaration, Output, OutputItem
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of
+from scripts.yaml.parser import Mapping, Sequence
 
 _N = TypeVar("_N", bound=Node)
 _R = TypeVar("_R")
@@ -101,6 +102,7 @@ RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
     _Action: spellings.action,
     Declaration: spellings.declaration,
     Output: spellings.output,
+    spellings.ComputedOutput: spellings.computed_output,
     TopicForm: partial(spellings.part, keys=TOPIC_KEYS, condition="condition"),
     _Phase: partial(spellings.part, keys=PHASE_KEYS),
     **spellings.CRITERIA,
@@ -114,12 +116,15 @@ def read(tree: Mapping, reader: Reader) -> Script | None:
     for other in spellings.listed_sessions(tree)[1:]:
         message = "a script has only one session; this one would not run"
         reader.refuse("TYPE_MISMATCH", message, other.at, "Write each session to a separate file.")
+    report_letters_in(tree, reader)
+    report_meanings(tree, reader, frozenset(variables_in(tree)))
     document = reader.read(tree, _Document)
     return None if document is None else _Translator(reader, tree).script(document)
 
 
 def translated_topic(topic: TopicForm, reader: Reader, tree: Mapping) -> tuple[Topic, tuple[FormDefinition, ...]]:
     """Convert a topic of this format, in a file's tree, to the model, with the forms that its actions define."""
+    report_letters_in(tree, reader)
     translator = _Translator(reader, tree)
     return translator.topic(topic), tuple(translator.forms)
 
@@ -194,7 +199,7 @@ class _Translator:
             "marks": _renamed(action, action_id="id"),
         }
         for key, at in config.marks.items():
-            if key not in CONFIG_KEYS[action.action_type]:
+            if key not in {*CONFIG_KEYS[action.action_type], "assignments"}:  # they are part of `output`
                 severity: Severity = "warning" if key in TUNING else "error"
                 message = f"`{key}` has no effect on `{action.action_type}`"
                 self.reader.add("KEY_IGNORED", message, at, spellings.FIT_FOR.get(key, ""), severity=severity)
@@ -301,7 +306,21 @@ class _Translator:
             report_calculated(self.reader, text, at)
         return Expression(to_value_expression(value, self.refer), at)
 
-    def outputs(self, config: spellings.Config) -> tuple[Output, ...]:
+    def assignment(self, written: spellings.ComputedOutput) -> Assignment:
+        value, at = written.value, written.mark("value")
+        if isinstance(value, str) and is_computed(value, self.variables.__contains__):
+            computed = self.condition(Template(value, at))
+        else:
+            computed = self.value_expression(value, at)
+        return Assignment(
+            set=written.set,
+            value=computed or Expression("none", at),  # it is invalid, and reported
+            when=self.condition(written.when),
+            at=written.at,
+            marks=written.marks,
+        )
+
+    def outputs(self, config: spellings.Config) -> tuple[OutputItem, ...]:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
         if config.target_variable is not None:
             at = config.mark("target_variable")
@@ -311,7 +330,8 @@ class _Translator:
             named.append(older)
         written = {output.get for output in config.output}
         found = (*config.output, *(output for output in named if output.get not in written))
-        return tuple(self.with_older(each, config, alone=len(found) == 1) for each in found)
+        taken = (self.with_older(each, config, alone=len(found) == 1) for each in found)
+        return (*taken, *map(self.assignment, config.assignments))
 
     def with_older(self, output: Output, config: spellings.Config, *, alone: bool) -> Output:
         """Complete an output with settings of its action: `required`, and the meaning of a single output."""
@@ -340,7 +360,12 @@ class _Translator:
     @cached_property
     def words(self) -> frozenset[str]:
         """Return the keys and texts of the file, among them the names of its variables."""
-        return frozenset(_words(self.tree)) - SCOPES
+        return frozenset(words_in(self.tree)) - SCOPES
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Return the names of the variables of the file."""
+        return frozenset(variables_in(self.tree))
 
     def refer(self, name: str) -> str:
         """Return the expression of a placeholder."""
@@ -375,18 +400,6 @@ class _Translator:
             return None
         report_joined_words(self.reader, written.source, known, written.at)
         return Expression(source, written.at)
-
-
-_CONDITIONS = {"condition", "entry_condition", "when", "if"}
-
-
-def _words(tree: Tree) -> Iterator[str]:
-    """Yield all keys and texts of a tree, without conditions."""
-    waiting = [tree]
-    while waiting:
-        tree = waiting.pop()
-        yield from (tree.text,) if isinstance(tree, Scalar) else (key.text for key, _ in pairs_of(tree))
-        waiting += (*items_of(tree), *(value for key, value in pairs_of(tree) if key.text not in _CONDITIONS))
 
 
 def _word(metadata: MappingType[str, Value], key: str) -> str:

@@ -11,16 +11,17 @@ from msgspec.structs import replace
 from scripts.expressions.suggestions import SURE, likeness, snake_case
 from scripts.expressions.values import Value, literal, number_in
 from scripts.formats import words
-from scripts.formats.text_lists import choice_texts, named
+from scripts.formats.text_lists import choice_texts, has_variable_name, named
 from scripts.model.actions import Rounds
 from scripts.model.base import Node, Template
 from scripts.model.older_keys import CustomCondition, ExitCriteria
 from scripts.model.script import FormField
-from scripts.model.variables import Output
+from scripts.model.variables import Declaration, Output
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of, replaced, word
 
 _ACTION_NAMES = {"type": "action_type", "id": "action_id", "when": "condition", "if": "condition"}
 _CONDITIONS = {"condition", *(key for key, name in _ACTION_NAMES.items() if name == "condition")}
+_CONFIG_NAMES = {*words.SKILL_KEYS, *words.FORM_KEYS, *words.PICTURE_KEYS, *words.SPOKEN_KEYS}
 ACTION_KEYS = {*_ACTION_NAMES, *_ACTION_NAMES.values(), "config", "action_name", "description"}
 
 
@@ -28,7 +29,7 @@ def action(tree: Mapping) -> Mapping:
     """Move inline config keys of an action into `config`; keys of `config` itself come first."""
     for name in ("action_type", "type"):
         tree = _changed(tree, name, snake_case)
-    inline = tuple((key, value) for key, value in tree.pairs if key.text not in ACTION_KEYS)
+    inline = tuple((key, value) for key, value in tree.pairs if not _is_of_action(key.text))
     config = tree.get("config")
     if isinstance(config, Scalar) and config.value is None:  # its keys may be beside it
         config = None
@@ -39,7 +40,7 @@ def action(tree: Mapping) -> Mapping:
     entries = [
         (replace(key, text=_ACTION_NAMES.get(key.text, key.text)), value)
         for key, value in tree.pairs
-        if key.text in ACTION_KEYS and key.text != "config"
+        if _is_of_action(key.text) and key.text != "config"
     ]
     if config is not None and not isinstance(config, Mapping):
         return Mapping((*entries, (word("config", config), config)), tree.at)
@@ -49,6 +50,13 @@ def action(tree: Mapping) -> Mapping:
         own = Mapping(pairs, at)
         entries.append((word("config", own), _config(_text(tree.get("action_type") or tree.get("type")), own)))
     return replaced(Mapping(tuple(entries), tree.at), "condition", condition_text)
+
+
+def _is_of_action(key: str) -> bool:
+    """Whether a key is one of an action, also if it is misspelt, and not of its `config`."""
+    if key in ACTION_KEYS or key in {*Config.__struct_fields__, *_CONFIG_NAMES}:
+        return key in ACTION_KEYS
+    return any(likeness(key, each) >= SURE for each in ACTION_KEYS)
 
 
 def _config(kind: str, config: Mapping) -> Mapping:
@@ -65,7 +73,8 @@ def _config(kind: str, config: Mapping) -> Mapping:
             names = {"output_variables": "output"} if next(described, None) is not None else {}
             renamed = keys_renamed(config, {**words.SPOKEN_KEYS, **names})
             written = (pair for pair in renamed.pairs if pair[0].text not in TEXT_KEYS or not _is_blank(pair[1]))
-            return _choosing(Mapping(tuple((key, _spoken_value(key, value)) for key, value in written), config.at))
+            spelled = Mapping(tuple((key, _spoken_value(key, value)) for key, value in written), config.at)
+            return _choosing(_with_assignments(spelled))
 
 
 def _spoken_value(key: Scalar, value: Tree) -> Tree:
@@ -81,15 +90,31 @@ def _spoken_value(key: Scalar, value: Tree) -> Tree:
 def _named(item: Tree) -> Iterator[Tree]:
     """Yield an output, or each of ``{name: meaning, …}``, whose keys are those of no output."""
     pairs = pairs_of(item)
-    if not pairs or any(_is_output_key(key.text) or isinstance(value, Sequence) for key, value in pairs):
+    is_one = any(_is_output_key(key.text) or isinstance(value, Sequence) for key, value in pairs)
+    if not isinstance(item, Mapping) or not pairs or (is_one and not has_variable_name(item, _OUTPUT_KEYS)):
         yield item
         return
     yield from (named("get", key, value, "define") for key, value in pairs)
 
 
+_OUTPUT_KEYS = {*Output.__struct_fields__, *words.OUTPUT_KEYS, "set"}
+
+
 def _is_output_key(key: str) -> bool:
     """Return whether a key is one of an output, also if it is misspelt."""
-    return any(likeness(key, each) >= SURE for each in (*Output.__struct_fields__, *words.OUTPUT_KEYS))
+    return any(likeness(key, each) >= SURE for each in _OUTPUT_KEYS)
+
+
+def _with_assignments(config: Mapping) -> Mapping:
+    """Move the outputs ``{set: x, value: …}``, which come from no answer, out of the list."""
+    listed = config.get("output")
+    items = items_of(listed)
+    computed = tuple(each for each in items if isinstance(each, Mapping) and each.get("set") and not each.get("get"))
+    if listed is None or not computed:
+        return config
+    rest = tuple(each for each in items if each not in computed)
+    pairs = tuple((key, Sequence(rest, value.at) if value is listed else value) for key, value in config.pairs)
+    return Mapping((*pairs, (word("assignments", computed[0]), Sequence(computed, listed.at))), config.at)
 
 
 def _choosing(config: Mapping) -> Mapping:
@@ -129,6 +154,7 @@ def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
 
 
 _NAMES_OF_VARIABLES = {"var", *(key for key, name in words.DECLARATION_KEYS.items() if name == "var")}
+_DECLARATION_KEYS = {*Declaration.__struct_fields__, *words.DECLARATION_KEYS}
 _OF_SESSION = {"use", "forms", "phases", "default_scope", "locale", "declare"}
 _OF_SESSION |= {key for key, name in words.SESSION_KEYS.items() if name in {"use", "declare"}}
 
@@ -183,7 +209,8 @@ def part(tree: Mapping, keys: MappingType[str, str], condition: str = "entry_con
 
 def _declared(tree: Tree) -> Tree:
     """Return a list of declarations, also of ``{name: meaning, name: 0, name: {type: number}}``."""
-    if not isinstance(tree, Mapping) or not _NAMES_OF_VARIABLES.isdisjoint(tree.keys()):
+    is_one = isinstance(tree, Mapping) and not _NAMES_OF_VARIABLES.isdisjoint(tree.keys())
+    if not isinstance(tree, Mapping) or (is_one and not has_variable_name(tree, _DECLARATION_KEYS)):
         return tree
     found = []
     for key, value in tree.pairs:
@@ -242,6 +269,11 @@ def comparison(tree: Mapping) -> Mapping:
     return _changed(tree, "operator", lambda sign: words.COMPARISONS.get(sign.strip(), sign.strip()))
 
 
+def computed_output(tree: Mapping) -> Mapping:
+    """Convert an output that is computed."""
+    return replaced(keys_renamed(tree, {"condition": "when", "if": "when"}), "when", condition_text)
+
+
 CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_criteria, CustomCondition: comparison}
 
 
@@ -286,7 +318,9 @@ ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "
 TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
 
 FIT_FOR = {
-    **dict.fromkeys(("output", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."),
+    **dict.fromkeys(
+        ("output", "assignments", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."
+    ),
     **dict.fromkeys(("content", "content_template", "question_template"), "Move the text to an `ai_say` before it."),
     "require_acknowledgment": "Move it to an `ai_say` beside it.",
     "choices": "Write it inside the output that it is for: `output: [{get: NAME, choices: […]}]`.",
@@ -300,12 +334,21 @@ def _older(instead: str) -> Meta:
 _OlderText = Annotated[Template | None, _older("`content`")]
 
 
+class ComputedOutput(Node, frozen=True, kw_only=True):
+    """A value that is computed after the answer; in a text with operators, from the variables in it."""
+
+    set: str
+    value: Value
+    when: Template | None = None
+
+
 class Config(Node, frozen=True, kw_only=True):
     content: Template | None = None
     content_template: _OlderText = None
     question_template: _OlderText = None
     prompt_template: _OlderText = None
     output: tuple[Output, ...] = ()
+    assignments: tuple[ComputedOutput, ...] = ()
     target_variable: Annotated[str | None, _older("`output: [{get: …}]`")] = None
     extraction_prompt: Annotated[str | None, _older("`define` inside `output`")] = None
     required: Annotated[bool | None, _older("`required` inside `output`")] = None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, shorten
 from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
-from scripts.formats.text_lists import choice_texts, named
+from scripts.formats.text_lists import choice_texts, has_variable_name, named, report_letters, report_meaning
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
@@ -21,7 +21,21 @@ _VALUES = ("value", "default", "init", "initial")
 _VARS = ("var", "name", "get", "variable", "key", "id")
 _TWO_NAMES = "Rename one of the two, or merge them."
 _ONE = "Merge the two."
+_DECLARATION_KEYS = {*Declaration.__struct_fields__, *_VARS, *_VALUES, *_DEFINES, "dict"}
 _OUTPUT_KEYS = {"get", "var", "name", "set", "tolist", "define", "desc", "description", "type", "choices", "when"}
+_PART_KEYS = {
+    *Output.__struct_fields__,
+    *_OUTPUT_KEYS,
+    *_DEFINES,
+    *_VALUES,
+    "to",
+    "as",
+    "if",
+    "condition",
+    "kind",
+    "must",
+}
+_PART_KEYS |= {"fields", "items", "output", "outputs", "options", "enum", "regex", "to_list"}
 
 
 # -- declare ----------------------------------------------------------------------------------------------------------
@@ -57,7 +71,8 @@ def _together(notation: StageReader, first: _S, second: _S, what: str) -> _S:
 
 
 def _declared(notation: StageReader, tree: Tree | None) -> list[Declaration]:
-    if isinstance(tree, Mapping) and not {*_VARS, "dict"} & set(tree.keys()):
+    is_one = isinstance(tree, Mapping) and bool({*_VARS, "dict"} & set(tree.keys()))
+    if isinstance(tree, Mapping) and (not is_one or has_variable_name(tree, _DECLARATION_KEYS)):
         return [_of_pair(notation, key, value) for key, value in tree.pairs]
     if isinstance(tree, Scalar):
         return [Declaration(var=name, at=tree.at) for name in notation.variables(tree)]
@@ -98,6 +113,8 @@ def _of_pair(notation: StageReader, key: Scalar, value: Tree) -> Declaration:
     if isinstance(value, Mapping):
         return _of_mapping(notation, named("var", key, value, "define"))[0]
     if isinstance(value, Scalar) and isinstance(value.value, str):
+        if notation.names.valued and var not in notation.names.valued:
+            report_meaning(notation.reader, key, value)
         return Declaration(var=var, define=value.text, at=key.at, marks={"var": key.at})
     return _fitting(notation, Declaration(var=var, value=notation.value(value), at=key.at, marks={"var": key.at}))
 
@@ -155,6 +172,7 @@ def kind_of(notation: StageReader, tree: Tree | None) -> DeclaredType | None:
 
 def choices_of(notation: StageReader, tree: Tree | None) -> tuple[str, ...]:
     """Read the allowed values in any spelling."""
+    report_letters(notation.reader, tree)
     texts = map(notation.word, choice_texts(tree).items) if tree is not None else ()
     return tuple(dict.fromkeys(text for text in texts if text))
 
@@ -196,7 +214,7 @@ class _OutputCollector:
                 for each in tree.items:
                     item = self.notation.reader.in_snake_case(each, {"get"}) if isinstance(each, Mapping) else each
                     self.every(item, tolist)
-            case Mapping() if _OUTPUT_KEYS & set(tree.keys()):
+            case Mapping() if _OUTPUT_KEYS & set(tree.keys()) and not has_variable_name(tree, _PART_KEYS):
                 self.one(tree, tolist)
             case Mapping():
                 for key, value in tree.pairs:  # name: meaning, or name: {type: …}

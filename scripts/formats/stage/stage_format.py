@@ -91,7 +91,7 @@ class _Translator:
             default_scope=self.scope(session.take("default_scope") or document.take("default_scope")),
             template_scheme=session.word("template_scheme"),
             use=(*self.used(document), *self.used(session)),
-            declare=(*declared, *self.of_document(document, {each.var for each in declared})),
+            declare=(*declared, *self.others(session, document, {each.var for each in declared})),
             phases=self.phases(stages) if stages is not None else self.only_phase(name, steps, session.at),
             form="stage",
             at=session.at,
@@ -119,10 +119,10 @@ class _Translator:
     def used(self, item: Item) -> tuple[str, ...]:
         return self.notation.words(item.take("use", "include", "import"))
 
-    def of_document(self, document: Item, used_ids: set[str]) -> Iterator[Declaration]:
-        """Read the declarations beside the sessions as session variables; global variables are in a separate file."""
+    def others(self, session: Item, document: Item, used_ids: set[str]) -> Iterator[Declaration]:
+        """Read the other declarations in the file as session variables; global variables are in a separate file."""
         found = document.take("declare") if "declare" in document else None
-        for tree in (found, document.take("global", "globals")):
+        for tree in (found, session.take("global", "globals"), document.take("global", "globals")):
             for each in declarations(self.notation, tree):
                 if each.var in used_ids:
                     message = (

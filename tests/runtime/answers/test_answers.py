@@ -376,6 +376,13 @@ def test_a_choice_is_picked_by_key_position_or_text(reply: str, key: str | None)
         ("18-25", ["18-25", "26-35"], "18-25"),
         ("yes", ["yes", "YES"], None),
         ("+", ["+", "-"], "+"),
+        ("B", ["A. Lyon", "B. Paris"], "B. Paris"),
+        ("选b吧", ["A、很好", "B：一般"], "B：一般"),
+        ("(b) paris", ["(A) Lyon", "(B) Paris"], "(B) Paris"),
+        ("Paris", ["A. Lyon", "B. Paris"], "B. Paris"),
+        ("2", ["A) Lyon", "B) Paris"], "B) Paris"),
+        ("A", ["A. Lyon", "Paris"], None),
+        ("C", ["A. Lyon", "B. Paris"], None),
         ("1", [], None),
     ],
 )

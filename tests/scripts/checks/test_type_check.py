@@ -85,11 +85,19 @@ def test_any_other_value_takes_the_type_away(read: ReadScript) -> None:
     assert found(read, text) == []
 
 
-def test_the_text_of_a_choice_has_its_key_as_the_fix(read: ReadScript) -> None:
-    head = HEAD.format(top="") + TOPIC.format("t")
+@pytest.mark.parametrize("top", ["", "declare: [{var: mood}]", "declare: [{var: mood, value: ''}]"])
+def test_the_text_of_a_choice_has_its_key_as_the_fix(read: ReadScript, top: str) -> None:
+    head = HEAD.format(top=top) + TOPIC.format("t")
     choose = "    - {choose: mood, question: How?, choices: [{a: Good}, {b: Bad}], id: c}\n"
     (problem,) = read(f"{head}{choose}    - {{say: Hi, when: mood == 'Bad', id: s}}\n").problems
     assert (problem.code, problem.fix) == ("TYPE_CLASH", "Write 'b', the key of this choice.")
+
+
+def test_the_text_of_a_choice_is_no_clash_where_something_else_sets_it(read: ReadScript) -> None:
+    head = HEAD.format(top="declare: [{var: mood}]") + TOPIC.format("t")
+    choose = "    - {choose: mood, question: How?, choices: [{a: Good}, {b: Bad}], id: c}\n"
+    asked = "    - {ask: How?, output: [mood], id: d}\n"
+    assert found(read, f"{head}{choose}{asked}    - {{say: Hi, when: mood == 'Bad', id: s}}\n") == []
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,16 @@ def test_a_value_is_never_looked_at_again(render, value) -> None:
             [("{} names no variable", 0), *[(f"{each} names no variable", 1) for each in ("{ }", "{{ }}", "｛｝")]],
         ),
         ("f(x) = {}, [{}]", []),
+        (
+            "{age >= 18 ? 'a' : 'b'}\n${性别 == “男” ? 1 : 2} {a && b} {x ?? 'you'} {x<3}",
+            [
+                ("{age >= 18 ? 'a' : 'b'} is not a variable name", 0),
+                *[
+                    (f"{{{each}}} is not a variable name", 1)
+                    for each in ("性别 == “男” ? 1 : 2", "a && b", "x ?? 'you'", "x<3")
+                ],
+            ],
+        ),
         ("{您几岁？}", [("{您几岁？} is not a variable name", 0)]),
         (
             "{姓名，年龄} ｛姓名、年龄｝",

@@ -6,8 +6,8 @@ from textwrap import dedent, indent
 import pytest
 
 from scripts.model.actions import AiAsk, AiSay, AiThink, Show
-from scripts.model.variables import Output
-from scripts.parse.read_script import Source, read_script
+from scripts.model.variables import Assignment, Output, OutputItem
+from scripts.parse.read_script import Reading, Source, read_script
 from tests.support.script_readers import FirstAction, ReadScript, ReadValid
 
 SCRIPT = """
@@ -707,3 +707,97 @@ def test_what_is_said_to_an_invalid_answer_has_the_placeholders_of_this_format(r
     assert asked.invalid is not None
     assert asked.validate[0].say is not None
     assert (asked.invalid.source, asked.validate[0].say.source) == ("{{ name }}，请说数字。", "{{ name }}，大于零。")
+
+
+ASKING = """
+    session:
+      session_id: s
+      declare: [{var: points, type: number, value: 0}]
+      phases:
+        - phase_id: p
+          topics: [{topic_id: t, actions: [{action_type: ai_ask, action_id: a, config: {content: Well?, KEYS}}]}]
+"""
+
+
+def items_of(reading: Reading) -> tuple[OutputItem, ...]:
+    (action,) = reading.script.phases[0].topics[0].actions if reading.script else ()
+    assert isinstance(action, AiAsk)
+    return action.outputs
+
+
+@pytest.mark.parametrize(
+    ("value", "source"),
+    [
+        ("'{points} + 1'", "points + 1"),
+        ("points + 1", "points + 1"),
+        ("'{tea} first'", 'tea ~ " first"'),
+        ("[1, '{tea}']", "[1, tea]"),
+        ("3", "3"),
+    ],
+)
+def test_an_output_may_be_computed(read: ReadScript, value: str, source: str) -> None:
+    keys = f"output: [{{get: tea}}, {{set: points, value: {value}, condition: \"{{tea}} == 'green'\"}}]"
+    taken, computed = items_of(read(ASKING.replace("KEYS", keys)))
+    assert isinstance(taken, Output)
+    assert isinstance(computed, Assignment)
+    assert computed.when is not None
+    assert (taken.get, computed.set, computed.value.source, computed.when.source) == (
+        "tea",
+        "points",
+        source,
+        'tea == "green"',
+    )
+
+
+def test_a_computed_output_that_is_wrong_is_reported(read: ReadScript) -> None:
+    missing = read(ASKING.replace("KEYS", "output: [{set: points}]"))
+    assert [each.message for each in missing.errors] == ["`value` is missing"]
+    spoken = read(ASKING.replace("KEYS", "output: [{set: points, value: 1}]").replace("ai_ask", "ai_say"))
+    assert [each.code for each in spoken.errors] == ["KEY_IGNORED"]
+
+
+@pytest.mark.parametrize(
+    ("output", "names"),
+    [
+        ("{name: what to call them, age: {type: number}}", ["name", "age"]),
+        ("{name: age, define: in years}", ["age"]),
+        ("{name: age, note: in years}", ["age"]),
+        ("{name: age}", ["age"]),
+    ],
+)
+def test_name_may_be_a_variable_or_the_key_of_one(read: ReadScript, output: str, names: list[str]) -> None:
+    found = items_of(read(ASKING.replace("KEYS", f"output: {output}"), "compat"))
+    assert [each.variable for each in found] == names
+
+
+def test_letters_of_choices_that_nobody_can_choose_are_reported(read: ReadScript) -> None:
+    for choices in ("{A: Lyon, B: Paris}", "[{A: Lyon}, {B: Paris}]", "[{key: A, text: Lyon}, {key: B, text: Paris}]"):
+        reading = read(ASKING.replace("KEYS", f"output: [{{get: city, choices: {choices}}}]"))
+        (output,) = items_of(reading)
+        assert isinstance(output, Output)
+        assert output.choices == ("Lyon", "Paris")
+        (problem,) = reading.problems
+        assert (problem.code, problem.severity) == ("KEY_IGNORED", "note")
+        assert problem.fix == "Write `[A. Lyon, B. Paris]`; the value is then the whole text."
+
+
+def test_a_misspelt_key_of_an_action_beside_its_config_has_the_right_one_as_the_fix(read: ReadScript) -> None:
+    text = SCRIPT.replace("condition: \"{mood} == 'ok'\"", "conditions: \"{mood} == 'ok'\"")
+    (problem,) = read(text).errors
+    assert (problem.code, problem.fix) == ("UNKNOWN_KEY", "Did you mean `condition`?")
+
+
+def test_variables_and_actions_have_other_names(read: ReadScript) -> None:
+    text = ASKING.replace("declare: [{var: points, type: number, value: 0}]", "global_variables: {city: Rome}")
+    reading = read(text.replace("actions: [", "steps: [").replace("KEYS", "output: [tea]"))
+    assert reading.script is not None
+    assert [(each.var, each.define) for each in reading.script.declare] == [("city", "Rome")]
+    assert len(reading.script.phases[0].topics[0].actions) == 1
+    (problem,) = reading.problems
+    assert (problem.code, problem.severity) == ("VALUE_AMBIGUOUS", "note")
+    assert problem.fix == "Write `city: {value: 'Rome'}` if it is the value."
+
+
+def test_the_meaning_of_a_variable_that_something_sets_is_not_reported(read: ReadScript) -> None:
+    text = ASKING.replace("declare: [{var: points, type: number, value: 0}]", "declare: {name: who, tea: which}")
+    assert read(text.replace("KEYS", "output: {name: who, tea: which}")).problems == ()

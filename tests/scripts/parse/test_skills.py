@@ -1,5 +1,7 @@
 """Skills from include files and from the technique form."""
 
+import pytest
+
 from scripts.model.actions import AiSay, Call, walk
 from scripts.parse.read_script import Source, read_script
 
@@ -115,3 +117,30 @@ session:
     assert isinstance(call, Call)
     assert {name: each.source for name, each in call.input.items()} == {"belief": "said", "mood": '"so " ~ said ~ "!"'}
     assert call.output == {"better": "reframed"}
+
+
+@pytest.mark.parametrize(
+    ("written", "params", "returns"),
+    [
+        ("input_parameters: belief, mood\noutput_variables: reframed", ["belief", "mood"], ("reframed",)),
+        (
+            "input_parameters: {name: belief, description: what}\noutput_variables: {name: reframed, description: how}",
+            ["belief"],
+            ("reframed",),
+        ),
+        (
+            "input_parameters: {name: who, belief: what}\noutput_variables: {reframed: how}",
+            ["name", "belief"],
+            ("reframed",),
+        ),
+    ],
+)
+def test_parameters_and_results_may_be_one_or_several(
+    written: str, params: list[str], returns: tuple[str, ...]
+) -> None:
+    actions = "steps: [{action_type: ai_ask, action_id: a, config: {content: '{belief}?', output: [reframed]}}]"
+    reading = read_script(Source(f"technique_id: reframe\ntechnique_type: [a, b]\n{written}\n{actions}"), "strict")
+    assert reading.script is not None, reading.errors
+    (skill,) = reading.script.skills
+    assert ([each.var for each in skill.params], skill.returns) == (params, returns)
+    assert (reading.script.tags, len(skill.actions)) == (("a", "b"), 1)

@@ -93,6 +93,10 @@ def codes(reading: Reading, severity: str = "warning") -> list[tuple[str, int]]:
                 "ai_ask": "why", "into": {"var": "age", "type": "number"}}),
         ("- ai_ask: why\n  output: [age, {city: where}]", {
             "ai_ask": "why", "into": ["age", {"var": "city", "define": "where"}]}),
+        ("- ai_ask: why\n  output: {name: who, age: {type: int}}", {
+            "ai_ask": "why", "into": [{"var": "name", "define": "who"}, {"var": "age", "type": "number"}]}),
+        ("- ai_ask: why\n  output: {name: age, type: time}", {
+            "ai_ask": "why", "into": {"var": "age", "type": "time"}}),
         ("- ai_ask: why\n  output:\n  - set: city\n    value: 'in {age}'\n    if: '{age} > 3'", {
             "ai_ask": "why", "into": {"set": "city", "value": '="in " ~ age', "when": "age > 3"}}),
         ("- set: age\n  value: '{age} + 1'", {"set": {"age": "=age + 1"}}),
@@ -860,3 +864,30 @@ CALLING = """
 def test_a_parameter_that_every_call_passes_has_a_value(read: ReadScript, calls: str, reported: int) -> None:
     problems = read(CALLING.replace("CALLS", calls)).problems
     assert [each.code for each in problems].count("VARIABLE_MAYBE_UNSET") == reported
+
+
+def test_files_beside_a_script_without_sessions_are_used(tmp_path) -> None:
+    (tmp_path / "skills.yaml").write_text("skills: [{goal: greet, actions: [{say: Hi}]}]", "utf-8")
+    script = tmp_path / "talk.yaml"
+    script.write_text("session: talk\nstages: [{stage: a, steps: [{goal: b, actions: [{call: greet}]}]}]", "utf-8")
+    assert read_path(script).errors == ()
+
+
+def test_a_session_may_declare_its_global_variables(read: ReadScript) -> None:
+    text = HEAD.replace("  stages:", "  global: [{var: coach, value: Sam}]\n  stages:")
+    reading = read(text + "    - {goal: g, actions: [{say: '{coach}'}]}\n")
+    assert reading.script is not None
+    assert reading.script.declare[-1].value == "Sam"
+    assert codes(reading) == []
+
+
+def test_a_declared_text_is_reported_as_a_meaning_unless_something_sets_the_variable(read: ReadScript) -> None:
+    text = HEAD.replace("[age, city, {var: people, value: []}]", "{city: Rome, mood: how they feel, rounds: 0}")
+    reading = read(text + "    - {goal: g, actions: [{ai_ask: why, output: mood}, {say: '{city} {mood}'}]}\n")
+    (problem,) = (each for each in reading.problems if each.code == "VALUE_AMBIGUOUS")
+    assert problem.message == "'Rome' is read as the meaning of `city`, which nothing sets"
+
+
+def test_letters_of_the_choices_of_an_output_are_reported(goal) -> None:
+    reading = goal("- ai_ask: why\n  output: [{get: city, choices: [{A: Lyon}, {B: Paris}]}]")
+    assert [each.line for each in reading.problems if each.code == "KEY_IGNORED"] == [10]
