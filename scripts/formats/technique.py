@@ -96,7 +96,7 @@ def _part(key: str, tree: Tree) -> Tree:
 
 
 def _is_one(tree: Mapping) -> bool:
-    """Whether a mapping is one parameter or output, and not ``{name: meaning, age: meaning}``."""
+    """Return whether a mapping is one parameter or output, and not ``{name: meaning, age: meaning}``."""
     return not _OF_NAME.isdisjoint(tree.keys()) and not has_variable_name(tree, _OWN_KEYS)
 
 

@@ -53,7 +53,7 @@ def action(tree: Mapping) -> Mapping:
 
 
 def _is_of_action(key: str) -> bool:
-    """Whether a key is one of an action, also if it is misspelt, and not of its `config`."""
+    """Return whether a key is one of an action, also if it is misspelt, and not of its `config`."""
     if key in ACTION_KEYS or key in {*Config.__struct_fields__, *_CONFIG_NAMES}:
         return key in ACTION_KEYS
     return any(likeness(key, each) >= SURE for each in ACTION_KEYS)
