@@ -16,6 +16,7 @@ from scripts.expressions.members import BUILTINS, KINDS
 from scripts.expressions.values import Value, literal, shorten
 from scripts.model.base import Location
 from scripts.yaml.decoder import Reader
+from scripts.yaml.parser import Tree, pairs_of
 
 NAME = r"[^\W\d][\w.\-（）()·]*(?:[ ][\w.\-（）()·]+)*"
 _STATEMENT = (
@@ -142,6 +143,15 @@ def _verbatim(text: str) -> str:
 def looks_calculated(text: str) -> bool:
     """Return whether a text begins with `=`, as an expression of the native format."""
     return _CALCULATED.match(text) is not None
+
+
+def report_globals(reader: Reader, tree: Tree | None) -> None:
+    """Record that global variables which a script itself declares last as long as the session."""
+    for key, _ in pairs_of(tree):
+        if key.text in {"global", "globals"}:
+            message = f"`{key.text}` in a script declares variables of the session, not of the user"
+            fix = "Write `declare` instead, or write them to a separate file and list it in `use`."
+            reader.add("UNKNOWN_KEY", message, key.at, fix, severity="warning")
 
 
 def report_calculated(reader: Reader, text: str, at: Location, fix: str = "") -> None:

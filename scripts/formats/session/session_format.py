@@ -16,6 +16,7 @@ from scripts.formats.placeholders import (
     member_reference,
     reference,
     report_calculated,
+    report_globals,
     report_placeholders,
     to_template,
     to_value_expression,
@@ -118,6 +119,8 @@ def read(tree: Mapping, reader: Reader) -> Script | None:
         reader.refuse("TYPE_MISMATCH", message, other.at, "Write each session to a separate file.")
     report_letters_in(tree, reader)
     report_meanings(tree, reader, frozenset(variables_in(tree)))
+    for holder in (tree, tree.get("session")):
+        report_globals(reader, holder)
     document = reader.read(tree, _Document)
     return None if document is None else _Translator(reader, tree).script(document)
 

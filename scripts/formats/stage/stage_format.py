@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from scripts.expressions.values import shorten
+from scripts.formats.placeholders import report_globals
 from scripts.formats.stage.keywords import BLOCKS, DO, FOREACH, KINDS
 from scripts.formats.stage.names import Names, names_of, node_id
 from scripts.formats.stage.outputs import declarations
@@ -57,6 +58,7 @@ class _Translator:
         self.notation = notation
 
     def script(self, tree: Mapping) -> Script | None:
+        report_globals(self.notation.reader, tree)
         document = Item(self.notation, tree)
         sessions = mappings(document.take("sessions")) or ((tree,) if "stages" in document else ())
         first = next((each for each in sessions if isinstance(each, Mapping)), None)

@@ -479,6 +479,24 @@ def test_keys_of_the_session_may_be_beside_it(script: ReadValid, text) -> None:
     assert read.phases[0].topics[0].actions[0].task.source == "{{ n }}"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"global: [{{var: n, value: 1}}]\nsession: {{session_id: talk}}\n{PHASES}",
+        f"session: {{session_id: talk, globals: [{{var: n, value: 1}}], {PHASES}}}",
+        "global: [{var: n, value: 1}]\n"
+        "sessions: [{session: talk, stages: [{stage: p, steps: [{goal: g, actions: [say: a]}]}]}]",
+    ],
+)
+def test_global_variables_of_a_script_itself_are_reported(read: ReadScript, text: str) -> None:
+    reading = read(text)
+    assert reading.script is not None
+    assert [each.var for each in reading.script.declare] == ["n"]
+    (problem,) = [each for each in reading.problems if each.code == "UNKNOWN_KEY"]
+    assert problem.severity == "warning"
+    assert "in a script declares variables of the session, not of the user" in problem.message
+
+
 @pytest.mark.parametrize("key", ["declare", "variables"])
 def test_variables_may_be_declared_by_name(script: ReadValid, key) -> None:
     read = script(f"session_id: talk\n{key}: {{n: {{value: 1, type: int}}, city: where they live, age: 3}}\n{PHASES}")
