@@ -15,6 +15,8 @@ from msgspec import Struct
 from api.client.transport import CuebookError
 from runtime.context.messages import message_of
 from runtime.context.windows import recent
+from runtime.state.events import Message
+from scripts.expressions.values import ValueRefused
 
 ChatMessage: TypeAlias = Mapping[str, Any]
 """A message in the usual format: `{"role": "user", "content": "…"}`, with `tool_calls` and other fields."""
@@ -264,15 +266,22 @@ class StoreConversations:
     async def history(
         self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
     ) -> list[dict[str, Any]]:
-        """Return the last messages of a session, from where an exchange begins."""
+        """Return the last messages of a session as the store has them, from where an exchange begins."""
         loaded = await _result(self._store.load, session_id)
-        messages = [message_of(each, number) for number, each in enumerate(loaded, 1)]
-        chosen = recent(messages, max_messages, max_tokens)
-        return [dict(loaded[each.number - 1]) for each in chosen]
+        messages = [_sized(each, number) for number, each in enumerate(loaded, 1)]
+        return [dict(loaded[each.number - 1]) for each in recent(messages, max_messages, max_tokens)]
 
     async def append(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
         """Add messages to a session."""
         await _result(self._store.append, session_id, messages)
+
+
+def _sized(data: Mapping[str, Any], number: int) -> Message:
+    """Return a message whose size can be estimated. Raises TypeError."""
+    try:
+        return message_of(data, number)
+    except ValueRefused:  # it has longer values than a variable, which the store may contain
+        return message_of({"role": data["role"], "content": data.get("content")}, number)
 
 
 async def _result(method: Any, *arguments: Any, **named: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from runtime.context.conversation import Conversation
-from runtime.context.messages import message_of
+from runtime.context.messages import message_of, prompt_record
 from runtime.state.events import Message
 
 Said: TypeAlias = Message | Mapping[str, object]
@@ -98,8 +98,7 @@ class AgentHistory:
 
     def request_prefix(self, prompt: Prompt) -> dict[str, Any]:
         """Return the prompt with the window as its `chat_history`, which replaces an existing one."""
-        shown = [{"role": each.role, "content": each.content, **each.metadata} for each in self.chat_history]
-        return {**prompt, "chat_history": shown}
+        return {**prompt, "chat_history": [prompt_record(each) for each in self.chat_history]}
 
     async def finally_(self, prompt: Prompt, answer: object) -> None:
         """Add the user's message and the answer, and resize the window of an attached conversation if necessary.

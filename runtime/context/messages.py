@@ -7,11 +7,12 @@ contains the paths of pictures under `media` instead.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from runtime.state.events import Message
-from scripts.expressions.values import Value, bounded
+from scripts.expressions.values import Value, ValueRefused, bounded
 
 # -- attachments ------------------------------------------------------------------------------------------------------
 
@@ -19,6 +20,7 @@ from scripts.expressions.values import Value, bounded
 PARTS = "parts"
 MEDIA = "media"
 PARTS_MAX = 50  # of one message, that are described
+PARTS_BYTES_MAX = 20_000_000  # of one message
 REF_CHARS_MAX = 500  # a data URL contains the whole picture
 
 _REFS = ("file", "url", "path", "id", "name")
@@ -91,20 +93,46 @@ def message_of(data: object, number: int) -> Message:
     if not isinstance(metadata, Mapping):
         raise TypeError("the metadata of a message is a record")
     others = {**metadata, **{name: value for name, value in data.items() if name not in _OWN}}
+    parts = others.pop(PARTS, None)
     if isinstance(content, list | tuple):
-        others[PARTS] = content
-        content = "\n".join(text for part in content if (text := _text_in(part)))
+        parts, content = content, _text_of(content)
     if content is not None and not isinstance(content, str):
         raise TypeError(f"the content of a message is a text or a list of parts, not {type(content).__name__}")
-    bounded_metadata = bounded(dict(others))
+    bounded_metadata = bounded(others)
+    fields = bounded_metadata if isinstance(bounded_metadata, dict) else {}
     return Message(
         number=number,
         message_id=str(data.get("message_id") or ""),
         role=role,
         content=content or "",
         action_id=str(data.get("action_id") or ""),
-        metadata=bounded_metadata if isinstance(bounded_metadata, dict) else {},
+        metadata=fields if parts is None else {**fields, PARTS: _plain(parts)},
     )
+
+
+def _plain(parts: object) -> Value:
+    """Return parts as JSON values. They may be longer than values of variables: data URLs contain whole pictures."""
+    try:
+        encoded = msgspec.json.encode(parts)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueRefused(f"the parts of a message cannot be stored: {error}") from error
+    if len(encoded) > PARTS_BYTES_MAX:
+        raise ValueRefused(f"the parts of a message may have at most {PARTS_BYTES_MAX:,} bytes, not {len(encoded):,}")
+    plain: Value = msgspec.json.decode(encoded)
+    return plain
+
+
+def prompt_record(message: Message) -> dict[str, Any]:
+    """Return a message as prompts of models have it: a message that was sent in parts has its parts as content."""
+    others = dict(message.metadata)
+    parts = others.pop(PARTS, None)
+    content: object = message.content
+    if isinstance(parts, list) and _text_of(parts) == message.content:
+        content = parts
+    elif isinstance(parts, list):  # a window cuts the text of a message that is too long
+        said = [{"type": "text", "text": message.content}] if message.content else []
+        content = [*said, *(part for part in parts if not _text_in(part))]
+    return {"role": message.role, "content": content, **others}
 
 
 def record_of(message: Message) -> dict[str, Value]:
@@ -137,6 +165,10 @@ def adopted(data: object, known: Sequence[Message]) -> tuple[Message, ...]:
 
 def _same(one: Message, other: Message) -> bool:
     return (one.role, one.content, one.metadata) == (other.role, other.content, other.metadata)
+
+
+def _text_of(parts: Sequence[object]) -> str:
+    return "\n".join(text for part in parts if (text := _text_in(part)))
 
 
 def _text_in(part: object) -> str:

@@ -208,6 +208,29 @@ async def test_history_lives_in_an_in_memory_store() -> None:
     assert model.asked[-1] == [("user", "third")]
 
 
+async def test_messages_come_from_a_store_as_they_were_stored() -> None:
+    asked: list[Any] = []
+    result = {"role": "tool", "content": "12:00", "tool_call_id": "c1", "name": "clock"}
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 50_000}}
+    question = {"role": "user", "content": [{"type": "text", "text": "What time is it here?"}, picture]}
+    long_call = {**CALL, "tool_calls": [{"id": "c1", "function": {"name": "clock", "arguments": "x" * 30_000}}]}
+
+    async def call(messages: Any) -> Any:
+        asked.append(messages)
+        return [long_call, result, {"role": "assistant", "content": "noon"}]
+
+    answer = with_history(call, InMemoryStore())
+    await answer(question)
+    await answer("And now?")
+    assert asked[-1] == [
+        question,
+        long_call,
+        result,
+        {"role": "assistant", "content": "noon"},
+        {"role": "user", "content": "And now?"},
+    ]
+
+
 async def test_history_lives_in_a_store_of_ones_own(tmp_path: Path) -> None:
     class Files:
         async def append(self, session_id: str, messages: Any) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from runtime.context.agent_history import AgentHistory
 from runtime.context.conversation import Conversation
+from scripts.expressions.values import ValueRefused
 
 
 def texts(messages) -> list[str]:
@@ -121,3 +122,37 @@ async def test_afterwards_the_window_of_an_attached_conversation_shrinks_where_t
         await agent.finally_({"input": f"q{number}"}, f"a{number}")
     assert len(session.current_chat_history) == 4
     assert len(session.full_chat_history) == 10
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 50_000}}
+CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "function": {"name": "clock"}}]}
+
+
+@pytest.mark.parametrize("is_attached", [True, False])
+def test_a_prompt_has_messages_as_they_were_added(is_attached) -> None:
+    agent = AgentHistory()
+    if is_attached:
+        agent.attach_session()
+    messages = [{"role": "user", "content": [{"type": "text", "text": "Look"}, PICTURE]}, CALL]
+    messages += [{"role": "tool", "content": "12:00", "tool_call_id": "c1"}, {"role": "user", "content": [PICTURE]}]
+    agent.add_chat_history(messages)
+    assert agent.request_prefix({})["chat_history"] == messages
+
+
+def test_a_prompt_has_the_shortened_text_of_a_message_with_parts() -> None:
+    session = Conversation(settings={"session.limit": {"chars": 1_000}})
+    agent = AgentHistory()
+    agent.attach_session(session)
+    agent.add_chat_history({"role": "user", "content": [{"type": "text", "text": "a" * 2_000}, PICTURE]})
+    assert session.resize() is not None
+    [message] = agent.request_prefix({})["chat_history"]
+    assert message == {"role": "user", "content": [{"type": "text", "text": "a" * 1_000}, PICTURE]}
+    again = Conversation()
+    again.load_json(session.to_json())
+    assert again.full_chat_history == session.full_chat_history
+
+
+def test_parts_that_are_no_json_or_too_long_are_refused() -> None:
+    for part in ({"type": "image", "data": object()}, {"type": "image", "data": "A" * 20_000_001}):
+        with pytest.raises(ValueRefused, match="the parts of a message"):
+            Conversation().append_message({"role": "user", "content": [part]})
