@@ -13,6 +13,7 @@ from runtime.answers.reply_values import (
     CERTAIN_TYPES,
     AnswerRefused,
     choices_of,
+    is_blank,
     label_of,
     parse_answer,
     read_further,
@@ -40,7 +41,7 @@ def ask(run: TurnContext, action: Ask) -> Outcome:
 async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | None) -> Outcome:
     """Handle the reply to a fixed question, or the picked choice."""
     outputs, progress = expected_outputs(run, action), run.progress
-    if picked is None and not reply.strip():
+    if picked is None and is_blank(reply):
         return _say_and_wait(run, action, progress.said_last)
     progress.round += 1
     progress.replies.append(reply)
@@ -90,7 +91,7 @@ async def ai_ask(run: TurnContext, action: AiAsk) -> Outcome:
 
 async def answer_ai_ask(run: TurnContext, action: AiAsk, reply: str) -> Outcome:
     """Have the model evaluate a reply, then ask again or set the outputs."""
-    if not reply.strip():
+    if is_blank(reply):
         return _say_and_wait(run, action, run.progress.said_last)
     outputs = expected_outputs(run, action)
     records.begin_round(run, action.outputs)

@@ -4,6 +4,7 @@ rounds are used up.
 
 from runtime.actions.outcomes import DONE, Outcome, Waits, give_up
 from runtime.actions.statements import acknowledged
+from runtime.answers.reply_values import is_blank
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply
 from runtime.state.state import Wait
@@ -47,7 +48,7 @@ async def chat(run: TurnContext, action: Chat) -> Outcome:
 
 async def answer_chat(run: TurnContext, action: Chat, reply: str) -> Outcome:
     """Have the model answer; the last round still gets an answer."""
-    if not reply.strip():
+    if is_blank(reply):
         run.say(run.progress.said_last)  # nothing, if the user is to begin
         return Waits(Wait("text"))
     run.progress.round += 1

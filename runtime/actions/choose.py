@@ -7,6 +7,7 @@ from msgspec import Struct
 from runtime.actions.blocks import items_of
 from runtime.actions.outcomes import DONE, Enter, Outcome, Waits, after_failure, offering
 from runtime.answers.choices import match_choice
+from runtime.answers.reply_values import is_blank
 from runtime.state.state import Choice, Wait
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value, is_given, text_of
@@ -40,7 +41,7 @@ def answer_choose(run: TurnContext, action: Choose, reply: str, key: str | None,
     list may have changed since.
     """
     offers = _open_offers(run, action)
-    if key is None and not reply.strip() and offers:
+    if key is None and is_blank(reply) and offers:
         return _offer(run, offers, run.progress.said_last)
     run.progress.round += 1
     key = match_choice(reply, offered, run.state.locale) if key is None else key

@@ -12,7 +12,7 @@ from runtime.actions import ask, form_answers
 from runtime.actions.form_answers import FieldFault, label_of
 from runtime.actions.outcomes import DONE, Outcome, Waits, after_failure
 from runtime.actions.outputs import offered, with_values
-from runtime.answers.reply_values import AnswerRefused
+from runtime.answers.reply_values import AnswerRefused, is_blank
 from runtime.state.form_view import RenderedColumn, RenderedField, RenderedForm
 from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
@@ -32,7 +32,7 @@ def form(run: TurnContext, action: Form) -> Outcome:
 
 async def answer_form(run: TurnContext, action: Form, reply: str, sent: Mapping[str, Value] | None) -> Outcome:
     """Handle a sent form, or a reply in plain text."""
-    if sent is None and not reply.strip():
+    if sent is None and is_blank(reply):
         return _show(run, action, run.progress.said_last)
     fields = _fillable(form_of(run, action))
     wanted = [field for field in fields if field.name in run.progress.errors] or [

@@ -3,6 +3,7 @@
 from runtime.actions.outcomes import DONE, Outcome, offering
 from runtime.answers.booleans import parse_boolean
 from runtime.answers.choices import match_choice
+from runtime.answers.reply_values import is_blank
 from runtime.state.state import Choice
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import is_given
@@ -27,7 +28,7 @@ def pass_over(run: TurnContext, action: Ask | AiAsk | Choose) -> Outcome | None:
 
 def answer_confirmation(run: TurnContext, action: Ask | AiAsk | Choose, reply: str, key: str | None) -> Outcome | None:
     """Return the outcome of a reply to the confirmation; None if the question must be asked."""
-    if key is None and not reply.strip():
+    if key is None and is_blank(reply):
         return _confirm(run)
     run.state.progress = None
     is_confirmed = key == YES if key is not None else _agrees(run, reply)

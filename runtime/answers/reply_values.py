@@ -44,6 +44,15 @@ CERTAIN_TYPES = frozenset({"number", "boolean", "date", "time", "datetime", "tim
 LABEL_CHARS_MAX = 20  # a longer `define` is a sentence, not a label
 
 
+# what keyboards and dictation send without any visible character: marks without width, and the place of an object
+_UNSEEN = re.compile(r"[\s\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufffc]*")
+
+
+def is_blank(reply: str) -> bool:
+    """Return whether a reply has no visible character."""
+    return _UNSEEN.fullmatch(reply) is not None
+
+
 class Parsed(Struct, frozen=True):
     """Values by name, and the reasons why the others are missing."""
 

@@ -103,8 +103,9 @@ async def test_the_users_words_are_stored_only_where_the_script_allows_it(
 
 async def test_a_blank_reply_prompts_again_and_costs_neither_round_nor_call(drive: StartSession) -> None:
     session = await drive(NAME % "", replies={"name": ["Name?", {"text": "Sure?"}, {"exit": True}]})
-    await session.reply("  ")
-    assert (session.said, session.state.progress.round, session.turns[-1].model_calls) == (["Name?"], 0, ())
+    for blank in ("  ", "\u200b", "\u2060\n\ufffc"):
+        await session.reply(blank)
+        assert (session.said, session.state.progress.round, session.turns[-1].model_calls) == (["Name?"], 0, ())
     await session.reply("x", "")
     assert (session.said, session.state.progress.round) == (["Sure?"], 1)
 

@@ -132,7 +132,7 @@ async def test_a_choice_taken_by_its_key_is_that_choice(drive: StartSession, cho
 
 async def test_a_blank_reply_asks_again_and_costs_no_round(drive: StartSession) -> None:
     session = await drive(AGE % ("", ", max_rounds: 1"))
-    await session.reply("", "  ", "\n")
+    await session.reply("", "  ", "\n", "\u200b", "\ufffc \ufeff")
     assert (session.said, session.state.progress.round) == (["Age?"], 0)
     await session.reply("28")
     assert session.said == ["[28]"]

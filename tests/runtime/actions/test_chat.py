@@ -43,7 +43,7 @@ async def test_the_model_leads_and_ends_it(drive: StartSession) -> None:
 
 async def test_a_blank_reply_costs_no_round(drive: StartSession) -> None:
     session = await drive(CHAT)
-    await session.reply(" ")
+    await session.reply(" ", "\u200b")
     assert session.said == ["Tell me about your day."]
     assert session.state.progress.round == 0
 
