@@ -69,8 +69,10 @@ async def test_missing_commits_are_reported_until_they_are_accepted(
         assert str(beside(killed, LOST)) in problem
         await Conversation().create(store)
         await store.close()
-    copies = [path.read_bytes() for path in list_of(killed) if ".damaged-" in path.name]
-    assert copies == ([] if damaged is None else [damaged])
+    copies = [path for path in list_of(killed) if ".damaged-" in path.name]
+    assert [path.read_bytes() for path in copies] == ([] if damaged is None else [damaged])
+    assert ("The damaged log is at" in problem) == (damaged is not None)
+    assert all(f"The damaged log is at {path}. Restore" in problem for path in copies)
     store = open_store(killed)
     beside(killed, LOST).unlink()
     assert store.ready() is None
