@@ -61,9 +61,9 @@ class TokenVerifier:
         except jwt.PyJWTError as error:
             raise _unauthenticated(_reason(error)) from None  # the error may quote the token
         user_id = _required(claims, settings.auth_jwt_user_claim)
-        tenant = _required(claims, settings.auth_jwt_tenant_claim)
+        tenant = _required(claims, settings.auth_jwt_tenant_claim) or TENANT
         name = f"user {tenant}/{user_id}" if user_id is not None else f"token {digest.hex()}"
-        principal = Principal(tenant or TENANT, _roles(claims, settings.auth_jwt_roles_claim), user_id, name)
+        principal = Principal(tenant, _roles(claims, settings.auth_jwt_roles_claim), user_id, name)
         return _Verified(principal, float(claims["exp"]))
 
 

@@ -239,10 +239,7 @@ def check_role(rule: RoutePolicy, principal: Principal, path_parameters: Mapping
         raise ApiError("FORBIDDEN", f"this is only for the tenant {TENANT}")
     if principal.user_id is None:
         return
-    if not rule.allows_bound:
-        raise ApiError("FORBIDDEN", "this cannot be used with a key that is bound to a user")
-    if "userId" in path_parameters:
-        if path_parameters["userId"] != principal.user_id:
-            raise ApiError("FORBIDDEN", "this key is bound to another user")
-    elif "sessionId" not in path_parameters and not rule.checks_user:
-        raise ApiError("FORBIDDEN", "this cannot be used with a key that is bound to a user")
+    if not rule.takes_bound(path_parameters):
+        raise ApiError("FORBIDDEN", "this cannot be used with a key or token that is bound to a user")
+    if path_parameters.get("userId", principal.user_id) != principal.user_id:
+        raise ApiError("FORBIDDEN", "this key is bound to another user")

@@ -1,6 +1,6 @@
 """The table of the roles that may use each route. A route that is not in it is for `admin` only."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 import msgspec
@@ -28,6 +28,10 @@ class RoutePolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """What its path and query name are ids of rows, not files of pages."""
     is_of_server: bool = False
     """The route concerns all tenants, so it is only for the tenant of the server itself."""
+
+    def takes_bound(self, path_parameters: Container[str]) -> bool:
+        """Return whether a key that is bound to a user may use the route with these parameters in its path."""
+        return self.allows_bound and (self.checks_user or "userId" in path_parameters or "sessionId" in path_parameters)
 
 
 FILES = RoutePolicy(is_open=True, has_ids=False)

@@ -39,7 +39,7 @@ class Client:
     ) -> None:
         self._http = httpx.AsyncClient(
             base_url=url,
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers={b"Authorization": b"Bearer " + key.encode()} if key else {},
             timeout=httpx.Timeout(patience.answer_s, connect=patience.connect_s),
             transport=transport,
         )

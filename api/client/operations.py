@@ -54,6 +54,7 @@ class Operations:
         initial_variables: Values | None = None,
         metadata: Values | None = None,
         locale: str | None = None,
+        timezone: str | None = None,
         context: Values | str | None = None,
     ) -> KeyedView:
         """Return the session with a key such as `telegram:123`, created if it is missing; concurrent calls create one.
@@ -67,6 +68,7 @@ class Operations:
             initial_variables=dict(initial_variables or {}),
             metadata=dict(metadata or {}),
             locale=locale,
+            timezone=timezone,
             context=context if context is None or isinstance(context, str) else dict(context),
         )
         return await self._wire.ask("POST", "/api/sessions/by-key", KeyedView, body=body)

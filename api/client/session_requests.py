@@ -1,7 +1,7 @@
 """Sessions over HTTP: create one, send messages, read it."""
 
 import itertools
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import httpx
@@ -55,6 +55,7 @@ class Sessions(Operations):
         key: str | None = None,
         metadata: Values | None = None,
         locale: str | None = None,
+        timezone: str | None = None,
         seed: int | None = None,
         context: Values | str | None = None,
         idempotency_key: str | None = None,
@@ -72,6 +73,7 @@ class Sessions(Operations):
             key=key,
             metadata=dict(metadata or {}),
             locale=locale,
+            timezone=timezone,
             seed=seed,
             context=context if context is None or isinstance(context, str) else dict(context),
         )
@@ -113,10 +115,12 @@ class Sessions(Operations):
         idempotency_key: str | None = None,
     ) -> AsyncIterator[StreamEvent]:
         """Send a message and yield the events of its turn as they occur; the last event is `turn`, whose data `turn_of`
-        decodes. An interrupted stream resumes where it was. Raises CuebookError.
+        decodes. An interrupted stream resumes where it was; if the turn has begun again meanwhile, such as after a
+        restart of the server, `message.reset` retracts the words so far. Raises CuebookError.
         """
         body, headers = _message(content, choice, form), _asking(expected_turn, queue, idempotency_key)
         seen: set[tuple[str, str]] = set()
+        words = _ShownWords()
         for attempt in itertools.count(1):
             try:
                 async for event in self._frames("POST", path_of(session_id, "messages"), headers, body=body):
@@ -125,7 +129,8 @@ class Sessions(Operations):
                         return
                     place = event.kind, event.id  # a frame without an id has that of the frame before it
                     if place not in seen:  # else it was yielded before the stream was interrupted
-                        yield event
+                        for shown in words.replaced_by(event):
+                            yield shown
                     if len(seen) < SEEN_MAX and not _ends_attempt(event):
                         seen.add(place)
                 raise _broken_off()
@@ -202,6 +207,27 @@ class Sessions(Operations):
                 if frame.event == "error":
                     raise failure_of(httpx.Response(500, content=frame.data.encode()))
                 yield StreamEvent(frame.event, msgspec.json.decode(frame.data), frame.id)
+
+
+class _ShownWords:
+    """The words of a turn that a program shows: of which run of the turn, and from which message on."""
+
+    def __init__(self) -> None:
+        self._run = ""
+        self._first = 0  # 0: none are shown
+
+    def replaced_by(self, event: StreamEvent) -> Iterator[StreamEvent]:
+        """Yield the event, and before it what retracts the words of an earlier run, whose end nobody has reported."""
+        number = event.data.get("message", 0)
+        if event.kind == "message.delta":
+            place, run, _ = event.id.rsplit(".", 2)
+            if self._first and run != self._run:
+                yield StreamEvent("message.reset", {"message": self._first}, place)
+                self._first = 0
+            self._run, self._first = run, self._first or number
+        elif event.kind == "message.reset" and number <= self._first:
+            self._first = 0
+        yield event
 
 
 def turn_of(event: StreamEvent) -> TurnAnswer:

@@ -5,6 +5,7 @@ import itertools
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any, TypedDict, TypeVar, Unpack
 
 import httpx
@@ -15,8 +16,10 @@ from api.errors import ErrorAnswer, ErrorDetail
 
 T = TypeVar("T")
 
+INVALID = "REQUEST_INVALID"
 UNREACHABLE = "UNREACHABLE"
 UNEXPECTED = "UNEXPECTED_ANSWER"
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
 _AGAIN = frozenset({"wait", "resend"})  # recoveries that permit to send the same request again
 
 
@@ -126,11 +129,15 @@ class HttpTransport:
 
     async def content(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
         """Return the content of the response. Raises CuebookError."""
+        is_lost = False  # the answer of an attempt that may have been carried out
         for attempt in itertools.count(1):
             try:
                 async with self.stream(method, path, **options) as answer:
                     return await answer.aread()
             except CuebookError as failed:
+                if method == "DELETE" and is_lost and failed.status == HTTPStatus.NOT_FOUND:
+                    return b""
+                is_lost = is_lost or (failed.code == UNREACHABLE and not isinstance(failed.__cause__, _NOT_SENT))
                 await self.retry_delay(attempt, failed)
         raise AssertionError("every attempt returns or raises")
 
@@ -161,9 +168,15 @@ class HttpTransport:
             raise unreachable(error) from error
 
     def _request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> httpx.Request:
+        if path.endswith("/") or "//" in path:  # a slash of an id is sent as %2F
+            raise CuebookError(INVALID, "an id is empty")
         parameters = options.get("parameters") or {}
         body = options.get("body")
-        content = None if body is None else msgspec.json.encode(body)
+        try:
+            content = None if body is None else msgspec.json.encode(body)
+        except UnicodeEncodeError as error:
+            half = "a text has half of a surrogate pair, such as \\ud800, which is not a character"
+            raise CuebookError(INVALID, half) from error
         kind = {} if content is None else {"Content-Type": "application/json"}
         answer_s = options.get("answer_s") or self._patience.answer_s
         return self._http.build_request(

@@ -46,12 +46,13 @@ _MISSING_FIELD = re.compile(r"Object missing required field `(.*)`")
 def require_known_parameters(request: Request[Any, Any, Any]) -> None:
     """Check the names of a request's query parameters, because a filter that is misspelt would select everything.
 
-    Pages ignore parameters that they do not know. Raises ApiError REQUEST_INVALID.
+    Pages ignore parameters that they do not know, and so does OPTIONS, whose answer depends on none. Raises ApiError
+    REQUEST_INVALID.
     """
     handler = request.route_handler
     if not isinstance(handler, HTTPRouteHandler) or ANY_PARAMETERS in handler.opt:
         return
-    if not request.scope["path"].startswith(_API):
+    if not request.scope["path"].startswith(_API) or request.method == "OPTIONS":
         return
     known = _query_parameters(handler)
     for name in request.query_params:

@@ -1,6 +1,6 @@
 """The OpenAPI description of the API at `/schema`, with the errors that any route of a kind can cause."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +13,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
 from litestar.openapi.spec import Components, Example, SecurityScheme
-from litestar.params import BodyKwarg, DependencyKwarg
+from litestar.params import BodyKwarg
 from litestar.plugins.base import ReceiveRoutePlugin
 from litestar.routes import BaseRoute, HTTPRoute
 from msgspec import Struct
@@ -83,19 +83,22 @@ class PolicyPlugin(ReceiveRoutePlugin):
                 rule = policy_of(sorted(handler.http_methods)[0], route.path_format)
                 handler.opt[RULE] = rule
                 handler.security = [{}] if rule.is_open else [{"key": []}, {"apiKey": []}]
-                _document_errors(handler, rule, route.path_parameters)
+                _document_errors(handler, rule, route)
                 _add_examples(handler)
 
 
-def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, path_parameters: Iterable[str]) -> None:
-    """Document the errors of a route by status: those of its path, parameters and body first, of its policy last."""
-    parameters = handler.parsed_fn_signature.parameters
-    takes = {name for name, field in parameters.items() if not isinstance(field.kwarg_definition, DependencyKwarg)}
+def _document_errors(handler: HTTPRouteHandler, rule: RoutePolicy, route: HTTPRoute) -> None:
+    """Document the errors of a route by status: those of its path, parameters and body first, of its policy last.
+
+    Every route of the API refuses parameters that it does not have. All that may change data refuse pages of other
+    origins and bodies that are too large or no JSON, also those that take none.
+    """
     is_read = "GET" in handler.http_methods
-    before = ["REQUEST_INVALID"] if takes - {"request"} or path_parameters or not is_read else []
-    before += [_TABLE.not_found[name] for name in path_parameters if name in _TABLE.not_found]
-    before += ["UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE"] if "data" in takes else []
-    after = [] if rule.is_open else ["UNAUTHENTICATED", "FORBIDDEN"]
+    before = ["REQUEST_INVALID"] if route.path.startswith("/api/") else []
+    before += [_TABLE.not_found[name] for name in route.path_parameters if name in _TABLE.not_found]
+    before += [] if is_read else ["UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE"]
+    after = [] if rule.is_open else ["UNAUTHENTICATED"]
+    after += [] if rule.is_open and is_read else ["FORBIDDEN"]
     after += ["RATE_LIMITED", "REQUESTS_FULL"] if rule.is_counted else []
     if not is_read:
         after += ["REQUEST_TIMEOUT", "DATABASE_FILE_LOST", "DATABASE_UNAVAILABLE"]
@@ -136,11 +139,15 @@ class _JsonWithLimits(JsonRenderPlugin):
 
 
 def with_limits(document: dict[str, Any]) -> dict[str, Any]:
-    """Add the limits of bodies that Litestar leaves out: 0, and those in lists, mappings and nullable values."""
+    """Add the limits of bodies that Litestar leaves out: 0, those in lists, mappings and nullable values, and that they
+    have no other fields.
+    """
     shown = document["components"]["schemas"]
     for name, own in msgspec.json.schema_components(_bodies(Body))[1].items():
         for field, part in own.get("properties", {}).items() if name in shown else ():
             _add_limits(shown[name]["properties"][field], part)
+        if name in shown and own.get("additionalProperties") is False:
+            shown[name]["additionalProperties"] = False
     return document
 
 

@@ -111,7 +111,7 @@ def _happened(session_id: str, row: TurnRow | TurnEventsRow, after: int = 0) -> 
 
 def visible_error(error: ApiError) -> ApiError:
     """Return an error without what it says about the script and the server."""
-    is_theirs = error.kind.status < 500
+    is_theirs = error.kind.status < 500 and error.code not in {"SCRIPT_PARSE_ERROR", "SCRIPT_VALIDATION_ERROR"}
     message = str(error) if is_theirs else "the message could not be answered"
     details = error.details if is_theirs else ()
     return ApiError(error.code, message, details=details, retry_after_s=error.retry_after_s, lasting=error.lasting)

@@ -1,6 +1,7 @@
 """The page of all routes, and the page of the objects that they take and return, from the OpenAPI document."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, TypeAlias
@@ -103,7 +104,7 @@ def _route(path: str, method: str, route: Json) -> Iterator[str]:
     errors = [code for code in CODES if code in _codes(route) - COMMON]
     if errors:
         yield "- **Errors:** " + ", ".join(f"{CODES[code].status} `{code}`" for code in errors)
-    yield from (f"- **Roles:** {_roles(policy)}", "")
+    yield from (f"- **Roles:** {_roles(policy, path)}", "")
 
 
 def _codes(route: Json) -> set[str]:
@@ -111,11 +112,13 @@ def _codes(route: Json) -> set[str]:
     return {code for answer in failed for code in answer["description"].split(", ")}
 
 
-def _roles(policy: RoutePolicy) -> str:
+def _roles(policy: RoutePolicy, path: str) -> str:
     if policy.is_open:
         return "none; the route needs no key"
     named = ", ".join(f"`{role}`" for role in sorted(policy.roles))
-    return f"{named}, of the tenant `default` only" if policy.is_of_server else named
+    tenant = ", of the tenant `default` only" if policy.is_of_server else ""
+    unbound = "" if policy.takes_bound(re.findall("{(.*?)}", path)) else "; not bound to a user"
+    return f"{named}{tenant}{unbound}"
 
 
 def _parameters(parameters: Iterable[Json]) -> Iterator[str]:

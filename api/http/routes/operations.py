@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from litestar import Response, delete, get, post
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from api.errors import invalid_field
 from api.http.request import ApiRequest, BackupId, also, creating, query
 from api.integrity.check_sessions import fix_memories
 from api.models import model_names, state_of
@@ -32,6 +33,7 @@ from api.schemas.operations import (
     RetentionView,
     VerificationBatch,
 )
+from store.interface.errors import CursorInvalid
 from store.interface.maintenance_rows import RunningCopy
 from store.interface.retention_rows import DueByPolicy, Policy
 
@@ -185,7 +187,10 @@ async def verify(request: ApiRequest, after: After = None, quick: Quick = False)
     """Replays the log of each session against its states, and checks the tables against each other. Each request checks
     one batch for some seconds; turns continue meanwhile.
     """
-    batch = await request.services.verifier.batch(after, quick=quick)
+    try:
+        batch = await request.services.verifier.batch(after, quick=quick)
+    except CursorInvalid as error:
+        raise invalid_field("after", "it is not the `next` of an answer") from error
     total = await request.services.store.verification.session_count()
     findings = [FlawView.of(finding) for finding in batch.findings]
     return VerificationBatch.of(batch, findings=findings, sessions_total=total)

@@ -136,8 +136,8 @@ async def test_a_key_is_revoked_by_its_own_tenant_once(access: Access) -> None:
         (SERVER, Principal("clinic"), {}, "this is only for the tenant default"),
         (APP, Principal(user_id="ana"), {"userId": "ben"}, "this key is bound to another user"),
         (OWN_APP, Principal(user_id="ana"), {"userId": "ben"}, "this key is bound to another user"),
-        (APP, Principal(user_id="ana"), {}, "this cannot be used with a key that is bound to a user"),
-        (APP, Principal(user_id=""), {}, "this cannot be used with a key that is bound to a user"),
+        (APP, Principal(user_id="ana"), {}, "this cannot be used with a key or token that is bound to a user"),
+        (APP, Principal(user_id=""), {}, "this cannot be used with a key or token that is bound to a user"),
     ],
 )
 def test_a_refusal_says_what_is_missing(rule: Any, principal: Principal, parameters: Any, says: str) -> None:

@@ -205,6 +205,13 @@ def test_a_token_that_was_good_expires() -> None:
         known.holder(token, now + timedelta(minutes=11))
 
 
+@pytest.mark.parametrize(("claim", "name"), [("", "user default/ana"), ("org", "user clinic/ana")])
+def test_the_holder_of_a_token_is_named_by_tenant_and_user(claim: str, name: str) -> None:
+    known = create_token_verifier(Settings(**settings_for(auth_jwt_tenant_claim=claim)), "HS256")
+    token = signed(org="clinic")["Authorization"].removeprefix("Bearer ")
+    assert known.holder(token, datetime.now(UTC)).name == name
+
+
 def test_what_was_verified_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "KNOWN_MAX", 3)
     known = create_token_verifier(Settings(**settings_for()), "HS256")

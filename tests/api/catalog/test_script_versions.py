@@ -250,6 +250,7 @@ async def test_sessions_go_on_with_a_script_that_has_errors_now(app: OpenApp, tm
         sound = ACCEPTED_ONCE.replace("              - aks: Are you safe?\n", "")
         await api.publish_script(sound, strict=False)
         session = await api.create_session("visit")
+        entry = (await api.post("/api/participants/tokens", json={"userId": "bo", "scriptId": "visit"})).json()
     assert change_rows(tmp_path, f"UPDATE script_texts SET text = '{ACCEPTED_ONCE}'")
     async with app(tmp_path) as api:
         said = await api.send_texts(session, "Fine, thank you.")
@@ -257,6 +258,9 @@ async def test_sessions_go_on_with_a_script_that_has_errors_now(app: OpenApp, tm
         refused = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "visit"})
         assert refused.status_code == 422
         assert "aks" in refused.text
+        headers = {"Authorization": f"Bearer {entry['token']}"}
+        answer = await api.post("/api/participants/session", headers=headers)
+        assert (answer.status_code, "aks" in answer.text) == (422, False)
 
 
 async def test_no_translation_hides_that_a_script_has_errors_now(

@@ -179,6 +179,9 @@ async def test_a_stream_that_breaks_off_goes_on_without_telling_anything_twice(l
     assert (await client.sessions.get(session.session_id)).turn == 1
 
 
+WORDS_ONLY = 180  # bytes of a stream: its first words, and nothing of what follows them
+
+
 class Unreliable(OfflineModel):
     """A model that fails twice after its first words."""
 
@@ -210,6 +213,39 @@ async def test_words_of_failed_attempts_are_retracted(tmp_path: Path) -> None:
             elif event.kind == "message.reset":
                 words = {each: text for each, text in words.items() if each < number}
         assert list(words.values()) == ["Attempt 3."]
+
+
+async def test_words_of_an_attempt_whose_end_is_lost_are_retracted(tmp_path: Path) -> None:
+    """The connection breaks after the first words, and the server runs the turn again for the repeated request."""
+    async with open_runtime(tmp_path, model=Unreliable()) as inside:
+        session = await inside.sessions.create("ana")
+        way = Lossy(inside._http._transport)
+        async with Client("http://localhost", transport=way, patience=HURRIED) as client:
+            way.cuts = [WORDS_ONLY, WORDS_ONLY]
+            events = [event async for event in client.sessions.stream(session.session_id, "hello")]
+    words = [(event.kind, event.data.get("text", "")) for event in events if event.kind.startswith("message.")]
+    attempts = [("message.delta", f"Attempt {number}.") for number in (1, 2, 3)]
+    assert words == [attempts[0], ("message.reset", ""), attempts[1], ("message.reset", ""), attempts[2]]
+
+
+async def test_a_deletion_whose_answer_is_lost_is_done(lossy) -> None:
+    client, way = lossy
+    session = await client.sessions.create("ana")
+    way.lost = 1
+    await client.sessions.delete(session.session_id)
+    with pytest.raises(CuebookError, match="SESSION_NOT_FOUND"):
+        await client.sessions.delete(session.session_id)
+
+
+async def test_odd_texts_and_ids_are_errors_with_a_code_and_an_odd_key_is_sent(cuebook) -> None:
+    session = await cuebook.sessions.create("ana", timezone="Asia/Tokyo")
+    with pytest.raises(CuebookError, match="half of a surrogate pair"):
+        await cuebook.sessions.send(session.session_id, "a\ud800")
+    for name in ("get", "delete", "stats"):
+        with pytest.raises(CuebookError, match="REQUEST_INVALID: an id is empty"):
+            await getattr(cuebook.sessions, name)("")
+    async with Client("http://localhost", key="é", transport=cuebook._http._transport) as client:
+        assert (await client.sessions.get(session.session_id)).session_id == session.session_id
 
 
 async def test_a_session_that_has_ended_is_followed_to_its_end(cuebook) -> None:

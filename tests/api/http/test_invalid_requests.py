@@ -112,6 +112,11 @@ async def test_a_parameter_that_a_route_does_not_have_is_refused(api: ApiClient,
     assert (await detail_of(api, "GET", path))[0].startswith(message)
 
 
+async def test_a_question_for_the_methods_of_a_route_may_have_its_parameters(api: ApiClient) -> None:
+    answer = await api.options("/api/sessions/by-key?key=telegram:1")
+    assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "field"),
     [

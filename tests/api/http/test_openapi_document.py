@@ -61,6 +61,24 @@ async def test_bodies_have_their_limits_in_lists_mappings_and_nullable_values(do
     assert part("NewWebhook", "events", "items", "minLength") == 1
 
 
+async def test_bodies_have_no_other_fields_and_answers_may(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    bodies = ("NewSession", "NewMessage", "NewLabels", "NewUnitBody", "WhichVersion")
+    assert [schemas[name].get("additionalProperties") for name in bodies] == [False] * len(bodies)
+    assert [schemas[name].get("additionalProperties") for name in ("TurnAnswer", "ErrorBody")] == [None, None]
+
+
+async def test_every_route_names_what_all_requests_can_meet(document: Any) -> None:
+    lacking = []
+    for method, path, operation in operations(document):
+        named = {code for answer in operation["responses"].values() for code in answer["description"].split(", ")}
+        needed = {"REQUEST_INVALID"} if path.startswith("/api/") else set()
+        if method != "get":
+            needed |= {"UNSUPPORTED_MEDIA_TYPE", "PAYLOAD_TOO_LARGE", "REQUEST_TIMEOUT", "FORBIDDEN"}
+        lacking += [(method, path, code) for code in sorted(needed - named)]
+    assert lacking == []
+
+
 def alternatives(schema: Any) -> Iterator[list[Any]]:
     """Return every `oneOf` of a document."""
     parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()

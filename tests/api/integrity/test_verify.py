@@ -253,7 +253,8 @@ async def test_a_long_session_is_read_in_parts(data: Path, app: OpenApp, monkeyp
 
 
 async def test_a_place_that_is_none_is_refused(api: ApiClient) -> None:
-    assert (await api.get(PATH, params={"after": "nonsense"})).status_code == 400
+    answer = await api.get(PATH, params={"after": "nonsense"})
+    assert (answer.status_code, answer.json()["error"]["details"][0]["field"]) == (400, "after")
 
 
 async def test_it_is_for_those_who_run_the_server(app: OpenApp, tmp_path: Path) -> None:
