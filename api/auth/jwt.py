@@ -63,7 +63,9 @@ class TokenVerifier:
         user_id = _required(claims, settings.auth_jwt_user_claim)
         tenant = _required(claims, settings.auth_jwt_tenant_claim) or TENANT
         name = f"user {tenant}/{user_id}" if user_id is not None else f"token {digest.hex()}"
-        principal = Principal(tenant, _roles(claims, settings.auth_jwt_roles_claim), user_id, name)
+        subject = str(claims.get("sub", ""))
+        label = "" if user_id is not None or has_control(subject) else subject[:NAME_CHARS_MAX]
+        principal = Principal(tenant, _roles(claims, settings.auth_jwt_roles_claim), user_id, name, label)
         return _Verified(principal, float(claims["exp"]))
 
 

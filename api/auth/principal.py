@@ -27,7 +27,7 @@ class Principal(Struct, frozen=True):
     name: str = ""
     """The name of a key or token, for limits; empty for anonymous senders."""
     label: str = ""
-    """The name that people gave the key; empty for other senders."""
+    """The name that people gave the key, or the subject of a token that is bound to no user; empty for others."""
     participant: ParticipantRow | None = None
     """With the role `participant`: the person, and the one session that is accessible."""
 

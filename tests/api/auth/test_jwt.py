@@ -212,6 +212,13 @@ def test_the_holder_of_a_token_is_named_by_tenant_and_user(claim: str, name: str
     assert known.holder(token, datetime.now(UTC)).name == name
 
 
+def test_a_person_has_the_same_name_with_every_token_that_is_bound_to_no_user() -> None:
+    known = create_token_verifier(Settings(**settings_for(auth_jwt_user_claim="")), "HS256")
+    renewed = [signed(exp=time.time() + later)["Authorization"].removeprefix("Bearer ") for later in (600, 1200)]
+    holders = [known.holder(token, datetime.now(UTC)) for token in renewed]
+    assert [(holder.user_id, holder.person) for holder in holders] == [(None, "ana")] * 2
+
+
 def test_what_was_verified_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "KNOWN_MAX", 3)
     known = create_token_verifier(Settings(**settings_for()), "HS256")
