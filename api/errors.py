@@ -22,6 +22,7 @@ from store.interface.errors import (
     DatabaseUnreachable,
     DiskTooSmall,
     FilterInvalid,
+    FolderUnwritable,
     MemoryMoved,
     NotWithPostgres,
     QueryRefused,
@@ -214,7 +215,7 @@ def log_failure(failure: ApiError, error: BaseException, request_id: str, route:
     """Log an error that the client did not cause. `route` is a template, since ids in a path may be personal data."""
     if failure.kind.status >= 500 and failure.code not in _LOGGED_ONCE | _NO_FAILURES:
         message = "a turn failed; see the session's error" if failure.code in _QUOTING else failure.message
-        unexpected = None if isinstance(error, ApiError | DiskTooSmall) else error
+        unexpected = None if isinstance(error, ApiError | DiskTooSmall | FolderUnwritable | BackupFailed) else error
         fields = {"code": failure.code, "request_id": request_id, "route": route} | fields_of(error)
         log.error(message, **fields, exc_info=unexpected)
     elif is_debugging():
@@ -245,6 +246,7 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
     RestartNeeded: ("DATABASE_STOPPED", "the disk failed, so nothing is written until the server is restarted"),
     WriteFailed: ("DATABASE_UNAVAILABLE", "the database could not be written"),
     DatabaseUnreachable: ("DATABASE_UNAVAILABLE", "the database cannot be read or written now"),
+    FolderUnwritable: ("DATABASE_ERROR", ""),
     StoreError: ("DATABASE_ERROR", "the database could not be read or written"),
     Exception: ("INTERNAL_ERROR", "internal error; see the log for this request id"),
 }

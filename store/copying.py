@@ -154,11 +154,16 @@ def _canonical(document: bytes) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as both databases have it: times in one form, no U+0000, also within lists and objects."""
+    """Return a value as both databases have it: times in one form, no U+0000, also within lists and objects.
+
+    One writes the double 0 as `0.0`, the other as `0`.
+    """
     if isinstance(value, dict):
         return {_plain(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list):
         return [_plain(each) for each in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     if not isinstance(value, str):
         return value
     if len(value) >= 20 and value[4] == value[7] == "-":

@@ -36,7 +36,7 @@ from store.analytics.delta import Delta
 from store.analytics.file import COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking
-from store.interface.errors import AnalyticsUnreadable, DatabaseUnreadable, StoreBusy, StoreUnavailable
+from store.interface.errors import AnalyticsUnreadable, DatabaseUnreadable, FolderUnwritable, StoreBusy
 from store.interface.private_files import size_bytes
 from store.store import Store
 
@@ -117,7 +117,7 @@ class AnalyticsFiles:
         """Yield a file with data at most `max_age_s` old, refreshed if needed; it does not change inside the context.
 
         `units` requires the memory units. Raises ApiError ANALYTICS_NOT_READY during a long refresh, StoreBusy,
-        StoreUnavailable.
+        FolderUnwritable.
         """
         state = self._state(tenant, masked=masked)
         since = time.monotonic() - max_age_s
@@ -225,7 +225,7 @@ class AnalyticsFiles:
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise ApiError("DISK_TOO_SMALL", "the disk has no space for the analytics files") from error
-            raise StoreUnavailable(f"the analytics files cannot be written: {error.strerror}") from error
+            raise FolderUnwritable(self._folder, error) from error
 
     async def _refresh_all(self, state: _State, *, units: bool) -> None:
         """Apply deltas until none is left; rebuild a damaged file. Raises StoreError."""

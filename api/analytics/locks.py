@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import AsyncFileLock, Timeout
 
 from api.background import within
-from store.interface.errors import StoreBusy, StoreUnavailable
+from store.interface.errors import FolderUnwritable, StoreBusy
 
 FILE_NAME = "lock"
 
@@ -23,14 +23,14 @@ class FolderLock:
 
     @asynccontextmanager
     async def locked(self, timeout_s: float) -> AsyncIterator[None]:
-        """Lock the folder against other processes inside the context. Raises StoreBusy, StoreUnavailable."""
+        """Lock the folder against other processes inside the context. Raises StoreBusy, FolderUnwritable."""
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             await self._lock.acquire(timeout_s)
         except Timeout:
             raise StoreBusy("another command uses the analytics files; try again later") from None
         except OSError as error:
-            raise StoreUnavailable(f"{self._folder} cannot be written: {error.strerror}") from error
+            raise FolderUnwritable(self._folder, error) from error
         try:
             yield
         finally:

@@ -88,8 +88,8 @@ async def erase(settings: Settings, user: str, yes: bool, compacting: bool, as_j
         print_json(receipt)
     else:
         print_table(("erased", "count"), list(receipt["counts"].items()))
-    rest = (
-        "no erased byte remains" if receipt["compacted"] else "run `cuebook compact` to remove its bytes from the file"
-    )
+    rest = "run `cuebook compact` to remove its bytes from the file"
+    if receipt["compacted"]:
+        rest = "no erased byte remains in the file; older backups and exports have the user until you delete them"
     errors.print(f"erased at {receipt['erasedAt']}, receipt {receipt['receiptId']}; {rest}")
     end(1 if compacting and not receipt["compacted"] else 0)

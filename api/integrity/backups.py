@@ -21,7 +21,7 @@ from api.settings import Settings
 from api.timestamps import FILE_TIME_PATTERN, file_time
 from api.webhooks.signing import KEY_FILE as WEBHOOK_KEY
 from runtime.state.ports import Clock
-from store.interface.errors import BackupFailed, BackupRunning
+from store.interface.errors import BackupFailed, BackupRunning, StoreUnavailable
 from store.interface.maintenance_rows import RunningCopy
 from store.interface.private_files import FILE_NAME, make_folder, sync
 from store.store import Store
@@ -94,6 +94,10 @@ class Backups:
             await asyncio.to_thread(self._finish, backup, partial, place)
         except OSError as error:
             raise BackupFailed(f"the backup in {self.folder} could not be written: {error.strerror}") from error
+        except StoreUnavailable as error:
+            if type(error) is not StoreUnavailable:  # the database itself cannot be used
+                raise
+            raise BackupFailed(f"the backup in {self.folder} could not be written: {error}") from error
         finally:
             if self.progress is None:  # else it goes on, because only the caller was cancelled
                 await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)

@@ -15,7 +15,7 @@ from api.errors import require_session
 from api.schemas.users import ReceiptView
 from api.sessions.chat import Chat
 from api.sessions.turn_runner import TurnRunner
-from store.interface.errors import StoreError, StoreUnavailable
+from store.interface.errors import FolderUnwritable, StoreError
 from store.interface.private_files import make_folder
 from store.interface.rows import is_uuid
 from store.store import Store
@@ -127,4 +127,4 @@ def _note_unfinished(path: Path, tenant: str) -> None:
         make_folder(path.parent)
         create_private(path, tenant.encode())
     except OSError as error:
-        raise StoreUnavailable(f"{path.parent} cannot be written: {error.strerror}") from error
+        raise FolderUnwritable(path.parent, error) from error

@@ -52,6 +52,13 @@ class StoreUnavailable(StoreError):
     """The disk or the database failed, or the store is closed. A write in progress may or may not be committed."""
 
 
+class FolderUnwritable(StoreUnavailable):
+    """A folder in the data folder cannot be written, such as on a disk that is mounted for reading only."""
+
+    def __init__(self, folder: Path, error: OSError) -> None:
+        super().__init__(f"the folder `{folder.name}` in the data folder cannot be written: {error.strerror}")
+
+
 class DatabaseUnreachable(StoreUnavailable):
     """The server of the database cannot be reached, or cannot answer now; the caller can retry later."""
 

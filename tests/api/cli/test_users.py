@@ -171,3 +171,17 @@ async def test_while_a_server_runs_it_does_the_work(cuebook: RunCommand, serve: 
     assert not await asyncio.to_thread(in_files, "Schmetterling")
     assert await server.stop() == 0
     Database.open(tmp_path / "data", read_only=True).close()
+
+
+@pytest.mark.database_file
+@pytest.mark.parametrize(
+    ("folder", "command"), [("erasures", ("users", "erase", "ana", "--yes")), ("analytics", ("query", "FROM about"))]
+)
+def test_a_folder_that_cannot_be_written_is_named(
+    cuebook: RunCommand, tmp_path: Path, talked: list[str], folder: str, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "data" / folder).touch()  # as on a disk that can only be read: no folder can be made
+    refused = cuebook(*command, *DATA)
+    assert refused.exit_code == 2
+    assert f"error the folder `{folder}` in the data folder cannot be written: File exists" in refused.stderr
+    assert "Traceback" not in refused.stderr and "site-packages" not in refused.stderr

@@ -1,6 +1,7 @@
 """Backups over HTTP and by schedule."""
 
 import asyncio
+import resource
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -104,6 +105,20 @@ async def test_error_of_a_backup_names_its_folder_and_the_setting(api: ApiClient
         True,
     )
     assert "`backup_folder`" in error["recovery"]["suggestion"]
+
+
+@pytest.mark.database_file
+async def test_error_of_a_backup_on_a_full_disk_says_so(api: ApiClient, tmp_path: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+    try:
+        refused = await api.post(PATH)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    error = refused.json()["error"]
+    assert error["code"] == "BACKUP_FAILED"
+    assert error["message"].endswith("File too large")
+    assert list((tmp_path / "data" / "backups").iterdir()) == []
+    assert (await api.post(PATH)).status_code == 201
 
 
 @pytest.mark.database_file
