@@ -22,7 +22,7 @@ TOKENS_MAX = 2_000
 NESTING_MAX = 40
 
 _WIDE = str.maketrans(
-    "＞＜＝！（）［］，＆｜＋－＊／％｛｝？：．＂＇　。０１２３４５６７８９", "><=!()[],&|+-*/%{}?:.\"' .0123456789"
+    "＞＜＝！（）［］，＆｜＋－＊／％｛｝？：．＂＇　。０１２３４５６７８９≧≦", "><=!()[],&|+-*/%{}?:.\"' .0123456789≥≤"
 )
 _QUOTES = {"'": "'", '"': '"', "“": "”", "”": "”", "‘": "’", "’": "’", "「": "」"}
 _TEXT = "|".join(rf"{re.escape(a)}(?:[^\\{re.escape(b)}]|\\.)*{re.escape(b)}" for a, b in _QUOTES.items())
@@ -451,9 +451,10 @@ def _comparison(left: _Part, sign: str, right: _Part) -> _Part:
             return _Part(f'({left.source}|default("") ~ "") {sign} ""')
         if right.kind == "nothing":
             return _Part(f"({left.source}|default([]))|length {sign} 0")
-        if right.kind == "truth" and left.kind == "value":
-            word = "in" if sign == "==" else "not in"
-            return _Part(f'{left.source} {word} [{right.source}, "{right.source}"]')
+        truth = right.source.strip('"').lower()
+        if left.kind == "value" and (right.kind == "truth" or (right.kind == "text" and truth in {"true", "false"})):
+            text = right.source if right.kind == "text" else f'"{truth}"'  # 'true' may be the text or the value
+            return _Part(f"{left.source} {'in' if sign == '==' else 'not in'} [{truth}, {text}]")
     match sign:
         case "contains":
             return _Part(f"{right.source} in {left.source}")

@@ -1,19 +1,22 @@
 """The technique format: a `topic` with a `technique_id`, parameters and returns; that is, a skill."""
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from scripts.expressions.values import Value
 from scripts.formats.placeholders import variable_reference
 from scripts.formats.session import spellings
 from scripts.formats.session.session_format import TopicForm, translated_topic
+from scripts.formats.session.unused_keys import is_empty, report_unused
 from scripts.formats.text_lists import choices_in, has_variable_name, named
 from scripts.formats.words import PARAMETER_KEYS, TECHNIQUE_KEYS, VARIABLE_TYPES
 from scripts.model.actions import Call
-from scripts.model.base import Expression, Node
+from scripts.model.base import Expression, Location, Node
 from scripts.model.script import FormDefinition, Parameter, Phase, Script, Skill, Topic
 from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of, word
 
 _PARTS = {"topic", "topics", "actions", "input_parameters", "output_variables", "technique_name"}
 _OF_NAME = {"name", "var", "variable", "get"}
@@ -134,7 +137,30 @@ def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
             for other in value.items[1:]:
                 message = "a technique has only one topic; this one would not run"
                 reader.refuse("TYPE_MISMATCH", message, other.at, "Write all actions in one topic.")
-    return reader.read(_spelled(tree), _Technique)
+    technique = reader.read(_spelled(tree), _Technique)
+    if technique is not None:
+        _report_unused(tree, reader)
+    return technique
+
+
+def _report_unused(tree: Mapping, reader: Reader) -> None:
+    """Record unknown metadata, and descriptions of outputs: a skill has none."""
+    for key, value in pairs_of(tree.get("metadata")):
+        if key.text not in _Technique.__struct_fields__ and not is_empty(value):
+            report_unused(reader, key.text, value.at)
+    for key, value in (pair for part in (tree, tree.get("technique")) for pair in pairs_of(part)):
+        if TECHNIQUE_KEYS.get(key.text, key.text) == "output_variables":
+            for at in _meanings(value):
+                report_unused(reader, "description", at)
+
+
+def _meanings(outputs: Tree) -> Iterator[Location]:
+    """Yield the places of the descriptions of outputs, also of ``{name: meaning}``."""
+    for each in (outputs, *items_of(outputs)):
+        names = {key.text for key, _ in pairs_of(each) if PARAMETER_KEYS.get(key.text, key.text) == "name"}
+        for key, value in pairs_of(each):
+            if not is_empty(value) and (not names or PARAMETER_KEYS.get(key.text, key.text) == "description"):
+                yield value.at
 
 
 def _skill(technique: _Technique, reader: Reader, tree: Mapping) -> tuple[Skill, tuple[FormDefinition, ...]]:
@@ -181,7 +207,8 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
         output={name: name for name in skill.returns},
         at=skill.at,
     )
-    topic = Topic(id="main", title=skill.title, goal=skill.goal, actions=(call,), at=skill.at)
+    title = technique.topic.topic_name or skill.title
+    topic = Topic(id="main", title=title, goal=skill.goal, actions=(call,), at=skill.at)
     parameters = tuple(
         Declaration(var=each.var, define=each.define, value=each.value, pii=each.pii, at=each.at)
         for each in skill.params
@@ -190,7 +217,7 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     returned = tuple(Declaration(var=name, at=skill.mark("returns")) for name in skill.returns if name not in given)
     return Script(
         id=skill.id,
-        title=skill.title,
+        title=technique.name or skill.title,
         version=technique.version,
         description=technique.description,
         author=technique.author,

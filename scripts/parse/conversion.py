@@ -15,7 +15,6 @@ import regex
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scripts.formats.session.spellings import lossy_fields
 from scripts.formats.stage.yaml_fixups import readable
 from scripts.model.base import Location, Node, Reference
 from scripts.model.diagnostics import CODES, Problem, Problems
@@ -134,7 +133,7 @@ def _pairs(tree: Tree, around: tuple[Location, ...] = ()) -> Iterator[_Pair]:
 
 
 def _losses(reading: Reading, places: list[Location]) -> Iterator[_Loss]:
-    """Yield what the reader ignored, whether it reported it or not."""
+    """Yield what the reader ignored and reported."""
     tree = read_tree(readable(reading.source.text), Problems(reading.source.file))
     pairs = list(_pairs(tree)) if tree is not None else []
     by_key = {pair.key.at: pair for pair in reversed(pairs)}
@@ -153,12 +152,6 @@ def _losses(reading: Reading, places: list[Location]) -> Iterator[_Loss]:
         elif found.key.at not in reported:
             reported.add(found.key.at)
             yield _Loss(problem, _owner(found, known, places[0]), _comment(found))
-    for key in lossy_fields(tree):
-        if key.at not in reported:
-            reported.add(key.at)
-            message = f"the native format has no equivalent of `{key.text}`"
-            found = by_key[key.at]
-            yield _Loss(_problem("KEY_IGNORED", message, key.at), _owner(found, known, places[0]), _comment(found))
 
 
 def _owner(pair: _Pair, known: set[Location], otherwise: Location) -> Location:

@@ -155,7 +155,7 @@ class _Diagnosis:
             if (found := _BULLET.match(written)) is not None:
                 message = f"a list item cannot start with {found['char']}"
                 return SyntaxHint(number, found.start("char") + 1, message, "Write a plain - followed by a space.")
-            if (found := _wide(written)) is not None:
+            if (found := _wide(written)) is not None and _STARTS_WITH_BRACKET.fullmatch(written) is None:
                 char = found[0][-1]
                 fix = f"Write a plain {_WIDE[char]!r} instead."
                 return SyntaxHint(number, found.end(), f"full-width {char} in place of YAML syntax", fix)

@@ -24,6 +24,7 @@ from scripts.formats.placeholders import (
 )
 from scripts.formats.session import spellings
 from scripts.formats.session.file_words import report_letters_in, report_meanings, variables_in, words_in
+from scripts.formats.session.unused_keys import from_metadata, report_unused_keys
 from scripts.formats.words import CONFIG_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
 from scripts.model import actions
 from scripts.model.actions import Exit
@@ -74,6 +75,7 @@ class _Session(Node, frozen=True, kw_only=True):
     session_name: str = ""
     session_goal: str = ""
     description: str = ""
+    tags: tuple[str, ...] = ()
     version: str = ""
     author: str = ""
     template_scheme: str = ""
@@ -141,15 +143,19 @@ class _Translator:
         self.forms: list[FormDefinition] = []  # forms defined within actions
 
     def script(self, document: _Document) -> Script:
-        session, metadata = document.session, document.metadata
+        session = document.session
+        about = {
+            "title": session.session_name,
+            "version": session.version,
+            "description": session.description or session.session_goal,
+            "author": session.author,
+            "tags": session.tags,
+            "locale": session.locale,
+        }
         phases = tuple(self.inside(phase.phase_id, self.phase, phase) for phase in session.phases)
         return Script(
             id=session.session_id,
-            title=session.session_name or _word(metadata, "name"),
-            version=session.version or _word(metadata, "version"),
-            description=session.description or session.session_goal or _word(metadata, "description"),
-            author=session.author or _word(metadata, "author"),
-            locale=session.locale,
+            **from_metadata(self.reader, self.tree.get("metadata"), about),
             default_scope=session.default_scope,
             template_scheme=session.template_scheme,
             use=session.use,
@@ -208,7 +214,7 @@ class _Translator:
                 self.reader.add("KEY_IGNORED", message, at, spellings.FIT_FOR.get(key, ""), severity=severity)
         match action.action_type:
             case "ai_say" | "ai_ask" | "ai_think":
-                return self.spoken(action.action_type, config, common)
+                return self.spoken(action, common)
             case "show_pic":
                 media = actions.Media(
                     image=self.text(config.image),
@@ -224,19 +230,20 @@ class _Translator:
             case _:
                 assert_never(action.action_type)
 
-    def spoken(
-        self, kind: spellings.ActionType, config: spellings.Config, common: dict[str, Any]
-    ) -> actions.Action | None:
+    def spoken(self, action: _Action, common: dict[str, Any]) -> actions.Action | None:
         """Return an action for a model, which needs a text."""
+        kind, config = action.action_type, action.config
         task = self.content(config, instead=config.think_goal if kind == "ai_think" else "")
         if task is None:
             return None
+        items = self.outputs(config) if kind != "ai_say" else ()
+        report_unused_keys(self.reader, kind, action, config, items, task.source)
         if kind == "ai_think":
-            return actions.AiThink(task=task, outputs=self.outputs(config), **common)
+            return actions.AiThink(task=task, outputs=items, **common)
         if kind == "ai_ask":
             return actions.AiAsk(
                 task=task,
-                outputs=self.outputs(config),
+                outputs=items,
                 exits=self.exits(config),
                 max_rounds=config.max_rounds or actions.ROUNDS_DEFAULT,
                 **common,
@@ -352,8 +359,12 @@ class _Translator:
         for key, _ in written[1:]:
             message = f"`{key}` and `{written[0][0]}` both contain the text; `{written[0][0]}` is used"
             self.reader.slip("KEY_CONFLICT", message, config.mark(key))
-        if written:
-            return self.text(written[0][1])
+        text = self.text(written[0][1]) if written else None
+        if text is not None and instead:  # the goal of a thought, beside its text
+            goal = self.text(Template(instead, config.mark("think_goal")))
+            return text if goal is None else replace(text, source=f"{text.source.rstrip()}\n\n{goal.source}")
+        if text is not None:
+            return text
         if instead:
             return self.text(Template(instead, config.mark("think_goal")))
         if config.marks.keys().isdisjoint(spellings.TEXT_KEYS):  # else the reader has said what is wrong with it
@@ -403,11 +414,6 @@ class _Translator:
             return None
         report_joined_words(self.reader, written.source, known, written.at)
         return Expression(source, written.at)
-
-
-def _word(metadata: MappingType[str, Value], key: str) -> str:
-    value = metadata.get(key)
-    return "" if value is None or isinstance(value, list | dict) else str(value)
 
 
 def _renamed(node: Node, **names: str) -> dict[str, Location]:

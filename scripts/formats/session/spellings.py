@@ -187,7 +187,7 @@ _JOINS = {"all": " && ", "and": " && ", "any": " || ", "or": " || "}
 
 def condition_text(tree: Tree) -> Tree:
     """Return the text of a condition that is written as ``{variable: x, operator: ">", value: 1}``, as a list of
-    conditions that must all hold, or as ``{all: […]}`` or ``{any: […]}``.
+    conditions that must all hold, as ``{all: […]}``, ``{any: […]}`` or ``{not: …}``.
     """
     key, listed = tree.pairs[0] if isinstance(tree, Mapping) and len(tree.pairs) == 1 else (None, tree)
     if isinstance(listed, Sequence) and (key is None or key.text in _JOINS):
@@ -195,6 +195,9 @@ def condition_text(tree: Tree) -> Tree:
         texts = [f"({each.text})" for each in parts if isinstance(each, Scalar)]
         joint = " && " if key is None else _JOINS[key.text]
         return Scalar(joint.join(texts), False, tree.at) if texts and len(texts) == len(parts) else tree
+    if key is not None and key.text == "not":
+        inner = condition_text(Sequence((listed,), listed.at))
+        return Scalar(f"!{inner.text}", False, tree.at) if isinstance(inner, Scalar) else tree
     found = comparison(tree) if isinstance(tree, Mapping) else None
     name, sign, value = (found.get(key) if found is not None else None for key in ("variable", "operator", "value"))
     if not (isinstance(name, Scalar) and isinstance(sign, Scalar) and isinstance(value, Scalar)):
@@ -266,12 +269,16 @@ def _percent(tree: Tree) -> Tree:
 def comparison(tree: Mapping) -> Mapping:
     """Convert the keys and the operator of a comparison to the spelling of this format."""
     tree = _changed(keys_renamed(tree, words.COMPARISON_KEYS), "variable", lambda name: name.strip("${} "))
-    return _changed(tree, "operator", lambda sign: words.COMPARISONS.get(sign.strip(), sign.strip()))
+    return _changed(tree, "operator", lambda sign: _comparison_sign(sign.strip()))
 
 
 def computed_output(tree: Mapping) -> Mapping:
     """Convert an output that is computed."""
     return replaced(keys_renamed(tree, {"condition": "when", "if": "when"}), "when", condition_text)
+
+
+def _comparison_sign(sign: str) -> str:
+    return words.COMPARISONS.get(sign) or words.OPERATORS.get(sign, sign)
 
 
 CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_criteria, CustomCondition: comparison}
@@ -302,7 +309,9 @@ def _changed(tree: Mapping, key: str, change: Callable[[str], str]) -> Mapping:
     """Return a mapping with the text of a key changed."""
 
     def changed(value: Tree) -> Tree:
-        return Scalar(change(value.text), False, value.at) if isinstance(value, Scalar) else value
+        if not isinstance(value, Scalar) or value.value is None:
+            return value
+        return Scalar(change(value.text), False, value.at)
 
     return replaced(tree, key, changed)
 
@@ -374,54 +383,6 @@ class Config(Node, frozen=True, kw_only=True):
     caption: Template | None = None
 
 
-# -- keys without effect ---------------------------------------------------------------------------------------------
-
-
-_METADATA = {"name": "session_name", "version": "version", "description": "description", "author": "author"}
-
-
-def lossy_fields(tree: Tree | None) -> Iterator[Scalar]:
-    """Yield the keys of a file in the session format that have no effect."""
-    if not isinstance(tree, Mapping):
-        return
-    session = next(iter(listed_sessions(tree)), tree.get("session"))
-    if isinstance(session, Mapping):
-        yield from _metadata(tree.get("metadata"), session)
-    for phase in _mappings(session, "phases"):
-        for topic in _mappings(phase, "topics"):
-            for action in _mappings(topic, "actions"):
-                yield from _action_keys(action)
-
-
-def _metadata(metadata: Tree | None, session: Mapping) -> Iterator[Scalar]:
-    for key, value in pairs_of(metadata):
-        own = session.get(_METADATA.get(key.text, ""))
-        is_stored = key.text in _METADATA and isinstance(value, Scalar)
-        if not is_stored or (_is_text(own) and _text(own) != _text(value)):
-            yield key
-
-
-def _action_keys(action: Mapping) -> Iterator[Scalar]:
-    pairs = (*pairs_of(action.get("config")), *action.pairs)
-    held = {key.text: value for key, value in reversed(pairs)}
-    outputs = _items(held.get("output"))
-    names = {_text(each.get("get")) if isinstance(each, Mapping) else _text(each) for each in outputs}
-    target = held.get("target_variable")
-    has_target = _is_text(target) and _text(target) not in names
-    names |= {_text(each) for each in _items(held.get("output_variables"))}
-    is_defined = bool(outputs) and isinstance(outputs[0], Mapping) and bool(_text(outputs[0].get("define")))
-    ineffective = {
-        "action_name": True,
-        "description": True,
-        "say_goal": True,
-        "think_goal": any(_is_text(held.get(key)) for key in TEXT_KEYS),
-        "input_variables": _text(action.get("action_type")) != "use_skill",
-        "required": not has_target and not names,
-        "extraction_prompt": not has_target and (len(names) != 1 or is_defined),
-    }
-    yield from (key for key, _ in pairs if ineffective.get(key.text, False))
-
-
 def _items(tree: Tree | None) -> tuple[Tree, ...]:
     return (tree,) if isinstance(tree, Scalar) else items_of(tree)
 
@@ -433,7 +394,3 @@ def _mappings(tree: Tree | None, key: str) -> Iterator[Mapping]:
 
 def _is_blank(tree: Tree) -> bool:
     return isinstance(tree, Scalar) and (tree.value is None or not tree.text.strip())
-
-
-def _is_text(tree: Tree | None) -> bool:
-    return isinstance(tree, Scalar) and tree.value is not None

@@ -110,7 +110,7 @@ def test_it_loads_in_compat_mode(name: str) -> None:
     assert (len(reading.script.phases), len(topics), len(actions)) == expected[:3]
     reported = Counter(problem.code for problem in reading.problems)
     assert reported["CROSS_TOPIC_READ"] == expected.cross_topic_reads
-    known = {"CROSS_TOPIC_READ", "DEPRECATED_KEY", "KEY_CONFLICT", "VARIABLE_MAYBE_UNSET"}
+    known = {"CROSS_TOPIC_READ", "DEPRECATED_KEY", "KEY_CONFLICT", "KEY_IGNORED", "VARIABLE_MAYBE_UNSET"}
     assert set(reported) <= (
         {*known, "PLACEHOLDER_INVALID"} if name == STORY else known
     )  # its strategy names a variable

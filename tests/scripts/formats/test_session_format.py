@@ -112,7 +112,7 @@ def test_outputs_old_and_new_are_merged(session_action: FirstAction, keys, outpu
     assert [(output.get, output.define, output.required) for output in read.outputs] == outputs
 
 
-@pytest.mark.parametrize(("keys", "task"), [("think_goal: sum up", "sum up"), ("think_goal: x, content: y", "y")])
+@pytest.mark.parametrize(("keys", "task"), [("think_goal: sum up", "sum up"), ("think_goal: x, content: y", "y\n\nx")])
 def test_a_thought_may_be_written_as_its_goal(session_action: FirstAction, keys, task) -> None:
     read = session_action(
         f"- {{action_type: ai_think, action_id: a, config: {{{keys}, output_variables: [y], input_variables: [x]}}}}"
@@ -819,3 +819,55 @@ def test_variables_and_actions_have_other_names(read: ReadScript) -> None:
 def test_the_meaning_of_a_variable_that_something_sets_is_not_reported(read: ReadScript) -> None:
     text = ASKING.replace("declare: [{var: points, type: number, value: 0}]", "declare: {name: who, tea: which}")
     assert read(text.replace("KEYS", "output: {name: who, tea: which}")).problems == ()
+
+
+def test_metadata_is_stored_or_reported(read: ReadScript) -> None:
+    head = "metadata: {name: Tea, version: 1.10, author: Ann, tags: [a, b], language: zh-CN, audience: all, notes: ~}\n"
+    text = dedent(ASKING).replace("KEYS", "output: [tea]")
+    reading = read(head + text)
+    assert reading.script is not None
+    script = reading.script
+    assert (script.title, script.version, script.author, script.tags) == ("Tea", "1.10", "Ann", ("a", "b"))
+    assert script.locale == "zh"
+    assert [(each.code, each.severity, each.message) for each in reading.problems] == [
+        ("KEY_IGNORED", "note", "`audience` has no effect here")
+    ]
+    own = read(
+        head + text.replace("session_id: s", "session_id: s, session_name: Other, locale: en".replace(", ", "\n  "))
+    )
+    assert [each.message for each in own.problems] == [
+        "`name` has no effect here",
+        "`language` has no effect here",
+        "`audience` has no effect here",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "fix"),
+    [
+        ("ai_say", "say_goal: ease", "Write it in `content`, which tells a model what to say."),
+        ("ai_think", "input_variables: [x]", "A model gets the variables that the text names: write `{x}` in it."),
+        ("ai_ask", "required: true", "Remove it, or move it to where it has an effect."),
+    ],
+)
+def test_a_key_without_effect_on_its_action_is_reported(read: ReadScript, kind: str, keys: str, fix: str) -> None:
+    reading = read(ASKING.replace("KEYS", keys).replace("ai_ask", kind))
+    problem = next(each for each in reading.problems if each.code == "KEY_IGNORED")
+    assert (problem.severity, problem.fix) == ("note", fix)
+
+
+def test_a_type_without_a_value_is_ignored(read: ReadScript) -> None:
+    (output,) = items_of(read(ASKING.replace("KEYS", "output: [{get: tea, type: , define: }]")))
+    assert isinstance(output, Output)
+    assert output.type is None
+
+
+def test_a_condition_may_be_negated_and_quoted(read: ReadScript) -> None:
+    text = SCRIPT.replace("condition: \"{mood} == 'ok'\"", "condition: {not: {var: mood, op: ≥, value: 3}}")
+    (action,) = read(text).script.phases[0].topics[0].actions
+    assert action.when is not None
+    assert action.when.source == "not (mood >= 3)"
+    text = SCRIPT.replace("{mood} == 'ok'", "{mood} == 'true' && {mood} != 'False'")
+    (action,) = read(text).script.phases[0].topics[0].actions
+    assert action.when is not None
+    assert action.when.source == 'mood in [true, "true"] and mood not in [false, "False"]'

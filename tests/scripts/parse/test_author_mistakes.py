@@ -238,6 +238,12 @@ SLIPS = {
     "a wide dash": (script("－ say: 你好", "  id: a"), "7:11", "cannot start with －", "plain -"),
     "a wide colon": (script("- say：你好", "  id: a"), "7:16", "full-width ：", "plain"),
     "a wide comma": (script("- {say: 你好，id: a}"), "7:21", "full-width ，", "plain"),
+    "a wide comma behind a placeholder": (
+        script("- say: {name}，hello"),
+        "7:18",
+        "starts with {",
+        'say: "{name}，hello"',
+    ),
     "a wide blank": (script("- say: 你好", "　　id: a"), "8:12", "full-width", "plain"),
     "wide brackets": (script(*ASK, "  output: 【age】"), "9:21", "expected a list", "[ and ]"),
     "wide braces": (

@@ -144,3 +144,13 @@ def test_parameters_and_results_may_be_one_or_several(
     (skill,) = reading.script.skills
     assert ([each.var for each in skill.params], skill.returns) == (params, returns)
     assert (reading.script.tags, len(skill.actions)) == (("a", "b"), 1)
+
+
+def test_what_a_skill_has_no_place_for_is_reported_and_its_names_are_stored() -> None:
+    text = TECHNIQUE.replace("[reframed]\ntopic", "[{name: reframed, description: how}]\ntopic")
+    text = text.replace("topic_id: steps", "topic_id: steps\n  topic_name: Steps") + "metadata: {audience: all}\n"
+    reading = read_script(Source(text, "t.yaml"), "strict")
+    assert reading.script is not None, reading.errors
+    assert (reading.script.title, reading.script.phases[0].topics[0].title) == ("Reframing", "Steps")
+    reported = [(each.code, each.severity, each.message) for each in reading.problems]
+    assert reported == [("KEY_IGNORED", "note", f"`{key}` has no effect here") for key in ("description", "audience")]
