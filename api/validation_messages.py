@@ -9,6 +9,7 @@ from msgspec import inspect
 from api.ids import ID_PATTERN
 from scripts.model.script import LOCALE
 
+TIME_EXPECTED = "expected a time such as 2026-01-31T09:00:00Z (in an address, + is %2B)"
 _NOT_A_TIME = re.compile("Invalid RFC3339 encoded datetime|Expected `datetime` with a timezone component")
 _NOT_AN_ID = f"Expected `str` matching regex {ID_PATTERN!r}"
 _NOT_A_TAG = f"Expected `str` matching regex {LOCALE.pattern!r}"  # in msgspec's words
@@ -18,7 +19,7 @@ _STEP = re.compile(r"[^.\[\]]+")
 
 def humanize_validation_error(problem: str) -> str:
     """Replace what a message of msgspec says about a time, an id or a language tag by a description."""
-    problem = _NOT_A_TIME.sub("expected a time such as 2026-01-31T09:00:00Z (in an address, + is %2B)", problem)
+    problem = _NOT_A_TIME.sub(TIME_EXPECTED, problem)
     problem = problem.replace(_NOT_A_TAG, "expected a language tag such as en, de or pt-BR")
     return problem.replace(_NOT_AN_ID, "expected an id without control characters and line breaks")
 

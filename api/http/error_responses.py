@@ -4,6 +4,7 @@ parameters that it would ignore, are described with what is possible.
 
 import re
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +24,7 @@ from api.errors import ApiError, ErrorDetail, invalid_field
 from api.http.services import current
 from api.participants.views import visible_error
 from api.timestamps import utc_text
-from api.validation_messages import humanize_validation_error, name_choices, types_at
+from api.validation_messages import TIME_EXPECTED, humanize_validation_error, name_choices, types_at
 
 ANY_PARAMETERS = "any_parameters"
 """The key of `opt` that marks a handler which reads parameters of any name."""
@@ -55,9 +56,11 @@ def require_known_parameters(request: Request[Any, Any, Any]) -> None:
     if not request.scope["path"].startswith(_API) or request.method == "OPTIONS":
         return
     known = _query_parameters(handler)
-    for name in request.query_params:
+    for name, value in request.query_params.multi_items():
         if name not in known:
             raise invalid_field(name[:NAME_CHARS_MAX], f"there is no such parameter{_instead_of(name, known)}")
+        if known[name] and _is_number(value):  # Litestar would read it as the seconds since 1970
+            raise invalid_field(name, TIME_EXPECTED)
 
 
 def describe_refusal(error: HTTPException, request: Request[Any, Any, Any]) -> ApiError:
@@ -129,11 +132,21 @@ def _instead_of(name: str, known: Collection[str]) -> str:
 
 
 @lru_cache(maxsize=HANDLERS_MAX)
-def _query_parameters(handler: HTTPRouteHandler) -> frozenset[str]:
-    fields = _fields(handler).items()
-    return frozenset(
-        _sent_name(name, field) for name, field in fields if isinstance(field.kwarg_definition, QueryParameter)
-    )
+def _query_parameters(handler: HTTPRouteHandler) -> Mapping[str, bool]:
+    """Return the names of the query parameters, and whether each is a time."""
+    return {
+        _sent_name(name, field): any(each.annotation is datetime for each in (field, *field.inner_types))
+        for name, field in _fields(handler).items()
+        if isinstance(field.kwarg_definition, QueryParameter)
+    }
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _fields(handler: object) -> dict[str, FieldDefinition]:
