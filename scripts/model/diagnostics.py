@@ -57,15 +57,15 @@ class Problem(Struct, frozen=True):
 
 
 class Problems:
-    """The problems of one script: at most `PROBLEMS_MAX` errors, and as many warnings and notes.
+    """The problems of one script: at most `PROBLEMS_MAX` errors, and as many warnings and notes of each code.
 
-    The two are counted apart, so that no number of warnings hides an error.
+    They are counted apart, so that no number of warnings or notes hides an error or a warning of another kind.
     """
 
     def __init__(self, file: str = "") -> None:
         self.file = file
         self._problems: dict[tuple[str, int, int, str, str], Problem] = {}
-        self._counts = {True: 0, False: 0}  # errors, and other problems
+        self._counts: dict[str, int] = {}  # by code; that of all errors by ""
         self._softened: frozenset[str] = frozenset()
 
     def soften(self, codes: frozenset[str]) -> None:
@@ -98,9 +98,9 @@ class Problems:
     def record(self, problem: Problem) -> None:
         """Add a problem, unless there is an equal one or the limit is reached."""
         key = (problem.code, problem.line, problem.column, problem.file, problem.message)
-        is_error = problem.severity == "error"
-        if key not in self._problems and self._counts[is_error] < PROBLEMS_MAX:
-            self._counts[is_error] += 1
+        counted = "" if problem.severity == "error" else problem.code
+        if key not in self._problems and self._counts.get(counted, 0) < PROBLEMS_MAX:
+            self._counts[counted] = self._counts.get(counted, 0) + 1
             self._problems[key] = problem
 
     def soften_within(self, begin: Location, end_line: int) -> None:

@@ -11,6 +11,7 @@ from scripts.yaml.parser import Scalar, Tree, inner_trees, pairs_of
 
 _TABLES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_text("utf-8"), type=dict[str, frozenset[str]])
 _ACTIONS, _SETTINGS, _NOTES = _TABLES["actions"], _TABLES["settings"], _TABLES["notes"]
+_PARTS = frozenset({"steps", "goals", "topics", "stages", "phases", "rules", "skills", "forms", "interrupts"})
 _NO, _YES = frozenset({"false", "no", "off", "0"}), frozenset({"true", "yes", "on", "1"})
 _OFF = {"enabled": _NO, "enable": _NO, "active": _NO, "is_enabled": _NO, "is_active": _NO} | dict.fromkeys(
     ("disabled", "disable", "inactive", "skip", "skipped", "is_disabled"), _YES
@@ -40,7 +41,10 @@ def is_ignorable(key: str, value: Tree, known: Collection[str]) -> bool:
         return False
     if _FOR_ANCHORS.search(key.lower()) and _holds_anchor(value):
         return True
-    return not _holds_actions(value) and (key in _NOTES or not intended_key(key, known))
+    is_meant = intended_key(key, known)
+    if isinstance(value, Scalar) and is_meant in _PARTS - set(known):  # `step: 1` is no `steps`
+        return True
+    return not _holds_actions(value) and (key in _NOTES or not is_meant)
 
 
 def intended_key(key: str, known: Collection[str]) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Mapping as MappingType
 
 from msgspec.structs import replace
 
-from scripts.expressions.suggestions import suggest
+from scripts.expressions.suggestions import SURE as ALIKE
+from scripts.expressions.suggestions import likeness, suggest
 from scripts.expressions.values import number_in
 from scripts.formats.words import CRITERIA, DEGREES, TRENDS
 from scripts.formats.words import DETECTOR_KEYS as KEYS
@@ -24,6 +25,7 @@ WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
 DEFINE_CHARS_MAX = 8_000
 DEGREE_FIX = "Write a number from 0 to 1, or `low`, `medium`, `high` or `critical`."
 SURE, LIKELY = 1.0, 0.8
+_WORD_KEYS = KEYS.sure_words | KEYS.likely_words
 CRISIS = "crisis"
 WORD_KEY = re.compile(r"word|phrase")
 _RANGE = re.compile(r"\[?\s*(?P<least>-?\d+(?:\.\d+)?)\s*(?:[-~–,，至到]|to)\s*(?P<most>-?\d+(?:\.\d+)?)\s*\]?")
@@ -158,10 +160,10 @@ class Collector:
         elif ("confidence" in key or ("threshold" in key and not path)) and isinstance(tree, Scalar) and _word(tree):
             message = f"`{tree.text}` is no degree of certainty"
             self._reader.add("ENUM_VALUE_INVALID", message, tree.at, degree_fix(tree.text), severity="warning")
-        elif key in KEYS.sure_words | KEYS.likely_words and texts_in(tree):
+        elif key in _WORD_KEYS and texts_in(tree):
             label = path.rpartition(".")[2] or (CRISIS if _GRAVE.search(key) else self.name)
             self._rule(key, tree, label, f"{path}.{key}", None)
-        elif key in KEYS.sure_words | KEYS.likely_words and _holds_words(tree):
+        elif key in _WORD_KEYS and _holds_words(tree):
             graded = any(group.text.casefold() in DEGREES for group, _ in pairs_of(tree))
             for group, words in pairs_of(tree):
                 if _EXCEPTIONS.search(group.text):
@@ -174,6 +176,10 @@ class Collector:
         elif isinstance(tree, Mapping):
             self._entry(key, tree, path)
         elif items_of(tree):
+            near = next((each for each in sorted(_WORD_KEYS) if likeness(key, each) >= ALIKE), "")
+            if near and texts_in(tree):
+                message, fix = f"`{key}` is only described to a model, not searched for", f"Did you mean `{near}`?"
+                self._reader.add("UNKNOWN_KEY", message, tree.at, fix, severity="warning")
             self._list(key, tree, path)
         elif key in KEYS.descriptions and isinstance(tree, Scalar):
             self._say(tree.text)
@@ -212,7 +218,7 @@ class Collector:
         for each, value in tree.pairs:
             if each.text in used:
                 continue
-            if each.text in KEYS.sure_words | KEYS.likely_words and texts_in(value):
+            if each.text in _WORD_KEYS and texts_in(value):
                 self._rule(each.text, value, label, f"{path}.{key}.{each.text}", held)
             else:
                 self.take(each.text, value, inner)
@@ -230,7 +236,7 @@ class Collector:
         values = {each.name: number_of(held[each.name]) for each in self.measures if each.name in held}
         values_set = {name: value for name, value in values.items() if value is not None}
         if values_set:
-            listed = set() if KEYS.severities & held.keys() else (KEYS.sure_words | KEYS.likely_words) & held.keys()
+            listed = set() if KEYS.severities & held.keys() else _WORD_KEYS & held.keys()
             own = [each.text for key in held if key in listed for each in texts_in(held[key])]
             words = tuple(dict.fromkeys([*aside, label.replace("_", " "), *own]))
             self.signs.append(Sign(words=words, values=values_set, label=label, at=tree.at))

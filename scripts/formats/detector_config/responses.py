@@ -38,6 +38,9 @@ _WHEN = ("condition", "when", "if", "conditions")
 _LIMIT = re.compile(r"^(min|max|least)_|_(min|max)$|threshold")
 _KEYS = ("state_key", "variable", "variable_name", "key", "name")
 _EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
+_SAYS = re.compile(
+    r"^(say|respond|reply|message|(send|insert|show|push|display|add|auto)_?(message|reply|response|text))"
+)
 _CONDITION_FIX = "Write e.g. `condition: severity >= 0.7`."
 _TEXTS = ("message", "content", "text", "response", "template")
 
@@ -103,7 +106,7 @@ class _Builder:
             return self._end
         if re.search(r"replace|override|block", name):
             return partial(self._say, replaces=True)
-        return self._say if re.search(r"^(say|respond|reply|send_message|message)", name) else self._tell
+        return self._say if _SAYS.search(name) else self._tell
 
     def _set(self, kind: Scalar, held: dict[str, Tree]) -> None:
         when = self._condition(kind, held)

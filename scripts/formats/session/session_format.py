@@ -209,9 +209,11 @@ class _Translator:
         }
         for key, at in config.marks.items():
             if key not in {*CONFIG_KEYS[action.action_type], "assignments"}:  # they are part of `output`
-                severity: Severity = "warning" if key in TUNING else "error"
+                waits = key == "require_acknowledgment" and action.action_type == "ai_ask"
+                severity: Severity = "warning" if key in TUNING or waits else "error"
                 message = f"`{key}` has no effect on `{action.action_type}`"
-                self.reader.add("KEY_IGNORED", message, at, spellings.FIT_FOR.get(key, ""), severity=severity)
+                fix = "Remove it: a question waits for its answer." if waits else spellings.FIT_FOR.get(key, "")
+                self.reader.add("KEY_IGNORED", message, at, fix, severity=severity)
         match action.action_type:
             case "ai_say" | "ai_ask" | "ai_think":
                 return self.spoken(action, common)

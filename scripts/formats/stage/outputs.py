@@ -41,10 +41,13 @@ _PART_KEYS |= {"fields", "items", "output", "outputs", "options", "enum", "regex
 # -- declare ----------------------------------------------------------------------------------------------------------
 
 
-def declarations(notation: StageReader, tree: Tree | None) -> tuple[Declaration, ...]:
-    """Return the variables that a list declares; two declarations of one name are merged."""
+def declarations(notation: StageReader, tree: Tree | None, *, are_values: bool = False) -> tuple[Declaration, ...]:
+    """Return the variables that a list declares; two declarations of one name are merged.
+
+    The texts of ``{name: text}`` are meanings, or values if `are_values` is set.
+    """
     found: dict[str, Declaration] = {}
-    for each in _declared(notation, tree):
+    for each in _declared(notation, tree, are_values=are_values):
         if each.var in found:
             found[each.var] = _together(notation, found[each.var], each, f"{each.var} is declared")
         found.setdefault(each.var, each)
@@ -70,27 +73,28 @@ def _together(notation: StageReader, first: _S, second: _S, what: str) -> _S:
     return replace(first, **changed)
 
 
-def _declared(notation: StageReader, tree: Tree | None) -> list[Declaration]:
+def _declared(notation: StageReader, tree: Tree | None, *, are_values: bool) -> list[Declaration]:
     is_one = isinstance(tree, Mapping) and bool({*_VARS, "dict"} & set(tree.keys()))
     if isinstance(tree, Mapping) and (not is_one or has_variable_name(tree, _DECLARATION_KEYS)):
-        return [_of_pair(notation, key, value) for key, value in tree.pairs]
+        return [_of_pair(notation, key, value, is_value=are_values) for key, value in tree.pairs]
     if isinstance(tree, Scalar):
         return [Declaration(var=name, at=tree.at) for name in notation.variables(tree)]
     found: list[Declaration] = []
     for each in mappings(tree):
         if isinstance(each, Mapping):
-            found += _of_mapping(notation, each)
+            found += _of_mapping(notation, each, are_values=are_values)
         elif isinstance(each, Scalar) and each.value is not None:
             found.append(Declaration(var=notation.variable(each), at=each.at))
     return found
 
 
-def _of_mapping(notation: StageReader, tree: Mapping) -> list[Declaration]:
+def _of_mapping(notation: StageReader, tree: Mapping, *, are_values: bool = False) -> list[Declaration]:
     item = Item(notation, tree)
     name = item.take(*_VARS)
     if name is None:
         listed = item.take("dict")  # a heading of the variables beside or below it
-        return [_of_pair(notation, key, value) for key, value in (*pairs_of(listed), *item.the_rest())]
+        pairs = (*pairs_of(listed), *item.the_rest())
+        return [_of_pair(notation, key, value, is_value=are_values) for key, value in pairs]
     value_tree = item.take(*_VALUES)
     declared = Declaration(
         var=notation.variable(name),
@@ -107,12 +111,12 @@ def _of_mapping(notation: StageReader, tree: Mapping) -> list[Declaration]:
     return [_fitting(notation, declared)]
 
 
-def _of_pair(notation: StageReader, key: Scalar, value: Tree) -> Declaration:
+def _of_pair(notation: StageReader, key: Scalar, value: Tree, *, is_value: bool) -> Declaration:
     """Read ``name: meaning``, ``name: 0`` or ``name: []``."""
     var = notation.variable(key)
     if isinstance(value, Mapping):
         return _of_mapping(notation, named("var", key, value, "define"))[0]
-    if isinstance(value, Scalar) and isinstance(value.value, str):
+    if isinstance(value, Scalar) and isinstance(value.value, str) and not is_value:
         if notation.names.valued and var not in notation.names.valued:
             report_meaning(notation.reader, key, value)
         return Declaration(var=var, define=value.text, at=key.at, marks={"var": key.at})

@@ -80,7 +80,7 @@ def with_sections(notation: StageReader, item: Item, keys: Iterable[str], found:
 def _section(notation: StageReader, key: str, tree: Tree, found: IncludeFile) -> IncludeFile:
     """Add the content of one section."""
     if key in {"global", "globals"}:
-        return replace(found, globals=(*found.globals, *declarations(notation, tree)))
+        return replace(found, globals=(*found.globals, *declarations(notation, tree, are_values=True)))
     field, verb, read_one = {
         "skills": ("skills", "goal", skill),
         "roles": ("roles", "role", role),
@@ -248,7 +248,12 @@ def rule(notation: StageReader, tree: Mapping) -> Interrupt:
     written = item.word("rule", "name", "id", "interrupt")
     goal = item.word("goal", "topic")
     cause = _cause(notation, item)
-    about = item.word("define", "desc", "description") or goal or written
+    meaning = item.take("define", "desc", "description")
+    about = notation.word(meaning) or goal or written
+    if meaning is not None and (cause.keywords or cause.intent or cause.detector):
+        fix = "Write it as `on: {intent: …}` if a model is to judge by it."
+        message = "the meaning of the rule has no effect beside its trigger"
+        notation.reader.add("KEY_IGNORED", message, meaning.at, fix, severity="note")
     if not (cause.keywords or cause.intent or cause.detector):
         message = "the rule has no trigger; the model judges by its name"
         notation.slip("TRIGGER_EMPTY", message, tree.at, "Write `on:` with the words that trigger it.")

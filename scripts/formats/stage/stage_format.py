@@ -125,7 +125,7 @@ class _Translator:
         """Read the other declarations in the file as session variables; global variables are in a separate file."""
         found = document.take("declare") if "declare" in document else None
         for tree in (found, session.take("global", "globals"), document.take("global", "globals")):
-            for each in declarations(self.notation, tree):
+            for each in declarations(self.notation, tree, are_values=tree is not found):
                 if each.var in used_ids:
                     message = (
                         f"{each.var} is declared twice, in the session and beside it; the one in the session is used"

@@ -4,7 +4,7 @@ import pytest
 
 from scripts.detectors.examples import run_examples
 from scripts.detectors.judge import holds
-from scripts.model.actions import Emit, End, Set
+from scripts.model.actions import Emit, End, Say, Set
 from scripts.parse.conversion import convert
 from scripts.parse.read_script import Source, is_script, read_script
 from scripts.translations.localisation import own_locale
@@ -750,3 +750,21 @@ def test_words_in_one_item_and_degrees_in_other_words_are_reported(written: str,
     (problem,) = read(f"consciousness: {{consciousness_id: a, detection_config: {written}}}").problems
     assert (problem.code, problem.severity) == (code, "warning")
     assert fix is None or problem.fix == fix
+
+
+def test_a_misspelt_key_of_words_is_reported() -> None:
+    (problem,) = read("consciousness: {consciousness_id: a, detection_config: {kewords: [心慌, 害怕]}}").problems
+    assert (problem.code, problem.severity, problem.fix) == ("UNKNOWN_KEY", "warning", "Did you mean `keywords`?")
+
+
+@pytest.mark.parametrize("kind", ["send_message", "insert_message", "show_text", "auto_reply", "reply"])
+def test_a_response_with_a_text_is_said(kind: str) -> None:
+    responses = f"trigger_actions: [{{action_type: {kind}, config: {{message: Breathe.}}}}]"
+    reading = read(
+        "consciousness: {consciousness_id: a, detection_config: {keywords: [tired]}, output_config: {"
+        + responses
+        + "}}"
+    )
+    (action,) = reading.script.detectors[0].actions
+    assert isinstance(action, Say)
+    assert action.texts[0].source == "Breathe."

@@ -871,3 +871,9 @@ def test_a_condition_may_be_negated_and_quoted(read: ReadScript) -> None:
     (action,) = read(text).script.phases[0].topics[0].actions
     assert action.when is not None
     assert action.when.source == 'mood in [true, "true"] and mood not in [false, "False"]'
+
+
+def test_an_acknowledgement_of_a_question_is_a_warning_because_it_waits_anyway(read: ReadScript) -> None:
+    (problem,) = read(ASKING.replace("KEYS", "require_acknowledgment: true, output: [tea]")).problems
+    assert (problem.code, problem.severity) == ("KEY_IGNORED", "warning")
+    assert problem.fix == "Remove it: a question waits for its answer."

@@ -1,5 +1,6 @@
 """The catalogue of problems: every code can happen, says what is meant, and how to fix it."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,16 @@ def test_an_error_is_never_lost_behind_many_warnings() -> None:
 def test_what_could_not_be_read_is_not_called_empty() -> None:
     text = "script: s\nphases:\n  - phase: p\n    topics:\n      - topic: t\n        actions: [{sai: a}]\n"
     assert [problem.code for problem in read_script(Source(text)).problems] == ["ACTION_TYPE_UNKNOWN"]
+
+
+def test_a_warning_is_not_hidden_by_many_notes_and_warnings_of_another_kind() -> None:
+    found = Problems()
+    for line in range(1, PROBLEMS_MAX * 2):
+        found.add("CROSS_TOPIC_READ", "", Location(line, 1))
+        found.add("DEPRECATED_KEY", "", Location(line, 1))
+    found.add("VARIABLE_MAYBE_UNSET", "", Location(PROBLEMS_MAX * 2, 1))
+    assert Counter(each.code for each in found.sorted()) == {
+        "CROSS_TOPIC_READ": PROBLEMS_MAX,
+        "DEPRECATED_KEY": PROBLEMS_MAX,
+        "VARIABLE_MAYBE_UNSET": 1,
+    }

@@ -891,3 +891,29 @@ def test_a_declared_text_is_reported_as_a_meaning_unless_something_sets_the_vari
 def test_letters_of_the_choices_of_an_output_are_reported(goal) -> None:
     reading = goal("- ai_ask: why\n  output: [{get: city, choices: [{A: Lyon}, {B: Paris}]}]")
     assert [each.line for each in reading.problems if each.code == "KEY_IGNORED"] == [10]
+
+
+def test_a_number_is_not_a_list_of_steps(read: ReadScript) -> None:
+    forms = "forms: [{form: f, fields: [{number: age, step: 1}]}]\n"
+    reading = read(HEAD + "    - {goal: g, actions: [{fill: f}]}\n" + forms)
+    assert reading.errors == ()
+    assert [each.message for each in reading.problems if each.code == "UNKNOWN_KEY"] == ["unknown key `step`"]
+
+
+def test_the_meaning_of_a_rule_beside_its_trigger_is_reported(read: ReadScript) -> None:
+    rules = "rules: [{rule: bye, define: who wants to leave, keywords: [bye], say: Bye}]\n"
+    reading = read(HEAD + "    - {goal: g, actions: [{say: Hi}]}\n" + rules)
+    (problem,) = (each for each in reading.problems if each.code == "KEY_IGNORED")
+    assert (problem.severity, problem.fix) == ("note", "Write it as `on: {intent: …}` if a model is to judge by it.")
+
+
+@pytest.mark.parametrize("written", ["{city: Rome}", "[city: Rome]", "{city: {value: Rome}}"])
+def test_a_text_in_the_global_variables_is_a_value(read: ReadScript, written: str) -> None:
+    actions = "    - {goal: g, actions: [{say: '{city}'}]}\n"
+    script = HEAD.replace("[age, city, {var: people, value: []}]", "[]")
+    beside = read(script + actions, **{"global.yaml": f"global: {written}\n"})
+    within = read(script + actions + f"globals: {written}\n")
+    assert beside.script is not None
+    assert within.script is not None
+    for declared in (beside.script.globals, within.script.declare):
+        assert [(each.var, each.value) for each in declared] == [("city", "Rome")]
