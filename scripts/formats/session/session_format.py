@@ -25,7 +25,7 @@ from scripts.formats.placeholders import (
 from scripts.formats.session import spellings
 from scripts.formats.session.file_words import report_letters_in, report_meanings, variables_in, words_in
 from scripts.formats.session.unused_keys import from_metadata, report_unused_keys
-from scripts.formats.words import CONFIG_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
+from scripts.formats.words import CONFIG_KEYS, FORM_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
 from scripts.model import actions
 from scripts.model.actions import Exit
 from scripts.model.base import Expression, Location, Node, Template
@@ -109,6 +109,7 @@ RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
     TopicForm: partial(spellings.part, keys=TOPIC_KEYS, condition="condition"),
     _Phase: partial(spellings.part, keys=PHASE_KEYS),
     **spellings.CRITERIA,
+    FormDefinition: partial(spellings.keys_renamed, names={**FORM_KEYS, "id": "form", "name": "title"}),
     FormField: spellings.form_field,
 }
 """The functions that convert other spellings to the keys above, by type."""

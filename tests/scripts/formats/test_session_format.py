@@ -877,3 +877,14 @@ def test_an_acknowledgement_of_a_question_is_a_warning_because_it_waits_anyway(r
     (problem,) = read(ASKING.replace("KEYS", "require_acknowledgment: true, output: [tea]")).problems
     assert (problem.code, problem.severity) == ("KEY_IGNORED", "warning")
     assert problem.fix == "Remove it: a question waits for its answer."
+
+
+def test_a_form_has_the_keys_of_the_action_that_shows_it(read: ReadScript) -> None:
+    form = "{form_id: diary, form_name: Today, form_fields: [{field_name: mood, type: slider}]}"
+    text = ASKING.replace("action_type: ai_ask, action_id: a, config: {content: Well?, KEYS}", "SHOW")
+    text = text.replace("SHOW", "action_type: show_form, action_id: a, config: {form_id: diary}")
+    reading = read(text.replace("declare:", f"forms: [{form}]\n      declare:"))
+    assert reading.script is not None, reading.errors
+    (sheet,) = reading.script.forms
+    assert sheet.title is not None
+    assert (sheet.id, sheet.title.source, sheet.fields[0].name) == ("diary", "Today", "mood")
