@@ -16,7 +16,7 @@ from api.client.in_process import InProcess
 from api.http.application import Application
 from api.logs.configuration import warnings_only
 from api.models import make_model
-from api.settings import load_settings
+from api.settings import settings_of_program
 from runtime.context.resize import Handlers
 from runtime.state.ports import Model
 from store.open_store import open_store
@@ -45,9 +45,8 @@ async def open_runtime(
     Raises SettingsInvalid, ModelUnknown, ScriptedFileInvalid, and what open_store raises.
     """
     named = model if isinstance(model, str) else None
-    arguments = {"data": str(data), "scripts": None if scripts is None else str(scripts), "model": named}
-    given = {name: value for name, value in arguments.items() if value is not None}
-    own = load_settings(flags={**(settings or {}), **given})
+    folder = None if scripts is None else str(scripts)
+    own = settings_of_program(settings, data=str(data), scripts=folder, model=named)
     warnings_only()
     language_model = make_model(own) if model is None or isinstance(model, str) else model
     store = await asyncio.to_thread(open_store, own.data, own.database_url)

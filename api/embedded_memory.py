@@ -21,7 +21,7 @@ from api.memory_errors import InvalidMemoryRequest
 from api.metrics import Metrics
 from api.model_calls import Spending
 from api.models import close_model, make_model
-from api.settings import Settings, load_settings
+from api.settings import Settings, settings_of_program
 from api.timestamps import utc_now
 from runtime.state.ports import Model
 from store.embedders.own import Embed, OwnEmbedder
@@ -62,9 +62,7 @@ def open_memory(
     named = model if isinstance(model, str) else None
     own_call = embedder if callable(embedder) else None
     embedder_name = embedder if isinstance(embedder, str) else None
-    arguments = {"data": str(data), "embedder": embedder_name, "model": named}
-    given = {name: value for name, value in arguments.items() if value is not None}
-    own = load_settings(flags={**(settings or {}), **given})
+    own = settings_of_program(settings, data=str(data), embedder=embedder_name, model=named)
     warnings_only()
     language_model = make_model(own) if model is None or isinstance(model, str) else model
     store = open_store(own.data, own.database_url)

@@ -560,6 +560,15 @@ def load_settings(
     return _convert(values, "settings")
 
 
+def settings_of_program(settings: Mapping[str, Any] | None, **arguments: str | None) -> Settings:
+    """Load the settings of a program that embeds Cuebook: an argument that is not None replaces its setting.
+
+    Raises SettingsInvalid.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return load_settings(flags={**(settings or {}), **given})
+
+
 def _from_file(file: Path | None) -> Mapping[str, Any]:
     path = file or Path(FILE_NAME)
     if file is None and not path.exists():

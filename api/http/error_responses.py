@@ -25,6 +25,7 @@ from api.http.services import current
 from api.participants.views import visible_error
 from api.timestamps import utc_text
 from api.validation_messages import TIME_EXPECTED, humanize_validation_error, name_choices, types_at
+from scripts.expressions.values import number_in
 
 ANY_PARAMETERS = "any_parameters"
 """The key of `opt` that marks a handler which reads parameters of any name."""
@@ -59,7 +60,7 @@ def require_known_parameters(request: Request[Any, Any, Any]) -> None:
     for name, value in request.query_params.multi_items():
         if name not in known:
             raise invalid_field(name[:NAME_CHARS_MAX], f"there is no such parameter{_instead_of(name, known)}")
-        if known[name] and _is_number(value):  # Litestar would read it as the seconds since 1970
+        if known[name] and number_in(value) is not None:  # Litestar would read it as the seconds since 1970
             raise invalid_field(name, TIME_EXPECTED)
 
 
@@ -139,14 +140,6 @@ def _query_parameters(handler: HTTPRouteHandler) -> Mapping[str, bool]:
         for name, field in _fields(handler).items()
         if isinstance(field.kwarg_definition, QueryParameter)
     }
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _fields(handler: object) -> dict[str, FieldDefinition]:

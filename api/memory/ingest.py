@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from api.memory.loaded_memory import LoadedMemory
+from api.memory.row_mapping import Origin
 from api.memory.transaction import MemoryTransaction
 from runtime.memory.local_memory import note_unit, speaker_of
 from runtime.memory.units import ABOUT, MemoryUnit, new_unit
@@ -123,22 +124,20 @@ def _supersede(draft: MemoryTransaction, loaded: LoadedMemory, unit: MemoryUnit,
 
 def _rewind(draft: MemoryTransaction, loaded: LoadedMemory, session_id: str, turn: int) -> None:
     """Remove the messages and notes of the session after a turn."""
-    origins = loaded.origins | draft.origins
-    draft.retract(
-        sequence
-        for sequence, origin in origins.items()
-        if origin.session_id == session_id and origin.turn is not None and origin.turn > turn
-    )
+    of_session = _origins(draft, loaded, session_id)
+    draft.retract(sequence for sequence, origin in of_session if origin.turn is not None and origin.turn > turn)
 
 
 def _clear(draft: MemoryTransaction, loaded: LoadedMemory, session_id: str) -> None:
     """Remove the messages of the session, which models must not see again; notes stay, as variables do."""
+    of_session = _origins(draft, loaded, session_id)
+    draft.retract(sequence for sequence, origin in of_session if origin.message is not None)
+
+
+def _origins(draft: MemoryTransaction, loaded: LoadedMemory, session_id: str) -> list[tuple[int, Origin]]:
+    """Return the units of a session, with where they come from."""
     origins = loaded.origins | draft.origins
-    draft.retract(
-        sequence
-        for sequence, origin in origins.items()
-        if origin.session_id == session_id and origin.message is not None
-    )
+    return [(sequence, origin) for sequence, origin in origins.items() if origin.session_id == session_id]
 
 
 def unit_id_of(session_id: str, message: int) -> str:

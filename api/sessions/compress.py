@@ -9,7 +9,7 @@ from api.sessions.history import first_message, messages_between, recent_message
 from api.sessions.interventions import PlannedIntervention
 from api.sessions.live_turns import TurnResult
 from api.sessions.session_cache import CachedSession
-from runtime.context.messages import attachments_of
+from runtime.context.messages import attachment_texts
 from runtime.context.ports import View
 from runtime.context.selection import MESSAGES_MAX, Contexts, SelectedStrategy, shown
 from runtime.context.windows import recent, tokens_in
@@ -112,5 +112,5 @@ def _current_action(cached: CachedSession) -> Action | None:
 
 def _plain(message: Message) -> PromptMessage:
     others = {name: message.metadata[name] for name in _PROMPT_FIELDS if message.metadata.get(name) is not None}
-    attachments = [f"[{each['type']}: {each['ref'] or '?'}]" for each in attachments_of(message)]
-    return PromptMessage(role=message.role, content="\n".join(filter(None, [message.content, *attachments])), **others)
+    content = "\n".join(filter(None, [message.content, *attachment_texts(message)]))
+    return PromptMessage(role=message.role, content=content, **others)

@@ -19,13 +19,13 @@ from api.errors import ApiError, refusing
 from api.privacy.mask import HiddenValues, hidden_of
 from api.privacy.masked_rows import mask_call, mask_message, mask_migration, mask_session, mask_turn
 from api.schemas.session_lists import Format
+from api.sessions.row_mapping import messages_of
 from api.sessions.session_cache import require_not_redacted
 from api.sessions.turn_runner import TurnRunner
 from api.transfer.document import VERSION, CallPart, Head, MovePart, ScriptPart, SessionPart, TurnPart
 from api.transfer.formats.nanobot import METADATA
 from api.transfer.formats.yaml_text import yaml_text
-from runtime.context.messages import MEDIA, PARTS, attachments_of
-from runtime.state.events import Message
+from runtime.context.messages import MEDIA, PARTS, attachment_texts
 from runtime.state.state import ContextMemory, State, StateUnreadable, decode
 from store.interface.errors import StoreUnavailable
 from store.interface.pages import all_pages
@@ -219,11 +219,11 @@ def _section(row: MessageRow) -> str:
 
 def _text(row: MessageRow) -> str:
     """Return the text of a message, followed by its attachments and by the media that `show` showed."""
-    message = Message(row.seq, row.message_id, row.role, row.content, row.action_id or "", row.metadata)
-    media = [(each["type"], each["ref"] or "?") for each in attachments_of(message)]
+    (message,) = messages_of([row])
     shown = row.metadata.get(MEDIA)
-    media += [(name, shown[name]) for name in ("image", "url") if name in shown] if isinstance(shown, dict) else []
-    return "\n".join([*filter(None, [row.content]), *(f"[{kind}: {place}]" for kind, place in media)])
+    media = shown if isinstance(shown, dict) else {}
+    shown_texts = (f"[{name}: {media[name]}]" for name in ("image", "url") if name in media)
+    return "\n".join([*filter(None, [row.content]), *attachment_texts(message), *shown_texts])
 
 
 async def text_pieces(source: SessionReader) -> AsyncIterator[bytes]:

@@ -163,6 +163,11 @@ def adopted(data: object, known: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(found)
 
 
+def attachment_texts(message: Message) -> list[str]:
+    """Return the attachments of a message as text: ``[image_url: https://…]``."""
+    return [f"[{each['type']}: {each['ref'] or '?'}]" for each in attachments_of(message)]
+
+
 def _same(one: Message, other: Message) -> bool:
     return (one.role, one.content, one.metadata) == (other.role, other.content, other.metadata)
 

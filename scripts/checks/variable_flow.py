@@ -133,12 +133,10 @@ class VariableFlow:
             message = f"`{read.name}` is {'set' if setter else 'declared'} in {source}"
             problems.add("CROSS_TOPIC_READ" if lasts else "VARIABLE_UNDECLARED", message, read.at, path=path)
             return True
-        is_skills = isinstance(read.place.node, Skill) or not declared
-        fix = (
-            (_OUT_OF_SIGHT if is_skills else "")
-            if read.name in known
-            else suggest(read.name, sorted(known), otherwise="")
-        )
+        if read.name not in known:
+            fix = suggest(read.name, sorted(known), otherwise="")
+        else:
+            fix = _OUT_OF_SIGHT if isinstance(read.place.node, Skill) or not declared else ""
         if (constant := _CONSTANTS.get(read.name.lower(), "")) and not fix:
             fix = f"Write `{constant}`, or '{read.name}' in quotes if it is a text."
         name = read.name

@@ -8,7 +8,7 @@ from scripts.expressions.values import Value
 from scripts.formats.placeholders import variable_reference
 from scripts.formats.session import spellings
 from scripts.formats.session.session_format import TopicForm, translated_topic
-from scripts.formats.session.unused_keys import is_empty, report_unused
+from scripts.formats.session.unused_keys import report_unused
 from scripts.formats.text_lists import choices_in, has_variable_name, named
 from scripts.formats.words import PARAMETER_KEYS, TECHNIQUE_KEYS, VARIABLE_TYPES
 from scripts.model.actions import Call
@@ -16,7 +16,7 @@ from scripts.model.base import Expression, Location, Node
 from scripts.model.script import FormDefinition, Parameter, Phase, Script, Skill, Topic
 from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, pairs_of, word
 
 _PARTS = {"topic", "topics", "actions", "input_parameters", "output_variables", "technique_name"}
 _OF_NAME = {"name", "var", "variable", "get"}
@@ -146,7 +146,7 @@ def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
 def _report_unused(tree: Mapping, reader: Reader) -> None:
     """Record unknown metadata, and descriptions of outputs: a skill has none."""
     for key, value in pairs_of(tree.get("metadata")):
-        if key.text not in _Technique.__struct_fields__ and not is_empty(value):
+        if key.text not in _Technique.__struct_fields__ and not is_null(value):
             report_unused(reader, key.text, value.at)
     for key, value in (pair for part in (tree, tree.get("technique")) for pair in pairs_of(part)):
         if TECHNIQUE_KEYS.get(key.text, key.text) == "output_variables":
@@ -159,7 +159,7 @@ def _meanings(outputs: Tree) -> Iterator[Location]:
     for each in (outputs, *items_of(outputs)):
         names = {key.text for key, _ in pairs_of(each) if PARAMETER_KEYS.get(key.text, key.text) == "name"}
         for key, value in pairs_of(each):
-            if not is_empty(value) and (not names or PARAMETER_KEYS.get(key.text, key.text) == "description"):
+            if not is_null(value) and (not names or PARAMETER_KEYS.get(key.text, key.text) == "description"):
                 yield value.at
 
 

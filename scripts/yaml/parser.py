@@ -110,6 +110,20 @@ def inner_trees(tree: Tree) -> tuple[Tree, ...]:
     return (*items_of(tree), *(value for _, value in pairs_of(tree)))
 
 
+def pairs_within(tree: Tree) -> Iterator[tuple[Scalar, Tree]]:
+    """Yield the pairs of all mappings in a tree, a pair before those in its value."""
+    for key, value in pairs_of(tree):
+        yield key, value
+        yield from pairs_within(value)
+    for each in items_of(tree):
+        yield from pairs_within(each)
+
+
+def is_null(tree: Tree) -> bool:
+    """Return whether a value is null: nothing is written."""
+    return isinstance(tree, Scalar) and tree.value is None
+
+
 def replaced(tree: Mapping, key: str, change: Callable[[Tree], Tree]) -> Mapping:
     """Return a mapping with the value of a key changed."""
     return Mapping(tuple((name, change(value) if name.text == key else value) for name, value in tree.pairs), tree.at)

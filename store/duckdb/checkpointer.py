@@ -53,12 +53,11 @@ class Checkpointer:
         _in_progress.add(self._saved)
         try:
             self._save(cursor)
-            try:
-                cursor.execute("CHECKPOINT cuebook")
-            except duckdb.TransactionException:
-                self._saved.unlink(missing_ok=True)  # nothing was written, so nothing has to be undone
-                raise
+            cursor.execute("CHECKPOINT cuebook")
             self._saved.unlink(missing_ok=True)
+        except duckdb.TransactionException:
+            self._saved.unlink(missing_ok=True)  # nothing was written, so nothing has to be undone
+            raise
         finally:
             _in_progress.discard(self._saved)
 

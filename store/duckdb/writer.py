@@ -169,9 +169,8 @@ class Writer(WritingThread[_Job]):
             self._failed(error)
         except (duckdb.Error, OSError, StoreUnavailable) as error:
             self._checkpoint_after = time.monotonic() + CHECKPOINT_RETRY_S
-            if isinstance(error, duckdb.TransactionException):  # a read is in progress, as often on a busy server
-                return
-            log.warning("the log could not be written to the database file", problem=_problem(error))
+            if not isinstance(error, duckdb.TransactionException):  # a read is in progress, as often on a busy server
+                log.warning("the log could not be written to the database file", problem=_problem(error))
 
     def _merge_writes(self) -> None:
         """Merge the writes of global variables if there were MERGE_TURNS turns since; try again after as many."""

@@ -236,7 +236,7 @@ class _Translator:
     def spoken(self, action: _Action, common: dict[str, Any]) -> actions.Action | None:
         """Return an action for a model, which needs a text."""
         kind, config = action.action_type, action.config
-        task = self.content(config, instead=config.think_goal if kind == "ai_think" else "")
+        task = self.content(config, config.think_goal if kind == "ai_think" else "")
         if task is None:
             return None
         items = self.outputs(config) if kind != "ai_say" else ()
@@ -356,20 +356,18 @@ class _Translator:
         validate = tuple(replace(each, say=self.text(each.say)) for each in output.validate)
         return replace(output, invalid=self.text(output.invalid), validate=validate)
 
-    def content(self, config: spellings.Config, instead: str = "") -> Template | None:
-        """Return the text of an action, from any of its keys."""
+    def content(self, config: spellings.Config, goal_text: str) -> Template | None:
+        """Return the text of an action, from any of its keys, with the goal of a thought."""
         written = [(key, getattr(config, key)) for key in spellings.TEXT_KEYS if getattr(config, key) is not None]
         for key, _ in written[1:]:
             message = f"`{key}` and `{written[0][0]}` both contain the text; `{written[0][0]}` is used"
             self.reader.slip("KEY_CONFLICT", message, config.mark(key))
         text = self.text(written[0][1]) if written else None
-        if text is not None and instead:  # the goal of a thought, beside its text
-            goal = self.text(Template(instead, config.mark("think_goal")))
-            return text if goal is None else replace(text, source=f"{text.source.rstrip()}\n\n{goal.source}")
-        if text is not None:
-            return text
-        if instead:
-            return self.text(Template(instead, config.mark("think_goal")))
+        goal = self.text(Template(goal_text, config.mark("think_goal"))) if goal_text else None
+        if text is not None and goal is not None:
+            return replace(text, source=f"{text.source.rstrip()}\n\n{goal.source}")
+        if text is not None or goal_text:
+            return text or goal
         if config.marks.keys().isdisjoint(spellings.TEXT_KEYS):  # else the reader has said what is wrong with it
             self.reader.missing("content", config.at)
         return None

@@ -17,7 +17,7 @@ from scripts.model.base import Node, Template
 from scripts.model.older_keys import CustomCondition, ExitCriteria
 from scripts.model.script import FormField
 from scripts.model.variables import Declaration, Output
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of, replaced, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, pairs_of, replaced, word
 
 _ACTION_NAMES = {"type": "action_type", "id": "action_id", "when": "condition", "if": "condition"}
 _CONDITIONS = {"condition", *(key for key, name in _ACTION_NAMES.items() if name == "condition")}
@@ -31,7 +31,7 @@ def action(tree: Mapping) -> Mapping:
         tree = _changed(tree, name, snake_case)
     inline = tuple((key, value) for key, value in tree.pairs if not _is_of_action(key.text))
     config = tree.get("config")
-    if isinstance(config, Scalar) and config.value is None:  # its keys may be beside it
+    if config is not None and is_null(config):  # its keys may be beside it
         config = None
     if isinstance(config, Mapping) and not _CONDITIONS & set(tree.keys()):
         conditions = tuple(pair for pair in config.pairs if pair[0].text == "condition")
@@ -69,8 +69,8 @@ def _config(kind: str, config: Mapping) -> Mapping:
         case "show_pic":
             return keys_renamed(config, words.PICTURE_KEYS)
         case _:
-            described = _mappings(config, "output_variables")
-            names = {"output_variables": "output"} if next(described, None) is not None else {}
+            is_described = any(isinstance(each, Mapping) for each in items_of(config.get("output_variables")))
+            names = {"output_variables": "output"} if is_described else {}
             renamed = keys_renamed(config, {**words.SPOKEN_KEYS, **names})
             written = (pair for pair in renamed.pairs if pair[0].text not in TEXT_KEYS or not _is_blank(pair[1]))
             spelled = Mapping(tuple((key, _spoken_value(key, value)) for key, value in written), config.at)
@@ -81,7 +81,7 @@ def _spoken_value(key: Scalar, value: Tree) -> Tree:
     """Return the outputs as a list, also a single one, and ``{name: meaning}`` for each; and an exit as a text."""
     if key.text == "exit" and isinstance(value, Mapping):
         return condition_text(value)
-    if key.text != "output" or (isinstance(value, Scalar) and value.value is None):
+    if key.text != "output" or is_null(value):
         return value
     items = value.items if isinstance(value, Sequence) else (value,)
     return Sequence(tuple(each for item in items for each in _named(item)), value.at)
@@ -269,7 +269,7 @@ def _percent(tree: Tree) -> Tree:
 def comparison(tree: Mapping) -> Mapping:
     """Convert the keys and the operator of a comparison to the spelling of this format."""
     tree = _changed(keys_renamed(tree, words.COMPARISON_KEYS), "variable", lambda name: name.strip("${} "))
-    return _changed(tree, "operator", lambda sign: _comparison_sign(sign.strip()))
+    return _changed(tree, "operator", _comparison_sign)
 
 
 def computed_output(tree: Mapping) -> Mapping:
@@ -277,7 +277,8 @@ def computed_output(tree: Mapping) -> Mapping:
     return replaced(keys_renamed(tree, {"condition": "when", "if": "when"}), "when", condition_text)
 
 
-def _comparison_sign(sign: str) -> str:
+def _comparison_sign(written: str) -> str:
+    sign = written.strip()
     return words.COMPARISONS.get(sign) or words.OPERATORS.get(sign, sign)
 
 
@@ -309,7 +310,7 @@ def _changed(tree: Mapping, key: str, change: Callable[[str], str]) -> Mapping:
     """Return a mapping with the text of a key changed."""
 
     def changed(value: Tree) -> Tree:
-        if not isinstance(value, Scalar) or value.value is None:
+        if not isinstance(value, Scalar) or is_null(value):
             return value
         return Scalar(change(value.text), False, value.at)
 
@@ -327,9 +328,7 @@ ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "
 TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
 
 FIT_FOR = {
-    **dict.fromkeys(
-        ("output", "assignments", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."
-    ),
+    **dict.fromkeys(("output", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."),
     **dict.fromkeys(("content", "content_template", "question_template"), "Move the text to an `ai_say` before it."),
     "require_acknowledgment": "Move it to an `ai_say` beside it.",
     "choices": "Write it inside the output that it is for: `output: [{get: NAME, choices: […]}]`.",
@@ -381,15 +380,6 @@ class Config(Node, frozen=True, kw_only=True):
     image: Template | None = None
     url: Template | None = None
     caption: Template | None = None
-
-
-def _items(tree: Tree | None) -> tuple[Tree, ...]:
-    return (tree,) if isinstance(tree, Scalar) else items_of(tree)
-
-
-def _mappings(tree: Tree | None, key: str) -> Iterator[Mapping]:
-    if isinstance(tree, Mapping):
-        yield from (each for each in _items(tree.get(key)) if isinstance(each, Mapping))
 
 
 def _is_blank(tree: Tree) -> bool:

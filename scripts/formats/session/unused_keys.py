@@ -9,7 +9,7 @@ from scripts.model.base import Location, Node
 from scripts.model.script import LOCALE
 from scripts.model.variables import Output, OutputItem
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Scalar, Tree, items_of, pairs_of
+from scripts.yaml.parser import Scalar, Tree, is_null, items_of, pairs_of
 
 _METADATA = {"name": "title", "version": "version", "description": "description", "author": "author", "tags": "tags"}
 _METADATA |= dict.fromkeys(("locale", "language"), "locale")
@@ -25,7 +25,7 @@ def from_metadata(reader: Reader, metadata: Tree | None, own: dict[str, Any]) ->
         stored = _value(field, value)
         if stored and not own.get(field):
             found[field] = stored
-        elif (not field or stored != own.get(field)) and not is_empty(value):
+        elif (not field or stored != own.get(field)) and not is_null(value):
             report_unused(reader, key.text, value.at)
     return {**own, **found}
 
@@ -39,10 +39,6 @@ def _value(field: str, value: Tree) -> Any:
     if field == "locale":
         return LOCALES.get(texts[0].casefold()) or (texts[0] if LOCALE.match(texts[0]) else None)
     return texts if field == "tags" else texts[0]
-
-
-def is_empty(value: Tree) -> bool:
-    return isinstance(value, Scalar) and value.value is None
 
 
 def report_unused(reader: Reader, key: str, at: Location, fix: str = "") -> None:

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
 from typing import Any
 
-from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED, is_empty
+from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, bare, is_name, node_id, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
 from scripts.formats.text_lists import choices_in, is_coded
 from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
 from scripts.model.base import Expression, Location, Template
 from scripts.model.variables import Output
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, word
 
 _CALL = re.compile(r"(?P<skill>[^()（）]+?)\s*[(（](?P<parameters>[^()（）]+)[)）]")
 _ARGUMENT = re.compile(r"\s*(?P<name>[^=:：]+?)\s*[=:：](?P<value>[^=]+)")
@@ -285,7 +285,7 @@ class _Choices:
             if isinstance(value, Sequence):
                 actions = self._own(_as_do(self._notation, value))
             coded = is_coded(key, value)
-            shown = key if coded or isinstance(value, Sequence) or is_empty(value) else value
+            shown = key if coded or isinstance(value, Sequence) or is_null(value) else value
             actions += self._own(item) if index == len(labels) - 1 else ()
             parameters = self._notation.value(item.take("value")) if index == len(labels) - 1 else None
             parameters = self._notation.value(value) if coded else parameters
@@ -304,7 +304,7 @@ class _Choices:
 
 
 def _is_text(tree: Mapping) -> bool:
-    return len(tree.pairs) == 1 and is_empty(tree.pairs[0][1])
+    return len(tree.pairs) == 1 and is_null(tree.pairs[0][1])
 
 
 def _as_do(notation: StageReader, tree: Sequence) -> Item:

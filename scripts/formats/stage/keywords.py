@@ -3,7 +3,7 @@
 from collections.abc import Mapping as MappingType
 
 from scripts.formats.words import VALUE_KEYS, VERBS
-from scripts.yaml.parser import Mapping, Scalar, Tree
+from scripts.yaml.parser import Mapping, Scalar, Tree, is_null
 
 DO = ("do", "then", "actions", "steps")
 ELSE = ("else", "else_do", "otherwise", "else_actions")
@@ -90,7 +90,7 @@ def _without_older(pairs: list[Pair]) -> list[Pair]:
 
 def _filled(pairs: list[Pair]) -> list[Pair]:
     """Use ``content:`` beside an empty ``ai_ask:`` as its text."""
-    verb = next((pair for pair in pairs if pair[0].text in SPOKEN and is_empty(pair[1])), None)
+    verb = next((pair for pair in pairs if pair[0].text in SPOKEN and is_null(pair[1])), None)
     text = next((pair for name in TEXTS for pair in pairs if pair[0].text == name), None)
     if verb is None or text is None:
         return pairs
@@ -112,8 +112,3 @@ def _spread(pair: Pair) -> list[Pair]:
     if not named:
         return [(key, Scalar("", True, key.at)), *value.pairs] if is_choice else [pair]
     return [(key, named[0][1]), *(each for each in value.pairs if each is not named[0])]
-
-
-def is_empty(tree: Tree) -> bool:
-    """Return whether a value is null: nothing is written."""
-    return isinstance(tree, Scalar) and tree.value is None
