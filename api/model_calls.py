@@ -120,7 +120,7 @@ class CallLog(Struct):
     async def note_interruption(self, row: CallRow) -> None:
         """Record durably that a call of an earlier attempt was interrupted and that the user got an error."""
         error = "interrupted; the user got an error"
-        await self.save(msgspec.structs.replace(row, ended_at=self.clock(), error=error))
+        await self.save(msgspec.structs.replace(row, turn=self.turn, ended_at=self.clock(), error=error))
 
     async def save(self, row: CallRow) -> None:
         """Record a call durably as it is now."""

@@ -289,6 +289,7 @@ class Chat:
                 migration,
                 _used_calls(cached, turn),
                 _withheld_calls(turn),
+                tuple([call.call_id for call in cached.calls_left_by(turn)]),
                 _prompts(turn),
                 deliveries,
                 self._timers(cached, turn, migration),

@@ -24,8 +24,9 @@ from runtime.engine.engine import Turn
 from runtime.state.events import HISTORY_MAX, Message
 from runtime.state.program import Program
 from runtime.state.state import ExecutionStatus, State, StateUnreadable, decode
+from runtime.state.tool_ports import TOOL_PURPOSE
 from store.interface.errors import KeyTaken, StoreError
-from store.interface.rows import KEYED_TURNS, FailureRow, LoadedSession, SessionRow, TurnRow, is_uuid
+from store.interface.rows import KEYED_TURNS, CallRow, FailureRow, LoadedSession, SessionRow, TurnRow, is_uuid
 from store.interface.shared_database import SessionStamp
 from store.store import Store
 
@@ -186,6 +187,17 @@ class CachedSession:
             is_lasting=is_lasting,
         )
 
+    def calls_left_by(self, turn: Turn) -> list[CallRow]:
+        """Return the recorded calls of tools that a turn leaves for the message whose turn failed or was interrupted.
+
+        A turn without a message of the user, such as that of a reminder, does not take the place of that message.
+        """
+        rows = self.attempts.rows
+        if not rows or any(message.role == "user" for message in turn.messages):
+            return []
+        used = turn.tool_call_ids
+        return [row for row in rows.values() if row.purpose == TOOL_PURPOSE and row.call_id not in used]
+
     def apply_turn(self, row: TurnRow, turn: Turn) -> None:
         """Update the session from a committed turn."""
         self.state = turn.state
@@ -194,7 +206,7 @@ class CachedSession:
         self.updated_at = row.finished_at
         self.failure = None
         if turn.state.begun and self.attempts.rows:
-            self.attempts = RecordedCalls()
+            self.attempts = RecordedCalls(self.calls_left_by(turn))
         if row.idempotency_key is not None:
             self.keys[row.idempotency_key] = None
             if len(self.keys) > KEYS_MAX:

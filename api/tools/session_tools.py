@@ -3,7 +3,6 @@ never made twice.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Mapping
 from functools import cache
 
@@ -94,11 +93,14 @@ class SessionTools(Struct, frozen=True):
                 "send the message again to repeat it"
             )
         row = await self.calls.begin(request, TOOL_PURPOSE, request.tool, digest)
-        return ToolResult(await self._made(tool, request, options, row), row.call_id)
+        key = (same[0] if same else row).call_id  # every attempt at the call has that of the first one
+        return ToolResult(await self._made(tool, request, options, row, key), row.call_id)
 
-    async def _made(self, tool: ToolDefinition, request: ToolRequest, options: CallOptions, row: CallRow) -> ToolReply:
+    async def _made(
+        self, tool: ToolDefinition, request: ToolRequest, options: CallOptions, row: CallRow, key: str
+    ) -> ToolReply:
         try:
-            reply = ToolReply(await self._result(tool, request, options))
+            reply = ToolReply(await self._result(tool, request, options, key))
             is_final = True
         except ToolCallFailed as failed:
             reply = ToolReply(failure=failed.failure)
@@ -117,22 +119,16 @@ class SessionTools(Struct, frozen=True):
             await self._end(row, reply, refused.message)
         return reply
 
-    async def _result(self, tool: ToolDefinition, request: ToolRequest, options: CallOptions) -> Value:
+    async def _result(self, tool: ToolDefinition, request: ToolRequest, options: CallOptions, key: str) -> Value:
         """Call the tool. Raises ToolCallFailed."""
         try:
             async with until(options.ends_at) as limit:
-                result = await self.caller.call(tool, request.arguments, self._key(request.digest))
+                result = await self.caller.call(tool, request.arguments, key)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise ToolCallFailed("timeout", "the tool did not answer in time") from error
         return checked_result(tool, result)
-
-    def _key(self, digest: str) -> str:
-        """Return the Idempotency-Key of a call, which is the same in every attempt at the turn."""
-        session = self.calls.session
-        call = f"{session.tenant}/{session.session_id}/{self.calls.turn}/{digest}"
-        return hashlib.sha256(call.encode()).hexdigest()[:48]
 
     async def _end(self, row: CallRow, reply: ToolReply | None, error: str) -> None:
         await self.calls.end(row, None if reply is None else encode(reply), error)

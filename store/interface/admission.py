@@ -53,6 +53,7 @@ class ProposedTurn(NamedTuple):
     migration: MigrationRow | None = None
     calls_used: tuple[str, ...] | None = None  # if set, the session's journal is settled: the turn used these calls
     calls_withheld: tuple[str, ...] = ()  # the texts of these calls are not stored
+    calls_unsettled: tuple[str, ...] = ()  # these calls stay in the journal, for a later turn
     prompts: Mapping[str, str] = {}  # those to store, by the ids of their calls
     deliveries: tuple[DeliveryRow, ...] = ()  # the events for webhooks
     timers: tuple[TimerRow, ...] | None = None  # those of the session after the turn; None: it never has any
@@ -68,8 +69,8 @@ class Settlement(msgspec.Struct, frozen=True):
     """A committed turn that settles the calls in its session's journal.
 
     `used` are the ids of the calls that the turn used, `withheld` of those whose text was not sent to the user. The
-    texts of withheld calls, and of calls that were not used, are not stored. `prompts` are stored with the calls of
-    these ids.
+    texts of withheld calls, and of calls that were not used, are not stored. `unsettled` are the ids of the calls that
+    stay in the journal. `prompts` are stored with the calls of these ids.
     """
 
     tenant: str
@@ -77,6 +78,7 @@ class Settlement(msgspec.Struct, frozen=True):
     turn: int
     used: tuple[str, ...]
     withheld: tuple[str, ...] = ()
+    unsettled: tuple[str, ...] = ()
     prompts: Mapping[str, str] = {}
 
 
@@ -245,8 +247,8 @@ class TurnGroup:
         self._keys.update(dict.fromkeys(keys, turn.session_id))
         self.turns.append(proposal)
         if proposal.calls_used is not None:
-            settled = proposal.calls_used, proposal.calls_withheld, proposal.prompts
-            self.settlements.append(Settlement(turn.tenant, turn.session_id, turn.turn, *settled))
+            calls = proposal.calls_used, proposal.calls_withheld, proposal.calls_unsettled
+            self.settlements.append(Settlement(*proposal.session_id, turn.turn, *calls, proposal.prompts))
 
     def _replace(self, table: str, session: SessionId, rows: Sequence[msgspec.Struct]) -> None:
         self.replacements.setdefault(table, {})[session] = list(map(encode, rows))

@@ -27,7 +27,8 @@ def journaled(columns: str, which: str = "true") -> str:
 
 
 def settle(connection: Connection, settlements: list[Settlement]) -> None:
-    """Move the journaled calls of these turns' sessions to the settled calls. Within a transaction.
+    """Move the journaled calls of these turns' sessions to the settled calls, but for those that a turn leaves
+    unsettled. Within a transaction.
 
     The rows pass through Python, because DuckDB 2.0 damaged its memory now and then when one INSERT joined, numbered
     and changed the journal's rows.
@@ -38,7 +39,11 @@ def settle(connection: Connection, settlements: list[Settlement]) -> None:
     values: dict[str, Scalar] = {}
     for number, each in enumerate(settlements):
         values |= {f"tenant_{number}": each.tenant, f"session_{number}": each.session_id}
-    logged = connection.fetch(CallRow, f"SELECT * FROM call_journal WHERE {sessions}", values)  # noqa: S608
+    unsettled = [call_id for each in settlements for call_id in each.unsettled]
+    which: Parameters = {**values, "unsettled": unsettled} if unsettled else values
+    but_for = " AND call_id NOT IN (SELECT unnest($unsettled::VARCHAR[]))" if unsettled else ""
+    journal = f"FROM call_journal WHERE ({sessions}){but_for}"
+    logged = connection.fetch(CallRow, f"SELECT * {journal}", which)
     if not logged:
         return
     begun = {row.call_id for row in logged if row.ended_at is None}
@@ -47,7 +52,7 @@ def settle(connection: Connection, settlements: list[Settlement]) -> None:
         of_late = f"({sessions}) AND call_id IN (SELECT unnest($late::VARCHAR[]))"
         connection.change(f"DELETE FROM settled_calls WHERE {of_late}", late)  # noqa: S608
     connection.insert("settled_calls", list(settled_calls(logged, settlements)))
-    connection.change(f"DELETE FROM call_journal WHERE {sessions}", values)  # noqa: S608
+    connection.change(f"DELETE {journal}", which)
 
 
 def settle_unused(connection: Connection, call: CallRow) -> None:

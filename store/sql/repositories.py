@@ -59,10 +59,10 @@ class Turns(Repository, ABC):
 
     `expected_turn` is the turn it was computed from. At creation it is NO_TURN, and `session` is the new session. A
     turn that migrates the session to another version of its script has a `migration`. With `calls_used`, the calls
-    of models in the session's journal are settled: those with these ids were used, the others were not. The texts
-    of `calls_withheld`, and of calls that were not used, are not stored. `prompts` are stored with the calls of
-    these ids. `deliveries` are the events for webhooks. `timers` and `hand_overs` replace those of the session;
-    None leaves them as they are.
+    of models and tools in the session's journal are settled: those with these ids were used, the others were not.
+    The texts of `calls_withheld`, and of calls that were not used, are not stored. `calls_unsettled` stay in the
+    journal. `prompts` are stored with the calls of these ids. `deliveries` are the events for webhooks. `timers` and
+    `hand_overs` replace those of the session; None leaves them as they are.
 
     Raises TurnConflict if another turn was committed first, KeyTaken if a new session's key belongs to another
     session, UserErased if the user of a new session was erased after it began, RowRefused for an invalid row.

@@ -91,7 +91,7 @@ def _text_missing(table: str) -> Rule:
 
 _CALLS_TWICE = """SELECT tenant, session_id, min(turn) AS turn, 'a call has ' || count(*) || ' rows' AS what FROM (
         SELECT tenant, session_id, turn, call_id FROM settled_calls
-        UNION ALL SELECT DISTINCT tenant, session_id, turn, call_id FROM call_journal
+        UNION ALL SELECT tenant, session_id, min(turn), call_id FROM call_journal GROUP BY ALL
     ) GROUP BY tenant, session_id, call_id HAVING count(*) > 1"""
 
 _NO_WEBHOOK = """SELECT tenant, session_id, turn, count(*) || ' deliveries for a webhook that does not exist' AS what

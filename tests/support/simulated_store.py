@@ -201,6 +201,7 @@ class Turns:
         migration: object = None,
         calls_used: tuple[str, ...] | None = None,
         calls_withheld: tuple[str, ...] = (),
+        calls_unsettled: tuple[str, ...] = (),
         prompts: object = None,
         deliveries: tuple[Any, ...] = (),
         timers: tuple[Any, ...] | None = None,

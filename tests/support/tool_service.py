@@ -43,6 +43,7 @@ class ToolService:
         self.answer: Callable[[ServiceRequest], ServiceAnswer] = lambda _: ServiceAnswer({"status": "sent"})
         self.target = ""
         self._answers: deque[ServiceAnswer] = deque()
+        self._came = asyncio.Event()
 
     @property
     def url(self) -> str:
@@ -52,6 +53,13 @@ class ToolService:
     def will(self, body: Any = None, status: int = 200, **more: Any) -> None:
         """Say what the next request gets."""
         self._answers.append(ServiceAnswer(body, status, **more))
+
+    async def received(self, count: int) -> None:
+        """Wait until so many requests have come."""
+        async with asyncio.timeout(60):
+            while len(self.requests) < count:
+                self._came.clear()
+                await self._came.wait()
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator["ToolService"]:
@@ -69,6 +77,7 @@ class ToolService:
                 request = ServiceRequest(*received)
                 answer = self._answers.popleft() if self._answers else self.answer(request)
                 self.requests.append(request)
+                self._came.set()
                 await asyncio.sleep(3_600 if answer.hangs else answer.wait_s)
                 body = answer.raw or json.dumps(answer.body)
                 headers = {"Content-Type": "application/json"} | answer.headers

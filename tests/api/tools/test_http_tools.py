@@ -1,5 +1,6 @@
 """Tools over HTTP on a server: what a service gets, what the script sees of its failures, and what is recorded."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from api.settings import ToolSecret, load_settings
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits
 from store.open_store import open_store
+from tests.api.sessions.test_model_calls import crash
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 from tests.support.openai_server import Endpoint
@@ -88,7 +90,6 @@ async def test_values_are_encoded_and_the_secret_is_in_the_header(app: OpenApp, 
         assert request.method == "GET"
         assert request.path == "/orders/a%2Fb%3Fc%3Dd%26%C3%A9%20%23%252e?language=en"
         assert request.headers["authorization"] == f"Bearer {KEY}"
-        assert len(request.headers["idempotency-key"]) == 48
         events = await api.read(f"/api/sessions/{session['sessionId']}/events")
         calls = [each for each in events["data"] if each["kind"].startswith("tool_")]
         assert [each["kind"] for each in calls] == ["tool_call", "tool_result"]
@@ -97,6 +98,7 @@ async def test_values_are_encoded_and_the_secret_is_in_the_header(app: OpenApp, 
         (call,) = recorded["data"]
         assert (call["purpose"], call["model"], call["outcome"], call["used"]) == ("tool", "lookup_order", "done", True)
         assert call["reply"] == {"result": {"status": "sent"}}
+        assert request.headers["idempotency-key"] == call["callId"]
         assert KEY not in str((events, recorded))
 
 
@@ -162,21 +164,79 @@ async def test_unhandled_failure_fails_the_turn_and_the_message_may_be_sent_agai
         assert [(each["outcome"], each["used"]) for each in calls["data"]] == [("failed", False), ("done", True)]
 
 
+async def with_two_calls(api: ApiClient, service: ToolService) -> Any:
+    """Return a session whose reply makes two calls that change something."""
+    pay = "- {id: pay, tool: lookup_order, with: {order: B}}\n          - {id: answer"
+    await api.publish_script(script(service, method="POST", timeout="1 s").replace("- {id: answer", pay))
+    return await api.create_session("shop")
+
+
+async def pause_and_resume(api: ApiClient, session: Any) -> None:
+    for change in ("pause", "resume"):
+        done = await api.post(f"/api/sessions/{session['sessionId']}/{change}")
+        assert done.status_code == 200, done.text
+
+
 async def test_finished_call_is_not_made_again_by_another_attempt(app: OpenApp, tmp_path: Path):
-    second = """
-          - id: pay
-            tool: lookup_order
-            with: {order: B}
-          - {id: answer"""
     async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
-        text = script(service, method="POST").replace("\n          - {id: answer", second)
-        await api.publish_script(text)
-        session = await api.create_session("shop")
+        session = await with_two_calls(api, service)
         service.will({"status": "first"})
         service.will({}, 500)
         assert (await api.send_message(session, {"content": "A"})).json()["error"]["code"] == "TOOL_FAILED"
         assert said(await api.send_texts(session, "A")) == ["It is first."]
         assert [each.json["order"] for each in service.requests] == ["A", "B", "B"]
+
+
+async def test_calls_of_a_failed_turn_are_used_by_its_message_after_other_turns(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service:
+        async with shop_app(app, tmp_path, service) as api:
+            session = await with_two_calls(api, service)
+            service.will({"status": "first"})
+            service.will({}, 500)
+            assert (await api.send_message(session, {"content": "A"})).json()["error"]["code"] == "TOOL_FAILED"
+            await pause_and_resume(api, session)
+        async with shop_app(app, tmp_path, service) as api:
+            await pause_and_resume(api, session)
+            assert said(await api.send_texts(session, "A")) == ["It is first."]
+            calls = (await api.read(f"/api/sessions/{session['sessionId']}/calls"))["data"]
+        assert [each.json["order"] for each in service.requests] == ["A", "B", "B"]
+        assert len({each.headers["idempotency-key"] for each in service.requests}) == 2
+        assert [(each["turn"], each["used"]) for each in calls] == [(5, True), (5, False), (5, True)]
+
+
+@pytest.mark.database_file
+async def test_interrupted_call_is_made_again_only_after_an_error_also_after_other_turns(app: OpenApp, tmp_path: Path):
+    folder = tmp_path / "data"
+    async with ToolService().serving() as service:
+        async with shop_app(app, folder, service) as api:
+            session = await with_two_calls(api, service)
+            service.will({"status": "first"})
+            service.will(hangs=True)
+            sending = asyncio.create_task(api.send_message(session, {"content": "A"}))
+            await service.received(2)
+            crashed = crash(folder)
+            await sending
+        async with shop_app(app, crashed, service) as api:
+            await pause_and_resume(api, session)
+            refused = await api.send_message(session, {"content": "A"})
+            assert refused.json()["error"]["code"] == "TOOL_CALL_INTERRUPTED"
+            assert len(service.requests) == 2
+            await pause_and_resume(api, session)
+            assert said(await api.send_texts(session, "A")) == ["It is first."]
+            assert [each.json["order"] for each in service.requests] == ["A", "B", "B"]
+            assert service.requests[1].headers["idempotency-key"] == service.requests[2].headers["idempotency-key"]
+
+
+async def test_another_message_ends_the_calls_of_a_failed_turn(app: OpenApp, tmp_path: Path):
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        await api.publish_script(script(service, method="POST", on_fail=""))
+        session = await api.create_session("shop")
+        service.will({}, 500)
+        assert (await api.send_message(session, {"content": "A"})).json()["error"]["code"] == "TOOL_FAILED"
+        await pause_and_resume(api, session)
+        assert said(await api.send_texts(session, "C")) == ["It is sent."]
+        calls = (await api.read(f"/api/sessions/{session['sessionId']}/calls"))["data"]
+        assert [(each["outcome"], each["used"]) for each in calls] == [("failed", False), ("done", True)]
 
 
 async def test_carried_out_change_with_an_invalid_answer_is_not_made_again(app: OpenApp, tmp_path: Path):

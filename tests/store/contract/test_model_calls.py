@@ -20,6 +20,7 @@ from store.interface.private_files import FILE_NAME
 from store.interface.rows import SpentRow
 from store.open_store import open_store
 from store.store import Store
+from store.verification.rules import RULES
 from tests.support.store_rows import MOMENT, Conversation, answered, memory_call_of
 
 ALL = "SELECT call_id, outcome, used FROM llm_calls ORDER BY number, call_id"
@@ -97,6 +98,27 @@ async def test_a_turn_takes_its_calls_along_and_no_others(tmp_path: Path) -> Non
     assert calls_of(tmp_path, "SELECT call_id, user_id FROM call_journal GROUP BY ALL") == [("z", "ben")]
     assert calls_of(tmp_path, "SELECT sum(cost), sum(output_tokens) FROM llm_calls WHERE user_id = 'ana'") == [
         (0.75, 21)
+    ]
+
+
+async def test_a_turn_leaves_calls_for_a_later_one(store: Store, conversation: Conversation) -> None:
+    await conversation.create(store)
+    failed = await conversation.ask(store, "a", 1, outcome="failed", error="no answer")
+    begun = conversation.call("b", 2)
+    await store.turns.note_call(begun)
+    await conversation.ask(store, "c", 3)
+    await store.turns.commit(conversation.next_turn(), 0, calls_used=("c",), calls_unsettled=("a", "b"))
+    assert await store.turns.unsettled_calls("clinic", conversation.session_id) == [failed, begun]
+    await store.turns.note_call(msgspec.structs.replace(begun, turn=2, ended_at=MOMENT, error="interrupted"))
+    await store.verification.refresh()
+    assert [await store.verification.broken(rule) for rule in RULES if rule.code == "call_twice"] == [[]]
+    await conversation.say(store, calls_used=("b",))
+    assert await store.turns.unsettled_calls("clinic", conversation.session_id) == []
+    settled = (await store.turns.calls("clinic", conversation.session_id)).rows
+    assert sorted((row.call_id, row.turn, row.used) for row in settled) == [
+        ("a", 2, False),
+        ("b", 2, True),
+        ("c", 1, True),
     ]
 
 
