@@ -77,6 +77,7 @@ async def test_found_messages_are_counted(open_page: OpenPage, server: ServerPro
 
 async def test_the_state_of_any_turn(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(f"/sessions/{await two_turns(server)}")
+    await expect(page.get_by_role("heading", name="visit")).to_be_visible()
     state = page.get_by_role("region", name="State")
     await expect(state).to_contain_text("hello › who › ask_mood")
     await expect(state).to_contain_text("age changed 41")
@@ -131,7 +132,8 @@ async def test_what_happens_after_a_refused_stream_appears(open_page: OpenPage, 
             await route.fulfill(status=503)
 
     await page.route("**/events?after=*", refuse_first)
-    await page.goto(f"{server.url}/sessions/{session}")
+    async with page.expect_response(lambda response: response.status == 503):
+        await page.goto(f"{server.url}/sessions/{session}")
     await expect(page.get_by_text("Turn 2 of 2")).to_be_visible()
     async with server.client() as api:
         await api.send_message({"sessionId": session}, {"choice": "A"})

@@ -48,7 +48,8 @@ export function timeText(value: string | null | undefined): string {
   return new Intl.DateTimeFormat(chosen.language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(value))
 }
 
-/** Return a number of bytes in megabytes. */
+/** Return a number of bytes in megabytes, or in gigabytes. */
 export function bytesText(count: number): string {
-  return `${(count / 1e6).toLocaleString(chosen.language, { maximumFractionDigits: 1 })} MB`
+  const [size, unit] = count < 1e9 ? [count / 1e6, 'MB'] : [count / 1e9, 'GB']
+  return `${size.toLocaleString(chosen.language, { maximumFractionDigits: 1 })} ${unit}`
 }

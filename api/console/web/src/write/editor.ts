@@ -26,7 +26,7 @@ type Wiring = {
 
 const theme = EditorView.theme({
   '&': { backgroundColor: 'var(--surface)', color: 'var(--text)', fontSize: '14px', height: '100%' },
-  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
+  '&.cm-focused': { outline: 'none' }, // its numbers of lines would cover the outline, which its host has
   '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.55' },
   '.cm-content': { caretColor: 'var(--text)', paddingBlock: '0.6rem' },
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
