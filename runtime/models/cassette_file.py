@@ -34,8 +34,7 @@ from msgspec import Struct, json
 
 from runtime.state.ports import CONDENSING, Advance, Purpose, Usage
 from scripts.expressions.suggestions import suggest
-from scripts.expressions.values import Value, shorten
-from scripts.model.base import Location
+from scripts.expressions.values import Value
 from scripts.model.diagnostics import Problem, Problems
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
@@ -138,7 +137,7 @@ def read_replies(tree: Tree, reader: Reader) -> Replies:
     if isinstance(tree, Scalar) and tree.value is None:
         return {}
     if not isinstance(tree, MappingTree):
-        _mismatch(tree, reader, "a mapping of action ids to lists of replies", tree.at)
+        reader.mismatch(tree, "a mapping of action ids to lists of replies")
         return {}
     found = {}
     for key, each in tree.pairs:
@@ -149,7 +148,7 @@ def read_replies(tree: Tree, reader: Reader) -> Replies:
 
 def _of_action(tree: Tree, reader: Reader) -> Sequence[Written] | Sequence[Sequence[Written]]:
     if not isinstance(tree, SequenceTree):
-        _mismatch(tree, reader, "a list of replies", tree.at, "Begin each reply with a dash.")
+        reader.mismatch(tree, "a list of replies", "Begin each reply with a dash.")
         return []
     visits = [item for item in tree.items if isinstance(item, SequenceTree)]
     if not visits:
@@ -157,7 +156,7 @@ def _of_action(tree: Tree, reader: Reader) -> Sequence[Written] | Sequence[Seque
     for item in tree.items:
         if not isinstance(item, SequenceTree):
             fix = "Either every item is a list, one for each visit, or none is."
-            _mismatch(item, reader, "the replies of one visit, as a list", item.at, fix)
+            reader.mismatch(item, "the replies of one visit, as a list", fix)
     return [_rounds(visit, reader) for visit in visits]
 
 
@@ -171,15 +170,8 @@ def _rounds(tree: SequenceTree, reader: Reader) -> list[Written]:
                 reply = reader.read(item, ScriptedReply)
                 found += [reply] if reply is not None else []
             else:
-                _mismatch(item, reader, "a text or a mapping such as {text: Hello, exit: true}", item.at)
+                reader.mismatch(item, "a text or a mapping such as {text: Hello, exit: true}")
     return found
-
-
-def _mismatch(tree: Tree, reader: Reader, expected: str, at: Location, fix: str = "") -> None:
-    found = "a list" if isinstance(tree, SequenceTree) else "a mapping"
-    if isinstance(tree, Scalar):
-        found = "nothing" if tree.value is None else shorten(tree.text)
-    reader.add("TYPE_MISMATCH", f"expected {expected}, found {found}", at, fix)
 
 
 def holds_replies(text: str) -> bool:

@@ -9,7 +9,7 @@ import re
 import types
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as MappingType
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
@@ -71,7 +71,6 @@ SHORTHANDS = {
 _PROGRAMS = frozenset({"python", "code"})  # keys that hold programs in other systems
 _TRUTHS = {"true": True, "yes": True, "on": True, "是": True, "false": False, "no": False, "off": False, "否": False}
 _NEEDS = _TRUTHS | {"必填": True, "必须": True, "需要": True, "选填": False, "可选": False, "不需要": False}
-_FAILED: Any = object()  # marks a part that is invalid; its problem is recorded
 _PII = "Declare the variable in its scope: `declare: [{var: NAME, pii: true}]`."
 _FULL_WIDTH = "Replace the full-width ： with a plain colon and a space."
 _QUOTES = "'\""
@@ -166,6 +165,10 @@ def _by_verb(members: tuple[type[Struct], ...], language: Language) -> dict[str,
     return {_verb(member, language): member for member in members if member is not actions.OwnAction}
 
 
+class _Invalid(Exception):
+    """A part is invalid; its problem is recorded."""
+
+
 class Reader:
     """Reads the trees of one file. `lenient` reports unknown and obsolete keys as warnings instead of errors."""
 
@@ -211,10 +214,25 @@ class Reader:
         """Record that a required key is missing."""
         self.add("REQUIRED_FIELD_MISSING", f"`{key}` is missing", at, fix or f"Add `{key}:`.")
 
+    def mismatch(self, tree: Tree, expected: str, fix: str = "") -> _Invalid:
+        """Record that another kind of value is expected, and return the exception for a part that is invalid."""
+        found = {Mapping: "a mapping", SequenceTree: "a list"}.get(type(tree), "")
+        if isinstance(tree, Scalar):
+            found = "nothing" if tree.value is None else shorten(tree.text)
+        if isinstance(tree, SequenceTree) and expected.startswith("a mapping"):
+            fix = fix or "Write the keys without dashes."
+        return self._invalid("TYPE_MISMATCH", f"expected {expected}, found {found}", tree.at, fix)
+
+    def _invalid(self, code: str, message: str, at: Location, fix: str = "") -> _Invalid:
+        self.add(code, message, at, fix)
+        return _Invalid(message)
+
     def read(self, tree: Tree, kind: type[S]) -> S | None:
         """Read a tree into a Struct; return None if it is invalid. Problems are recorded."""
-        part = self._struct(tree, kind)
-        return None if part is _FAILED else cast(S, part)
+        try:
+            return cast(S, self._struct(tree, kind))
+        except _Invalid:
+            return None
 
     # -- annotations --------------------------------------------------------------------------------------------
 
@@ -224,10 +242,8 @@ class Reader:
             if self._language == "1" and ASSIGNED in _metas(annotation):
                 return self._given(tree, read_assigned)
             if self._language == "1" and WHOLE in _metas(annotation) and isinstance(tree, Scalar):
-                name = self._any(tree, str)
-                return name if name is _FAILED else {name: ""}
-            part = self._any(tree, get_args(annotation)[0])
-            return part if part is _FAILED else self._limits(tree, part, _metas(annotation))
+                return {self._any(tree, str): ""}
+            return self._limits(tree, self._any(tree, get_args(annotation)[0]), _metas(annotation))
         if origin in {Union, types.UnionType}:
             return self._union(tree, get_args(annotation))
         if origin is Literal:
@@ -247,17 +263,17 @@ class Reader:
 
     def _scalar(self, tree: Tree, kind: type) -> Any:
         if not isinstance(tree, Scalar):
-            return self._mismatch(tree, _KIND_NAMES[kind])
+            raise self.mismatch(tree, _KIND_NAMES[kind])
         value = tree.value
-        if kind is str:
-            return self._mismatch(tree, "a text") if value is None else tree.text
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if kind is str and value is not None:
+            return tree.text
+        if type(value) is kind or (kind is float and type(value) is int):
             return value
         if self.lenient and isinstance(value, str) and (converted := _convert_text(value, kind)) is not None:
             fix = f"Write {literal(converted)}, without quotes."
             self.add("TYPE_MISMATCH", f"expected {_KIND_NAMES[kind]}, found a text", tree.at, fix, severity="warning")
             return converted
-        return value if type(value) is kind else self._mismatch(tree, _KIND_NAMES[kind], _KIND_FIXES.get(kind, ""))
+        raise self.mismatch(tree, _KIND_NAMES[kind], _KIND_FIXES.get(kind, ""))
 
     def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
         if languages.computable(members):
@@ -278,7 +294,7 @@ class Reader:
         value = plain_value(tree)
         if isinstance(tree, Scalar) and type(value) in members:
             return value
-        return self._mismatch(tree, " or ".join(_KIND_NAMES[member] for member in members))
+        raise self.mismatch(tree, " or ".join(_KIND_NAMES[member] for member in members))
 
     def _tagged(self, tree: Tree, members: tuple[type[Struct], ...]) -> Any:
         by_verb = _by_verb(members, self._language)
@@ -287,7 +303,7 @@ class Reader:
             return self._struct(tree, kind)
         if not isinstance(tree, Mapping):
             fix = _colon_fix(tree.text, by_verb) if isinstance(tree, Scalar) else ""
-            return self._mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
+            raise self.mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
         verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
         known = self._fields(by_verb[verbs[0]]) if verbs else {}
         if actions.OwnAction in members and any(
@@ -298,13 +314,13 @@ class Reader:
             if own:
                 return self._struct(tree, by_verb[own[0]])
         if not verbs:
-            return self._no_verb(tree, by_verb)
+            raise self._no_verb(tree, by_verb)
         verb = verbs[0]
         extra = [other for other in verbs[1:] if other not in self._fields(by_verb[verb])]
         if extra:
             fix = _BESIDE_IF.get((verb == "if", extra[0] == "if"), "")
-            self.add("ACTION_AMBIGUOUS", f"`{verb}` and `{extra[0]}` in one item", _key(tree, extra[0]).at, fix)
-            return _FAILED
+            message = f"`{verb}` and `{extra[0]}` in one item"
+            raise self._invalid("ACTION_AMBIGUOUS", message, _key(tree, extra[0]).at, fix)
         if self._language == "1" and by_verb[verb] is actions.UserSay:
             cure = "Write `acknowledge: TEXT` at the message before it."
             self.add("DEPRECATED_KEY", "`user_say` is an older spelling", tree.at, cure, severity="note")
@@ -318,13 +334,12 @@ class Reader:
             self.add("ACTION_TYPE_UNKNOWN", str(invalid), tree.at, "Correct or uninstall the package.")
             return {}
 
-    def _no_verb(self, tree: Mapping, by_verb: dict[str, type[Struct]]) -> Any:
+    def _no_verb(self, tree: Mapping, by_verb: dict[str, type[Struct]]) -> _Invalid:
         common = set.intersection(*(set(self._fields(kind)) for kind in by_verb.values())) | set(ALIASES)
         unknown = [key for key, _ in tree.pairs if key.text not in common]
         older = {_verb(kind, "older"): verb for verb, kind in by_verb.items()}
         if unknown and unknown[0].text in older:
-            self._replaced(unknown[0], older[unknown[0].text])
-            return _FAILED
+            return self._replaced(unknown[0], older[unknown[0].text])
         at = unknown[0].at if unknown else tree.at
         word = f"`{unknown[0].text}` is not an action" if unknown else "the item has no action"
         written = unknown[0].text if unknown else ""
@@ -335,34 +350,31 @@ class Reader:
         verb, _, rest = written.partition(" ")
         if verb in by_verb and rest:
             fix = f"Write the colon after `{verb}`: `{verb}: {rest}`."
-        self.add("ACTION_TYPE_UNKNOWN", word, at, fix)
-        return _FAILED
+        return self._invalid("ACTION_TYPE_UNKNOWN", word, at, fix)
 
     def _literal(self, tree: Tree, allowed: tuple[str, ...]) -> Any:
         if isinstance(tree, Scalar) and tree.text in allowed:
             return tree.text
         if not isinstance(tree, Scalar):
-            return self._mismatch(tree, f"one of {_names(allowed)}")
+            raise self.mismatch(tree, f"one of {_names(allowed)}")
         message, fix = f"{shorten(tree.text)} is not allowed here", suggest(tree.text, list(allowed))
-        self.add("ENUM_VALUE_INVALID", message, tree.at, fix)
-        return _FAILED
+        raise self._invalid("ENUM_VALUE_INVALID", message, tree.at, fix)
 
     def _tuple(self, tree: Tree, item: Any) -> Any:
         is_text = isinstance(tree, Scalar) and item in {str, Template, Validation, Exit} and tree.value is not None
         if is_text or (item in {Template, Exit} and isinstance(tree, Mapping)):
-            part = self._any(tree, item)  # a single one needs no dash
-            return part if part is _FAILED else (part,)
+            return (self._any(tree, item),)  # a single one needs no dash
         if isinstance(tree, Scalar) and tree.value is None:
             return ()
         if self._language == "1" and item is OutputItem and not isinstance(tree, SequenceTree):
             tree = SequenceTree((tree,), tree.at)  # one result needs no list
         if not isinstance(tree, SequenceTree):
-            return self._mismatch(tree, "a list", _dash_fix(tree, self._name_key(tree, item)))
+            raise self.mismatch(tree, "a list", _dash_fix(tree, self._name_key(tree, item)))
         parts = []
         for index, each in enumerate(tree.items):
-            with self.inside(f"[{index}]"):
+            with self.inside(f"[{index}]"), suppress(_Invalid):
                 parts.append(self._any(each, item))
-        return tuple(part for part in parts if part is not _FAILED)
+        return tuple(parts)
 
     def _name_key(self, tree: Tree, item: Any) -> str:
         """Return the key of the name of a list's items, if the list is written as a mapping of names to items."""
@@ -376,16 +388,16 @@ class Reader:
     def _mapping(self, tree: Tree, item: Any) -> Any:
         if not isinstance(tree, Mapping):
             fix = self._mapping_fix(tree.text) if isinstance(tree, Scalar) else ""
-            return self._mismatch(tree, "a mapping of names to values", fix)
+            raise self.mismatch(tree, "a mapping of names to values", fix)
         if self._language == "1" and (cut := _cut_expression(tree)) is not None:
             fix = "A comma ends a value in { }: put it in quotes, or write the mapping over several lines."
-            return self._mismatch(cut, "a whole expression", fix)
+            raise self.mismatch(cut, "a whole expression", fix)
         self._cut_texts(tree)
         parts = {}
         for key, value in tree.pairs:
-            with self.inside(f".{key.text}"):
+            with self.inside(f".{key.text}"), suppress(_Invalid):
                 parts[key.text] = self._any(value, item)
-        return {key: part for key, part in parts.items() if part is not _FAILED}
+        return parts
 
     def _mapping_fix(self, text: str) -> str:
         """Return the fix for a text that must be a mapping of names to values, or an empty text."""
@@ -402,11 +414,10 @@ class Reader:
             low, high = meta.ge, meta.le
             if meta.pattern is not None and isinstance(value, str) and not re.search(meta.pattern, value):
                 about = meta.extra or {}
-                self.add(about["code"], f"{shorten(value)} is not {about['kind']}", tree.at, about.get("fix", ""))
-                return _FAILED
+                message = f"{shorten(value)} is not {about['kind']}"
+                raise self._invalid(about["code"], message, tree.at, about.get("fix", ""))
             if value is not None and ((low is not None and value < low) or (high is not None and value > high)):
-                self.add("CONSTRAINT_VIOLATION", f"{value} is not in the range {low}–{high}", tree.at)
-                return _FAILED
+                raise self._invalid("CONSTRAINT_VIOLATION", f"{value} is not in the range {low}–{high}", tree.at)
         return value
 
     # -- structs --------------------------------------------------------------------------------------------
@@ -416,42 +427,40 @@ class Reader:
         short = SHORTHANDS.get(kind.__name__)
         if isinstance(tree, Scalar) and short is not None and tree.value is not None:
             shown = _fields(kind)[short]
-            part = self._any(tree, shown.annotation)
-            if part is _FAILED:
-                return _FAILED
-            return kind(**{shown.name: part} | ({"at": tree.at} if issubclass(kind, Node) else {}))
+            place = {"at": tree.at} if issubclass(kind, Node) else {}
+            return kind(**{shown.name: self._any(tree, shown.annotation)}, **place)
         if not isinstance(tree, Mapping):
             required = [field.key for field in fields.values() if field.required]
             fix = ""
             if isinstance(tree, Scalar) and tree.text and not short:
                 is_wide = tree.text.partition("：")[0].strip() in fields
                 fix = _FULL_WIDTH if is_wide else hidden_character(tree.text) or _keys_fix(kind, required, tree.text)
-            return self._mismatch(tree, f"a mapping with {_names(required)}", fix)
+            raise self.mismatch(tree, f"a mapping with {_names(required)}", fix)
         if self._respell:
             tree = self.in_snake_case(tree, fields)
         if kind in self._respell:
             tree = self._respell[kind](tree)
         if kind is actions.If:
-            tree = nested(tree, self._mismatch)
+            tree = nested(tree, self.mismatch)
         if kind is actions.Set and self._language == "1":
             self._signs(tree.get("set"))
-        values, marks, complete = self._members(tree, fields)
-        for field in fields.values():
-            if field.required and field.name not in values and field.older not in marks:
+        values, marks = self._members(tree, fields)
+        lacking = [field for field in fields.values() if field.required and field.name not in values]
+        for field in lacking:
+            if field.older not in marks:
                 strange = (key.text for key, _ in tree.pairs if key.text not in fields)
                 meant = next((key for key in strange if suggest(key, [field.key], "")), "")
                 with self.inside(f".{field.key}"):
                     self.missing(field.key, tree.at, f"Write `{field.key}` instead of `{meant}`." if meant else "")
-                complete = False
-        if not complete:
-            return _FAILED
+        if lacking:
+            raise _Invalid
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
         if self._language == "older" and kind in languages.OLDER_KEYS:
             older = languages.OLDER_KEYS[kind]
             values |= older(**{name: values.pop(name) for name in _fields(older) if name in values}).fields
         if self._language == "1" and kind is Exit and not marks.keys() - {"min_rounds"}:
             self.missing("said", tree.at, "Add `said`, `when`, `understanding` or `no_questions`.")
-            return _FAILED
+            raise _Invalid
         return kind(**values, **located)
 
     def in_snake_case(self, tree: Mapping, names: Collection[str]) -> Mapping:
@@ -476,10 +485,9 @@ class Reader:
     def _fields(self, kind: type[Struct]) -> dict[str, _Field]:
         return _fields(kind, self._language)
 
-    def _members(self, tree: Mapping, fields: dict[str, _Field]) -> tuple[dict[str, Any], dict[str, Location], bool]:
+    def _members(self, tree: Mapping, fields: dict[str, _Field]) -> tuple[dict[str, Any], dict[str, Location]]:
         values: dict[str, Any] = {}
         marks: dict[str, Location] = {}
-        complete = True
         for key, value in tree.pairs:
             name = key.text if key.text in fields else ALIASES.get(key.text, key.text)
             field = fields.get(name)
@@ -494,13 +502,9 @@ class Reader:
             if field.instead:
                 self.slip("DEPRECATED_KEY", f"`{key.text}` is obsolete", key.at, f"Write {field.instead} instead.")
             marks[field.older] = value.at
-            with self.inside(f".{key.text}"):
-                part = self._any(self._plain_value(value, field), field.annotation)
-            if part is not _FAILED:
-                values[field.name] = part
-            elif field.required:
-                complete = False
-        return values, marks, complete
+            with self.inside(f".{key.text}"), suppress(_Invalid):
+                values[field.name] = self._any(self._plain_value(value, field), field.annotation)
+        return values, marks
 
     def _unknown(self, key: Scalar, value: Tree, fields: dict[str, _Field]) -> None:
         if key.text in _PROGRAMS and fields in (self._fields(FormField), self._fields(FormDefinition)):
@@ -551,9 +555,9 @@ class Reader:
         """Return a fix with the keys of ids in the format that is read."""
         return fix.replace("{phase:", "{phase_id:").replace("{topic:", "{topic_id:") if self._respell else fix
 
-    def _replaced(self, key: Scalar, new: str) -> None:
+    def _replaced(self, key: Scalar, new: str) -> _Invalid:
         message = f"`{key.text}` is not a key of `cuebook: 1`"
-        self.add("DEPRECATED_KEY", message, key.at, f"Write `{new}` instead.")
+        return self._invalid("DEPRECATED_KEY", message, key.at, f"Write `{new}` instead.")
 
     # -- particular types ---------------------------------------------------------------------------------------
 
@@ -562,8 +566,7 @@ class Reader:
         try:
             return bounded(plain_value(tree))
         except ValueRefused as refused:
-            self.add("CONSTRAINT_VIOLATION", str(refused), tree.at)
-            return _FAILED
+            raise self._invalid("CONSTRAINT_VIOLATION", str(refused), tree.at) from None
 
     def _cut_texts_below(self, tree: Tree) -> None:
         if isinstance(tree, Mapping):
@@ -588,34 +591,32 @@ class Reader:
             fix = 'Put quotes around a text that starts with {…}: "{{ name }} …".'
             if tree.pairs and not _is_empty(tree.pairs[0][1]):
                 fix = "Write the text itself, and other keys beside this one, not in it."
-        return self._mismatch(tree, "a text", fix)
+        raise self.mismatch(tree, "a text", fix)
 
     def _expression(self, tree: Tree) -> Any:
         if isinstance(tree, Scalar) and isinstance(tree.value, str):
             if self._language == "1" and tree.text.startswith("="):
-                return self._mismatch(tree, "an expression without `=`", "Remove the `=`.")
+                raise self.mismatch(tree, "an expression without `=`", "Remove the `=`.")
             return Expression(tree.text, tree.content_at)
         if isinstance(tree, Mapping) and tree.pairs and all(_is_empty(value) for _, value in tree.pairs):
-            return self._mismatch(tree, "an expression", "Write it without { }.")
+            raise self.mismatch(tree, "an expression", "Write it without { }.")
         value = self._value(tree)
         if isinstance(value, dict) and {"variable", "operator", "value"} == value.keys():
             fix = f"Write `{value['variable']} {value['operator']} {literal(value['value'])}`."
-            return self._mismatch(tree, "an expression", fix)
-        return _FAILED if value is _FAILED else Expression(literal(value), tree.at)
+            raise self.mismatch(tree, "an expression", fix)
+        return Expression(literal(value), tree.at)
 
     def _name(self, tree: Tree, kind: type[Reference | Variable]) -> Any:
-        part = self._any(tree, str)
-        return part if part is _FAILED else kind(part, tree.at)
+        return kind(self._any(tree, str), tree.at)
 
     def _policy_or_goto(self, tree: Tree, kind: type[Continuation]) -> Any:
         """Read a policy: one of the words, ``goto phase/topic`` or ``{goto: phase/topic}``."""
         if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
-            target = self._any(tree.pairs[0][1], str)
-            return target if target is _FAILED else kind(policy="goto", target=target, at=tree.pairs[0][1].at)
+            ((_, target),) = tree.pairs
+            return kind(policy="goto", target=self._any(target, str), at=target.at)
         if isinstance(tree, Scalar) and tree.text.startswith("goto "):
             return kind(policy="goto", target=tree.text.removeprefix("goto ").strip(), at=tree.at)
-        policy = self._literal(tree, (*policy_words(kind), "goto phase/topic"))
-        return policy if policy is _FAILED else kind(policy=policy, at=tree.at)
+        return kind(policy=self._literal(tree, (*policy_words(kind), "goto phase/topic")), at=tree.at)
 
     def _plain_value(self, tree: Tree, field: _Field) -> Tree:
         """Return a value without marks: `==` at the beginning of a text is one `=`, and `=` may be a mistake."""
@@ -624,7 +625,7 @@ class Reader:
         try:
             return field.plain(tree)
         except GivenInvalid as invalid:
-            self._mismatch(invalid.tree, invalid.expected, invalid.fix)
+            self.mismatch(invalid.tree, invalid.expected, invalid.fix)
             return tree
 
     def _computable(self, tree: Tree, members: tuple[Any, ...]) -> Any:
@@ -638,20 +639,18 @@ class Reader:
 
     def _given(self, tree: Tree, read: Callable[[Tree], Any] = read_given) -> Any:
         """Read a value in which `=` marks expressions, at any depth."""
-        if self._value(tree) is _FAILED:
-            return _FAILED
+        self._value(tree)  # reports one that is too large
         try:
             return read(tree)
         except GivenInvalid as invalid:
-            return self._mismatch(invalid.tree, invalid.expected, invalid.fix)
+            raise self.mismatch(invalid.tree, invalid.expected, invalid.fix) from None
 
     def _into(self, tree: Tree) -> Any:
         """Read the variable that stores a whole result, or the field for each variable."""
         if isinstance(tree, Mapping):
             variables = self._mapping(tree, str)
             return actions.Into(variables=variables, at=tree.at, marks={key.text: key.at for key, _ in tree.pairs})
-        name = self._any(tree, str)
-        return name if name is _FAILED else actions.Into(variables={name: ""}, at=tree.at)
+        return actions.Into(variables={self._any(tree, str): ""}, at=tree.at)
 
     def _acknowledgement(self, tree: Tree) -> Any:
         """Read whether the session waits after a message, or the reply that it suggests then."""
@@ -662,41 +661,36 @@ class Reader:
                 f'Write `acknowledge: {literal(_TRUTHS[tree.text])}`, or `acknowledge: "{tree.text}"` for this button.'
             )
             self.add("VALUE_AMBIGUOUS", f"`acknowledge: {tree.text}` is a button with this text", tree.at, fix)
-        text = self._template(tree)
-        return text if text is _FAILED else actions.Acknowledgement(text=text, at=tree.at)
+        return actions.Acknowledgement(text=self._template(tree), at=tree.at)
 
     def _if_known(self, tree: Tree) -> Any:
         """Read a word, or a mapping with the text that confirms what is known."""
         if isinstance(tree, Mapping) and list(tree.keys()) == ["confirm"]:
-            text = self._template(tree.pairs[0][1])
-            return text if text is _FAILED else actions.IfKnown(confirm=text, policy="confirm", at=tree.at)
-        policy = self._literal(tree, ("ask", "skip", "{confirm: TEXT}"))
-        return policy if policy is _FAILED else actions.IfKnown(policy=policy, at=tree.at)
+            return actions.IfKnown(confirm=self._template(tree.pairs[0][1]), policy="confirm", at=tree.at)
+        return actions.IfKnown(policy=self._literal(tree, ("ask", "skip", "{confirm: TEXT}")), at=tree.at)
 
     def _policy(self, tree: Tree, kind: type[Struct]) -> Any:
         """Read a policy: only where to continue, or a mapping with a text or actions as well."""
         if isinstance(tree, Mapping) and list(tree.keys()) != ["goto"]:
             return self._struct(tree, kind)
-        then = self._policy_or_goto(tree, POLICIES[kind])
-        return then if then is _FAILED else kind(then=then, at=tree.at)
+        return kind(then=self._policy_or_goto(tree, POLICIES[kind]), at=tree.at)
 
-    def _trigger(self, tree: Tree) -> Any:
-        if isinstance(tree, SequenceTree):
-            words = self._tuple(tree, str)
-            trigger = words if words is _FAILED else Trigger(keywords=words, at=tree.at)
-        elif isinstance(tree, Scalar) and tree.value is not None:
+    def _trigger(self, tree: Tree) -> Trigger:
+        if isinstance(tree, Scalar) and tree.value is not None:
             return Trigger(intent=tree.text, at=tree.at)
+        trigger: Trigger
+        if isinstance(tree, SequenceTree):
+            trigger = Trigger(keywords=self._tuple(tree, str), at=tree.at)
         else:
             trigger = self._struct(tree, Trigger)
-        if self._language == "older" and isinstance(trigger, Trigger) and "match" not in trigger.marks:
-            return replace(trigger, match="anywhere")
-        return trigger
+        is_older = self._language == "older" and "match" not in trigger.marks
+        return replace(trigger, match="anywhere") if is_older else trigger
 
     def _loop(self, tree: Tree) -> Any:
         text = tree.text.strip() if isinstance(tree, Scalar) else ""
         match = _LOOP.fullmatch(text)
         if match is None or (self._language == "1" and match["items"].startswith("=")):
-            return self._mismatch(tree, "`LIST as NAME`, without `=`", "Write e.g. `foreach: symptoms as symptom`.")
+            raise self.mismatch(tree, "`LIST as NAME`, without `=`", "Write e.g. `foreach: symptoms as symptom`.")
         return actions.Loop(items=Expression(match["items"], tree.at), name=match["name"], at=tree.at)
 
     def _choice(self, tree: Tree) -> Any:
@@ -723,17 +717,7 @@ class Reader:
         if (part := parse(text)) is not None:
             return part
         found = shorten(text) if isinstance(tree, Scalar) else "a mapping or list"
-        self.add(code, f"expected {expected}, found {found}", tree.at)
-        return _FAILED
-
-    def _mismatch(self, tree: Tree, expected: str, fix: str = "") -> Any:
-        found = {Mapping: "a mapping", SequenceTree: "a list"}.get(type(tree), "")
-        if isinstance(tree, Scalar):
-            found = "nothing" if tree.value is None else shorten(tree.text)
-        if isinstance(tree, SequenceTree) and expected.startswith("a mapping"):
-            fix = fix or "Write the keys without dashes."
-        self.add("TYPE_MISMATCH", f"expected {expected}, found {found}", tree.at, fix)
-        return _FAILED
+        raise self._invalid(code, f"expected {expected}, found {found}", tree.at)
 
 
 _KIND_NAMES: dict[type, str] = {
