@@ -348,8 +348,6 @@ def _write(run: TurnContext, items: Iterable[OutputItem], source: Source) -> Non
                     known = run.scopes.find(item.tolist)
                     before = known[1] if known is not None and isinstance(known[1], list) else []
                     run.assign(item.tolist, records.extended(before, found, item), source)
-            case _:
-                pass
 
 
 def _unset(run: TurnContext, action: Ask | AiAsk | AiThink) -> tuple[Output, ...]:

@@ -52,8 +52,6 @@ class LocalMemory(Struct, frozen=True, kw_only=True):
                     memory = memory.with_unit(new_unit(self.session, number, said.content, now, source=source))
                 case Remembered() as note:
                     memory = memory.with_unit(note_unit(self.session, note, now))
-                case _:
-                    pass
         return memory
 
     def with_unit(self, unit: MemoryUnit) -> "LocalMemory":

@@ -424,8 +424,6 @@ class _Checker:
             case actions.Scene():
                 for role in (action.speakers.ai, action.speakers.human):
                     self.role(role, action.speakers.at)
-            case _:
-                pass
 
     def event(self, signal: actions.Signal) -> None:
         if signal.event != actions.HAND_OVER and likeness(signal.event.casefold(), actions.HAND_OVER) >= SURE:

@@ -141,8 +141,6 @@ class Effect(Struct, frozen=True):
                 yield put.name, put.at
             case Run(call=call):
                 yield from ((name, call.mark("output")) for name in call.assigned)
-            case _:
-                pass
 
 
 _EFFECTS: dict[int, tuple[Action, Effect]] = {}

@@ -46,8 +46,6 @@ def choices(script: Script, names: frozenset[str]) -> Iterator[tuple[str, str]]:
                 for output in action.outputs:
                     if isinstance(output, Output) and output.get in names:
                         yield from ((output.get, text) for text in (*output.choices, *output.labels.values()))
-            case _:
-                pass
 
 
 def _asked_names(action: Action, forms: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -58,8 +56,6 @@ def _asked_names(action: Action, forms: Mapping[str, tuple[str, ...]]) -> Iterat
             yield action.variable
         case Form():
             yield from forms.get(action.sheet, ())
-        case _:
-            pass
 
 
 # -- copies ----------------------------------------------------------------------------------------------------------
@@ -97,5 +93,3 @@ def _written(action: Action) -> Iterator[tuple[str, Expression]]:
                     yield item.set, item.value
                 elif isinstance(item, Output) and isinstance(item.default, Expression):
                     yield item.get, item.default
-        case _:
-            pass

@@ -135,8 +135,6 @@ class _Sense:
                 name, at = pick.put.name, pick.put.at
                 for option in pick.options:
                     self._fits(name, option.value, self._sight.declaration(name), at)
-            case _:
-                pass
         if isinstance(action, actions.Add):
             for name, value in action.additions.items():
                 self._appended(name, value.at)

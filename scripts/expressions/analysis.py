@@ -352,8 +352,6 @@ def _unknown_methods(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
                     yield name, node.lineno
             case nodes.Getattr(node=nodes.Sub(), attr=name) if name not in METHODS | DATE_PARTS:
                 yield name, node.lineno
-            case _:
-                pass
 
 
 # -- records ---------------------------------------------------------------------------------------------------------
@@ -368,8 +366,6 @@ def _members(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
                     yield name, node.lineno
             case nodes.Keyword(key="attribute", value=nodes.Const(value=str(name))):
                 yield name, node.lineno
-            case _:
-                pass
 
 
 def _parts(every: list[nodes.Node]) -> Iterator[tuple[str, str]]:
@@ -378,8 +374,6 @@ def _parts(every: list[nodes.Node]) -> Iterator[tuple[str, str]]:
         match node:
             case nodes.Getattr(node=nodes.Name(name=name), attr=member) if name not in local | KINDS.keys():
                 yield name, member
-            case _:
-                pass
 
 
 def _keys(every: Iterable[nodes.Node]) -> Iterator[str]:
@@ -387,8 +381,6 @@ def _keys(every: Iterable[nodes.Node]) -> Iterator[str]:
         match node:
             case nodes.Pair(key=nodes.Const(value=str(name))):
                 yield name
-            case _:
-                pass
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------
@@ -405,8 +397,6 @@ def _places(every: Iterable[nodes.Node]) -> Iterator[tuple[str, str, int]]:
         match node:
             case nodes.Filter(name=name, node=nodes.Const(value=str(place))) if name[:-2] in PLACES:
                 yield name[:-2], place, node.lineno
-            case _:
-                pass
 
 
 def _subtracted(every: Iterable[nodes.Node]) -> Iterator[str]:
@@ -463,8 +453,6 @@ def _counted(every: Iterable[nodes.Node]) -> Iterator[str]:
                 yield from (*_operand(node.left), *_operand(node.right))
             case nodes.BinExpr() if isinstance(node, _ONLY_NUMBERS):
                 yield from (*_operand(node.left), *_operand(node.right))
-            case _:
-                pass
 
 
 def _operand(node: nodes.Expr) -> Iterator[str]:
@@ -476,8 +464,6 @@ def _operand(node: nodes.Expr) -> Iterator[str]:
             yield name
         case nodes.Filter() if node.name in GUARDING_FILTERS and node.node is not None:
             yield from _operand(node.node)
-        case _:
-            pass
 
 
 def _is_number(node: nodes.Expr) -> bool:

@@ -53,8 +53,6 @@ def reads_below(node: Any) -> Iterator[Template | Expression]:
                 yield from sources_in(dict(values), node.at)
             case StringTable() | ToolDefinition():  # a tool reads its parameters, not variables
                 continue
-            case _:
-                pass
         waiting += [part for part in reversed([*parts(node)]) if isinstance(part, (Struct, tuple, dict))]
 
 
@@ -83,8 +81,6 @@ def written_names(node: Any, near: Location = NOWHERE) -> Iterator[tuple[str, Lo
         case tuple() | dict():
             for each in parts(node):
                 yield from written_names(each, near)
-        case _:
-            pass
 
 
 def names_in(script: Script) -> frozenset[str]:

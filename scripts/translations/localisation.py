@@ -292,8 +292,6 @@ class _Texts:
                 changed["labels"] = self._labels(_below(id, "choices"), declared[name].choices, node, owner)
             case Output() | FormField():
                 changed["labels"] = self._labels(_below(id, "choices"), node.choices, node, owner)
-            case _:
-                pass
         return replace(node, **changed) if changed else node
 
     def value(self, value: Any, id: str, owner: Location, declared: Declared = _NONE) -> Any:
