@@ -352,7 +352,9 @@ class _Paths:
                     known = self._put(step, known)
                 case _:
                     assert_never(step)
-        failed = self._failed(effect, before, known) if effect.failing else None
+        failed: AbstractState | None = None
+        if effect.failing:  # its actions run without a valid answer, which may be partly answered
+            failed = self._list(effect.failing, self._conditions.join(before, known, self._sight, _EMPTY))
         for leave in effect.leaves:
             if leave.kind == "expire":
                 self._leave(leave, before, known)
@@ -361,10 +363,6 @@ class _Paths:
         done = self._inside(effect, known) if effect.passes else None
         stays = effect.failing and all(leave.kind == "expire" for leave in effect.leaves)
         return self._either(done, failed, ("there is a valid answer", "there is no valid answer")) if stays else done
-
-    def _failed(self, effect: effects.Effect, before: AbstractState, known: AbstractState) -> AbstractState | None:
-        """Return the state after the actions of a question without a valid answer, which may be partly answered."""
-        return self._list(effect.failing, self._conditions.join(before, known, self._sight, _EMPTY))
 
     def _leave(self, leave: effects.Leave, before: AbstractState, known: AbstractState) -> None:
         if leave.target is None or self._layout.skill(self._node) is not None:
@@ -437,14 +435,12 @@ class _Paths:
         name = pick.put.name
         with_actions = [option for option in pick.options if option.actions]
         plain = len(with_actions) < len(pick.options)
-        for option in with_actions:
-            self._learn_equality(name, option.value)
+        texts = [each.value for each in with_actions if isinstance(each.value, str) and number_in(each.value) is None]
+        self._conditions.learn(Atom(equality(name, text), frozenset({name}), (name, text)) for text in texts)
         out: AbstractState | None = None
         if plain or not pick.options:
             out = self._chosen(pick, known)
-            for option in with_actions:
-                if isinstance(option.value, str) and number_in(option.value) is None:
-                    out.facts[equality(name, option.value)] = False
+            out.facts |= {equality(name, text): False for text in texts}
         for option in with_actions:
             entry = self._chosen(pick, known)
             self._constant(entry, name, option.value, self._sight)
@@ -455,10 +451,6 @@ class _Paths:
 
     def _chosen(self, pick: effects.Select, known: AbstractState) -> AbstractState:
         return self._put(msgspec.structs.replace(pick.put, doubt=""), known.copy())
-
-    def _learn_equality(self, name: str, value: Value) -> None:
-        if isinstance(value, str) and number_in(value) is None:
-            self._conditions.learn([Atom(equality(name, value), frozenset({name}), (name, value))])
 
     # -- reading and writing ------------------------------------------------------------------------------------------
 
@@ -472,16 +464,12 @@ class _Paths:
         key = self._sight.key(put.name)
         before = known.masks.get(key, ABSENT)
         self._conditions.forget(known, put.name)
-        if put.null and self._holds_no_list(put.name):
+        declared = self._sight.declaration(put.name)
+        if put.null and declared is not None and declared.kind not in {None, "list"}:  # a type without an empty value
             known.set(key, NULL | VALUE, put.null)
         else:
             known.set(key, before | VALUE if put.doubt else VALUE, put.doubt)
         return known
-
-    def _holds_no_list(self, name: str) -> bool:
-        """Return whether a variable has a type that has no empty value."""
-        declared = self._sight.declaration(name)
-        return declared is not None and declared.kind not in {None, "list"}
 
     def _assign(self, variable: str, value: Expression, known: AbstractState) -> None:
         """Record a computed value, which is null if a name in it has no value."""

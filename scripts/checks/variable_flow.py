@@ -172,11 +172,7 @@ class VariableFlow:
 
     def known(self) -> frozenset[str]:
         """Return the names that the script declares or writes."""
-        return frozenset(self._known())
-
-    def _known(self) -> Iterator[str]:
-        yield from self._writers
         declared = [self._script.global_variables, self._script.session_variables]
         for phase in self._script.phases:
             declared += [phase.declare, *(topic.declare for topic in phase.topics)]
-        yield from (each.var for some in declared for each in some)
+        return frozenset({*self._writers, *(each.var for some in declared for each in some)})

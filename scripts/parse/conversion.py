@@ -193,7 +193,7 @@ def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
         losses.append(_Loss(_problem("VARIABLE_NAME_INVALID", message, at), owner, [comment]))
     if not new:
         return script, losses
-    renamed = with_names(script, new)
+    renamed: Script = with_names(script, new)
     variables = {**script.migrations.variables, **{old: Reference(word) for old, word in new.items()}}
     migrations = replace(renamed.migrations, variables=variables)
     return replace(renamed, migrations=migrations), losses

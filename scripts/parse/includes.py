@@ -21,7 +21,7 @@ from scripts.model.diagnostics import Problems
 from scripts.model.script import SHARED, IncludeFile, Script, Topic, all_actions
 from scripts.translations.string_tables import read_table
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, word
 
 INCLUDE_FILES_MAX = 20
 BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rules.yaml")
@@ -188,14 +188,10 @@ class _IncludeReader:
             self.stage_files.add(name)
             return sections.read(tree, reader, self._outside)
         written, native_reader = native.reader_of(tree, reader.problems)
-        spelled = tuple((_globals_key(key), value) for key, value in written.pairs)
-        file = native_reader.read(Mapping(spelled, tree.at), IncludeFile)
+        spelled = ((word("globals", key) if key.text == "global" else key, value) for key, value in written.pairs)
+        file = native_reader.read(Mapping(tuple(spelled), tree.at), IncludeFile)
         return with_variable_ids(file) if file is not None and written is not tree else file
 
 
 def _is_known(tree: Mapping) -> bool:
     return technique.recognises(tree) or detector_file.recognises(tree) or is_include_file(tree)
-
-
-def _globals_key(key: Scalar) -> Scalar:
-    return replace(key, text="globals") if key.text == "global" else key

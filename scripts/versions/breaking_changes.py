@@ -219,7 +219,8 @@ class _Comparison:
                 message = f"the variable `{was.var}`{where} was removed"
                 yield BreakingChange("variable", scope, message, self.new.near(home), name=was.var)
             elif home is not None:
-                elsewhere = [path for path, (_, declared) in self.new.scopes.items() if _declares(declared, name)]
+                scopes = self.new.scopes.items()
+                elsewhere = [path for path, (_, declared) in scopes if any(each.var == name for each in declared)]
                 place = written(elsewhere[0]) or "the script" if elsewhere else "no scope"
                 message = f"`{name}` was declared in {written(scope) or 'the script'}, and is now declared in {place}"
                 at = self.new.near(elsewhere[0] if elsewhere else home)
@@ -235,7 +236,3 @@ class _Comparison:
             yield BreakingChange("variable", path, message, at, name=name)
         elif was.choices and now.choices and (removed := [each for each in was.choices if each not in now.choices]):
             yield BreakingChange("variable", path, f"{what} without the choice {', '.join(removed)}", at, name=name)
-
-
-def _declares(declared: tuple[Declaration, ...], name: str) -> bool:
-    return any(each.var == name for each in declared)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -21,12 +21,8 @@ _TEXT = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _PLACEHOLDER = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
-def with_names(script: Script, new: Mapping[str, str]) -> Script:
-    """Return the script with some of its variables renamed."""
-    return cast(Script, _with_names(script, new))
-
-
-def _with_names(node: Any, new: Mapping[str, str]) -> Any:
+def with_names(node: Any, new: Mapping[str, str]) -> Any:
+    """Return a script, or a part of it, with some of its variables renamed."""
     match node:
         case Template():
             source = _PLACEHOLDER.sub(lambda found: _replaced(found[0], new), node.source)
@@ -34,7 +30,7 @@ def _with_names(node: Any, new: Mapping[str, str]) -> Any:
         case Expression():
             return msgspec.structs.replace(node, source=_replaced(node.source, new))
         case Struct():
-            inside = rebuilt(node, lambda part: _with_names(part, new))
+            inside = rebuilt(node, lambda part: with_names(part, new))
             changed: dict[str, Any] = {}
             if name := name_field(node):
                 changed[name] = new.get(getattr(node, name), getattr(node, name))
@@ -54,7 +50,7 @@ def _with_names(node: Any, new: Mapping[str, str]) -> Any:
                 changed |= {"globals": node.globals, "strings": node.strings, "tools": node.tools}
             return msgspec.structs.replace(inside, **changed)
         case _:
-            return rebuilt(node, lambda part: _with_names(part, new))
+            return rebuilt(node, lambda part: with_names(part, new))
 
 
 def _replaced(source: str, new: Mapping[str, str]) -> str:

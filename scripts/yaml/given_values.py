@@ -59,11 +59,7 @@ def _refuse(tree: Scalar) -> Scalar:
 
 def with_placeholders(tree: Tree) -> Tree:
     """Return a value with each expression as a text that is only its placeholder, and so has the type of its value."""
-    return _unmarked(tree, _as_placeholder)
-
-
-def _as_placeholder(tree: Scalar) -> Scalar:
-    return replace(tree, text=f"{{{{ {tree.text[1:].strip()} }}}}")
+    return _unmarked(tree, lambda each: replace(each, text=f"{{{{ {each.text[1:].strip()} }}}}"))
 
 
 def _unmarked(tree: Tree, expression: Callable[[Scalar], Scalar]) -> Tree:

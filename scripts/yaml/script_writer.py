@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast, get_args
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from scripts.model import actions, base
@@ -37,7 +36,7 @@ from scripts.yaml.branches import branches
 from scripts.yaml.given_values import assigned_value, escaped, given_text, simplest, with_expressions
 from scripts.yaml.writer import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
-S = TypeVar("S", bound=Struct)
+V = TypeVar("V")
 Notes = Mapping[base.Location, Sequence[str]]
 
 _NOT_WRITTEN = {"at", "marks", "labels", "globals", "strings", "phrases", "form"}
@@ -79,17 +78,14 @@ def simplified(node: Any) -> Any:
     return replace(part, **values) if values else part
 
 
-def without_places(node: S) -> S:
+def without_places(node: V) -> V:
     """Return a copy without locations, to compare two scripts."""
-    return cast(S, _without_places(node))
-
-
-def _without_places(value: Any) -> Any:
-    bare = base.rebuilt(value, _without_places)
+    bare: Any = base.rebuilt(node, without_places)
     if isinstance(bare, base.Node):
-        return replace(bare, at=base.NOWHERE, marks={})
-    is_located = isinstance(bare, base.Template | base.Expression | base.Reference | base.Variable)
-    return replace(bare, at=base.NOWHERE) if is_located else bare
+        bare = replace(bare, at=base.NOWHERE, marks={})
+    elif isinstance(bare, base.Template | base.Expression | base.Reference | base.Variable):
+        bare = replace(bare, at=base.NOWHERE)
+    return cast(V, bare)
 
 
 _SPACED = Phase | Topic | Skill | Interrupt | Detector | FormDefinition | Role
@@ -251,7 +247,8 @@ class _Writer:
 
     def mapping(self, value: dict[str, Any]) -> Layout:
         """Return the layout of values by name, which are all of one kind."""
-        has_nodes = any(isinstance(part, tuple) and _holds_nodes(part) for part in value.values())
+        lists = [part for part in value.values() if isinstance(part, tuple)]
+        has_nodes = any(isinstance(item, base.Node) for item in itertools.chain.from_iterable(lists))
         if has_nodes or any(isinstance(part, base.Reference | base.Template) for part in value.values()):
             return Record(tuple((name, self.layout(part)) for name, part in value.items()), flow=not has_nodes)
         return plain({name: list(part) if isinstance(part, tuple) else part for name, part in value.items()})
@@ -260,8 +257,6 @@ class _Writer:
         match value:
             case (base.Template() | Validation(say=None) | Exit() as only,):
                 return self.layout(only)
-            case _:
-                pass
         items = []
         for part in value:
             notes = tuple(self._notes.pop(part.at, ())) if isinstance(part, base.Node) else ()
@@ -313,7 +308,3 @@ def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
         )
     default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
     return type(value) is type(default) and value == default
-
-
-def _holds_nodes(items: tuple[Any, ...]) -> bool:
-    return any(isinstance(item, base.Node) for item in items)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping as MappingType
+from itertools import dropwhile
 
 from scripts.detectors.judge import watches
 from scripts.formats.detector_config.parts import id_of, number_of, pass_over
@@ -78,7 +79,7 @@ class _Expected:
                 self._detected = truth  # a boolean first, under any key, is the expected result
             else:
                 self._take(key.text, value)
-        used = {name: _from_first(values) for name, values in self._values.items()}
+        used = {name: tuple(dropwhile(lambda value: value is None, each)) for name, each in self._values.items()}
         return Example(
             name=name,
             messages=self._lines,
@@ -120,8 +121,3 @@ class _Expected:
         for key, value in pairs_of(tree):
             if key.text not in self._measures and key.text not in _PLACE:
                 pass_over(self._reader, key.text, value)
-
-
-def _from_first(values: list[float | None]) -> tuple[float | None, ...]:
-    first = next((index for index, value in enumerate(values) if value is not None), len(values))
-    return tuple(values[first:])

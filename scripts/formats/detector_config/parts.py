@@ -321,11 +321,7 @@ class Collector:
         for index, (name, parts) in enumerate(own.items()):
             merged = {**(shared if index == 0 else {}), **parts}
             if merged.keys() - {"span", "amplitude"}:
-                yield _course(name, merged, tree)
-
-
-def _course(name: str, parts: MappingType[str, float | int | str], tree: Mapping) -> Trend:
-    return replace(Trend(of=name, at=tree.at), **parts)
+                yield replace(Trend(of=name, at=tree.at), **merged)
 
 
 def _criterion(kind: str, value: Tree, measure: Measure | None) -> tuple[str, float | int | str] | None:

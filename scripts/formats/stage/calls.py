@@ -283,7 +283,7 @@ class _Choices:
                 continue
             actions: tuple[Action, ...] = ()
             if isinstance(value, Sequence):
-                actions = self._own(_as_do(self._notation, value))
+                actions = self._own(Item(self._notation, Mapping(((word("do", value), value),), value.at)))
             coded = is_coded(key, value)
             shown = key if coded or isinstance(value, Sequence) or is_null(value) else value
             actions += self._own(item) if index == len(labels) - 1 else ()
@@ -305,10 +305,6 @@ class _Choices:
 
 def _is_text(tree: Mapping) -> bool:
     return len(tree.pairs) == 1 and is_null(tree.pairs[0][1])
-
-
-def _as_do(notation: StageReader, tree: Sequence) -> Item:
-    return Item(notation, Mapping(((Scalar("do", True, tree.at), tree),), tree.at))
 
 
 # -- foreach ---------------------------------------------------------------------------------------------------------
