@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 
 from runtime.actions.outcomes import USER_ENDED, reasons_of
-from runtime.state.state import DETECTORS
 from scripts.checks.effects import effect_of
 from scripts.model.actions import (
     Action,
@@ -22,7 +21,7 @@ from scripts.model.actions import (
     walk,
 )
 from scripts.model.base import Template
-from scripts.model.script import Detector, Phase, Script, declared_in, nodes
+from scripts.model.script import DETECTORS, Detector, Phase, Script, declared_in, nodes
 from scripts.model.variables import Declaration
 from store.analytics.outlines import (
     ActionOutline,

@@ -21,7 +21,15 @@ from runtime.turn.calls import BudgetExceeded
 from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
 from runtime.turn.model_requests import detect
 from scripts.detectors.estimate import Estimate
-from scripts.detectors.judge import DetectorFinding, WindowMessage, estimates, is_enough, judge
+from scripts.detectors.judge import (
+    DetectorFinding,
+    WindowMessage,
+    estimates,
+    has_words_for_a_model,
+    is_enough,
+    judge,
+    watches,
+)
 from scripts.expressions.values import Value
 from scripts.model.script import Detector
 
@@ -113,9 +121,7 @@ async def _look(
     watching = [
         each
         for each in run.program.script.detectors
-        if (each.watches_user if role == "user" else each.watches_assistant)
-        and said.content.strip()
-        and (each.when is None or run.holds(each.when))
+        if watches(each, role) and said.content.strip() and (each.when is None or run.holds(each.when))
     ]
     if not watching:
         return []
@@ -131,7 +137,7 @@ async def _look(
         for each in watching
         if found[each.id] is None
         and each.id not in in_cooldown
-        and _has_words_for_a_model(each)
+        and has_words_for_a_model(each)
         and is_enough(each, messages)
     ]
     found |= await _model_findings(run, said, unclear, messages)
@@ -142,10 +148,6 @@ async def _look(
 def _in_cooldown(run: TurnContext, detector: Detector) -> bool:
     acted = run.state.watches.get(detector.id, Watch()).acted
     return detector.cooldown > 0 and 0 <= acted <= run.state.heard <= acted + detector.cooldown
-
-
-def _has_words_for_a_model(detector: Detector) -> bool:
-    return bool(detector.define) or any(not each.courses for each in detector.patterns)
 
 
 async def _model_findings(

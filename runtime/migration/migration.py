@@ -14,11 +14,11 @@ from runtime.migration.variables import Cells, MigrationBlocked, account_of, dif
 from runtime.state.events import Body, Migrated
 from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import Scopes
-from runtime.state.state import INTERRUPTS, Frame, Progress, State, Wait, copy_of
+from runtime.state.state import Frame, Progress, State, Wait, copy_of
 from runtime.timers.timers import pending_timers
 from scripts.expressions.values import DeclaredType, Value
 from scripts.model.actions import Action, AiAsk, Ask, Call, Choose, Foreach, Form, action_type
-from scripts.model.script import DETECTORS, Path, as_output
+from scripts.model.script import DETECTORS, INTERRUPTS, Path, as_output
 from scripts.model.variables import Output, constant
 from scripts.versions.rename_map import Renames, paths_of, written
 from scripts.yaml.script_writer import without_places

@@ -9,9 +9,9 @@ import msgspec
 from runtime.state.events import Body, ScopeEntered, ScopeLeft, VariableChanged
 from runtime.state.program import Program, answering_id
 from runtime.state.scopes import Scopes, WriteRefused
-from runtime.state.state import INTERRUPTS, Cell, Source, State
+from runtime.state.state import Cell, Source, State
 from scripts.expressions.values import ValueRefused, coerce, infer_type, shorten
-from scripts.model.script import Path, Scope
+from scripts.model.script import INTERRUPTS, Path, Scope
 from scripts.model.variable_names import names_in
 from scripts.model.variables import Declaration
 from scripts.versions.rename_map import Renames

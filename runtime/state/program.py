@@ -5,13 +5,16 @@ from datetime import UTC, tzinfo
 from functools import cached_property
 from typing import TypeVar
 
-from runtime.state.state import DETECTORS, INTERRUPTS, State
+from runtime.state.state import State
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.type_check import counted_answers
 from scripts.detectors.estimate import Vocabulary
+from scripts.detectors.judge import watches
 from scripts.expressions.time_values import zone_of
 from scripts.model.actions import HAND_OVER, Action, AiAsk, AiThink, Ask, Chat, Emit, Question, Sleep, arms, walk
 from scripts.model.script import (
+    DETECTORS,
+    INTERRUPTS,
     Interrupt,
     Locale,
     Phase,
@@ -91,8 +94,8 @@ class Program:
                 self.interrupts[answering.id] = answering
                 self.answering[answering.id] = self.topics[place]
                 self._add_actions(INTERRUPTS, answering.id, answering.actions)
-        self.watches_user = any(each.watches_user for each in script.detectors)
-        self.watches_assistant = any(each.watches_assistant for each in script.detectors)
+        self.watches_user = any(watches(each, "user") for each in script.detectors)
+        self.watches_assistant = any(watches(each, "assistant") for each in script.detectors)
         self.vocabularies = {each.id: Vocabulary(each.measures, each.signs) for each in script.detectors}
         for watcher in script.watchers:
             self._add_actions(DETECTORS, watcher.id, watcher.actions)

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, field
 from runtime.state.form_view import RenderedForm
 from scripts.expressions.values import INTEGER_ABS_MAX, Value, ValueType
 from scripts.model.context_strategies import ContextSettings
-from scripts.model.script import Locale, Scope
+from scripts.model.script import DETECTORS, INTERRUPTS, Locale, Scope
 
 STATE_VERSION = 1
 STATE_VERSION_MIN = 1  # the oldest version that `decode` reads
@@ -113,14 +113,6 @@ class Held(Struct, frozen=True, omit_defaults=True):
     timing: Timing | None = None
     is_answered: bool = False  # its answer was in the message that interrupted it
     arm: str = ""  # the actions of the choice that was the answer
-
-
-INTERRUPTS = ":interrupts"
-"""The phase under which an interrupt's actions are looked up; ids of phases contain no colon."""
-
-
-DETECTORS = ":detectors"
-"""The phase under which a detector's actions are looked up."""
 
 
 class Watch(Struct, frozen=True, omit_defaults=True):

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from scripts.detectors.estimate import Estimate, Vocabulary
-from scripts.detectors.judge import DetectorFinding, WindowMessage, judge, series_of, watches
+from scripts.detectors.judge import DetectorFinding, WindowMessage, has_words_for_a_model, judge, series_of, watches
 from scripts.expressions.values import Value
 from scripts.model.detectors import Example, Measure
 from scripts.model.script import Detector
@@ -51,7 +51,7 @@ def needs_model(detector: Detector, example: Example) -> bool:
     """Return whether only a model can decide it: no rule or pattern of the detector names the expected finding."""
     if example.needs_model is not None:
         return example.needs_model
-    if not example.detected or not (detector.define or any(not each.courses for each in detector.patterns)):
+    if not example.detected or not has_words_for_a_model(detector):
         return False
     named = {rule.label or detector.id for rule in detector.rules}
     named |= {pattern.id for pattern in detector.patterns if pattern.courses}

@@ -40,6 +40,11 @@ def watches(detector: Detector, role: Literal["user", "assistant"]) -> bool:
     return detector.on in {role, "both"}
 
 
+def has_words_for_a_model(detector: Detector) -> bool:
+    """Return whether a detector says in words what a model looks for; a pattern without courses does."""
+    return bool(detector.define) or any(not each.courses for each in detector.patterns)
+
+
 def window(detector: Detector, messages: Sequence[WindowMessage]) -> Sequence[WindowMessage]:
     """Return the messages that a detector considers."""
     return messages[-detector.look_back :]

@@ -190,16 +190,6 @@ class Detector(Node, frozen=True, kw_only=True):
     replace: Template | None = None  # text that replaces the message
     examples: tuple[Example, ...] = ()
 
-    @property
-    def watches_user(self) -> bool:
-        """Whether it watches the user's messages."""
-        return self.on != "assistant"
-
-    @property
-    def watches_assistant(self) -> bool:
-        """Whether it watches the messages of the session."""
-        return self.on != "user"
-
 
 ON_BUDGET = ":on_budget"  # no detector's id begins with a colon
 

@@ -17,7 +17,7 @@ from runtime.engine.engine import Turn
 from runtime.state import events
 from runtime.state.events import Body
 from runtime.state.program import Program
-from runtime.state.state import DETECTORS, INTERRUPTS, Choice, Wait
+from runtime.state.state import Choice, Wait
 from scripts.model.actions import (
     ON_FAIL,
     Action,
@@ -34,6 +34,8 @@ from scripts.model.actions import (
 from scripts.model.base import Location
 from scripts.model.script import (
     BESIDE,
+    DETECTORS,
+    INTERRUPTS,
     ON_BUDGET,
     Detector,
     Interrupt,
