@@ -205,9 +205,7 @@ class _Grammar:
         return minutes if minutes is not None and 10 <= minutes <= 59 else None
 
 
-@lru_cache(maxsize=LOCALES_CACHED_MAX)
-def _grammar(locale: Locale) -> _Grammar:
-    return _Grammar(locale)
+_grammar = lru_cache(maxsize=LOCALES_CACHED_MAX)(_Grammar)
 
 
 def _longest_first(words: TimeWords) -> list[tuple[str, int]]:

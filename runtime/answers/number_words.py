@@ -143,10 +143,8 @@ class Numerals:
         return small_number(run[at - 2], self._code) is not None
 
 
-@lru_cache(maxsize=len(LANGUAGES))
-def numerals(code: str) -> Numerals:
-    """Return the number words of a language that has a table of them. Raises KeyError for another one."""
-    return Numerals(code)
+numerals = lru_cache(maxsize=len(LANGUAGES))(Numerals)
+"""Returns the number words of a language that has a table of them. Raises KeyError for another one."""
 
 
 def small_number(word: str, code: str) -> int | None:

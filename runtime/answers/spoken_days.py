@@ -143,9 +143,7 @@ class _FromToday:
         return today + timedelta(days=(weekday - today.weekday() - soonest) % 7 + soonest)
 
 
-@lru_cache(maxsize=LOCALES_CACHED_MAX)
-def _grammar(locale: Locale) -> _Grammar:
-    return _Grammar(locale)
+_grammar = lru_cache(maxsize=LOCALES_CACHED_MAX)(_Grammar)
 
 
 def _named(

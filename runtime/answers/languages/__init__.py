@@ -41,14 +41,9 @@ LANGUAGES = _Languages()
 ENGLISH = LANGUAGES["en"]
 
 
-def known_language(locale: Locale) -> Language | None:
-    """Return the language of a locale, or None if there is no data for it."""
-    return LANGUAGES.get(language(locale))
-
-
 def spoken(locale: Locale) -> Language:
     """Return the language of the runtime's texts in a locale; English if there is no data for the locale's own."""
-    return known_language(locale) or ENGLISH
+    return LANGUAGES.get(language(locale), ENGLISH)
 
 
 def also_english(words: tuple[str, ...], english: tuple[str, ...], own: Language) -> tuple[str, ...]:
