@@ -17,6 +17,8 @@ from scripts.model.actions import Action, action_type, arms, key_field
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.moments import Moment
 from scripts.model.script import (
+    DETECTORS,
+    INTERRUPTS,
     Detector,
     Interrupt,
     Phase,
@@ -30,11 +32,9 @@ from scripts.model.script import (
 START = ":start"  # no id of a script contains a colon
 END = ":end"
 SKILLS = ":skills"
-INTERRUPTS = ":interrupts"
-DETECTORS = ":detectors"
 
 EdgeKind: TypeAlias = LeaveKind | Literal["order", "call", "detect"]
-FAILING: frozenset[EdgeKind] = frozenset({"on_fail", "on_blocked", "on_off_topic", "expire"})
+FAILING: tuple[EdgeKind, ...] = ("on_fail", "on_blocked", "on_off_topic", "expire")
 
 
 class ActionItem(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from scripts.graph.graph import END, START, ActionItem, Edge, EdgeKind, Graph, PhaseNode, TopicNode
+from scripts.graph.graph import END, FAILING, START, ActionItem, Edge, EdgeKind, Graph, PhaseNode, TopicNode
 
 TEXT = 12.0
 SMALL = 11.0
@@ -30,8 +30,7 @@ END_WIDTH = 48.0
 
 BACK_PORT = 4.0  # arrivals on the right are a little lower, so that they never share a line with those on the left
 _PORTS: Mapping[EdgeKind, float] = {
-    "order": 12.0, "goto": 20.0, "on_fail": 28.0, "on_blocked": 28.0, "on_off_topic": 28.0, "end": 20.0, "call": 12.0,
-    "expire": 28.0, "detect": 12.0,
+    "order": 12.0, "goto": 20.0, **dict.fromkeys(FAILING, 28.0), "end": 20.0, "call": 12.0, "detect": 12.0,
 }  # fmt: skip
 
 Point = tuple[float, float]

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from scripts.expressions.values import counted
 from scripts.graph import layout
-from scripts.graph.graph import EdgeKind, Graph, PhaseNode, TopicNode
+from scripts.graph.graph import FAILING, EdgeKind, Graph, PhaseNode, TopicNode
 from scripts.graph.layout import Box, Column, GraphLayout, Line, Point, Rect, Route, fit, lay_out, text_width
 
 _CORNER = 8.0
@@ -18,10 +18,7 @@ _UNPRINTABLE = re.compile(
 _COLOURS: Mapping[EdgeKind, str] = {
     "order": "#8a94a3",
     "goto": "#2563eb",
-    "on_fail": "#c2410c",
-    "on_blocked": "#c2410c",
-    "on_off_topic": "#c2410c",
-    "expire": "#c2410c",
+    **dict.fromkeys(FAILING, "#c2410c"),
     "end": "#1f2937",
     "call": "#7c3aed",
     "detect": "#be185d",
