@@ -4,12 +4,13 @@ import asyncio
 import shutil
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from store.duckdb import search as search_sql
 from store.duckdb import session_list, sessions, variables
-from store.duckdb.connection import DuckDBConnection, with_cursor
+from store.duckdb.connection import with_cursor
 from store.duckdb.database_copy import DatabaseCopy, back_up, compact, require_room, target_in
 from store.duckdb.engine import DuckDBEngine
 from store.interface.admission import Entry
@@ -37,17 +38,13 @@ class DuckDBTurns(Turns):
     search = reads(with_cursor(search_sql.search))
 
 
-def _load(connection: DuckDBConnection, tenant: str, session_id: str) -> LoadedSession | None:
-    return load_session(connection, sessions.session_head(connection, tenant, session_id))
-
-
 class DuckDBSessions(Sessions):
     """Store and read sessions and the variables of users."""
 
     _engine: DuckDBEngine
     _loading_heads: asyncio.Task[None] | None = None
     _head = reads(sessions.session_head)
-    _load = reads(_load)
+    _load = reads(partial(load_session, sessions.session_head))
     page = reads(session_list.list_sessions)
     _user_variables = reads(with_cursor(variables.user_variables))
 

@@ -8,15 +8,17 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.session_heads import TABLE
 from store.duckdb.sessions import MOVE_COLUMNS, START_COLUMNS, convert
-from store.duckdb.statements import Cursor, execute, fetch_columns, from_micros, snapshot
+from store.duckdb.statements import Cursor, execute, fetch_columns, from_micros
 from store.interface.list_rows import Order, SessionFilter, SessionListed
-from store.interface.pages import Page, bounded
+from store.interface.pages import Page
 from store.interface.rows import PositionRow
 from store.sql.connection import decode
-from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_page, list_start, set_filters
+from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_conditions, list_in_pages
 from store.sql.sessions import LAST_MOVES
 from store.sql.turns import outside
 
@@ -34,32 +36,8 @@ class _Found(NamedTuple):
     """Whether it was moved to another version of its script."""
 
 
-def list_sessions(
-    connection: DuckDBConnection,
-    tenant: str,
-    which: SessionFilter | None = None,
-    *,
-    order: Order = "created",
-    limit: int = 50,
-    cursor: str | None = None,
-) -> Page[SessionListed]:
-    """Return a page of sessions, the most recently active or the newest first. Raises CursorInvalid.
-
-    A session that continues between two pages by activity is before them. A session that is deleted meanwhile is left
-    out.
-    """
-    limit = bounded(limit)
-    start = list_start(order, cursor)
-    reader = connection.cursor
-    connection.heads.refresh(reader)
-    with snapshot(reader):
-        found = _find(reader, tenant, which or SessionFilter(), order, start, limit + 1)
-        rows = _describe(reader, tenant, found[:limit])
-    return list_page(rows, order, has_more=bool(rows) and len(found) > limit)
-
-
 def _find(
-    reader: Cursor,
+    connection: DuckDBConnection,
     tenant: str,
     which: SessionFilter,
     order: Order,
@@ -67,24 +45,17 @@ def _find(
     limit: int,
 ) -> list[_Found]:
     """Return the first `limit` sessions after the start that match."""
-    conditions, parameters = set_filters(which, _CONDITIONS)
-    conditions.append("latest.tenant = $tenant")
-    parameters |= {"tenant": tenant, "limit": limit}
-    for number, (name, value) in enumerate(which.metadata):
-        pointer = name.replace("~", "~0").replace("/", "~1")
-        conditions.append(f"s.metadata ->> $metadata_{number} = $value_{number}")
-        parameters |= {f"metadata_{number}": f"/{pointer}", f"value_{number}": value}
+    pointers = [("/" + name.replace("~", "~0").replace("/", "~1"), value) for name, value in which.metadata]
     by = "active_at" if order == "activity" else "created_at"
-    if start is not None:
-        conditions.append(f"(latest.{by}, latest.session_id) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
-        parameters |= {"after_time": start.time.isoformat(), "after_id": str(start.session_id)}
+    named = replace(which, metadata=pointers)
+    conditions, parameters = list_conditions(tenant, named, start, (f"latest.{by}", "latest.session_id"), _CONDITIONS)
     # the outer SELECT converts the rows of the page only
     select = f"""
     SELECT session_id::VARCHAR, turn, finished_at::VARCHAR, epoch_us(active_at), is_moved FROM (
         SELECT latest.* FROM {TABLE} AS latest{_joins(which)}
-        WHERE {" AND ".join(conditions)} ORDER BY latest.{by} DESC, latest.session_id DESC LIMIT $limit
+        WHERE {conditions} ORDER BY latest.{by} DESC, latest.session_id DESC LIMIT $limit
     ) AS page ORDER BY {by} DESC, session_id DESC"""  # noqa: S608
-    rows = execute(reader, select, parameters).fetchall()
+    rows = execute(connection.cursor, select, parameters | {"limit": limit}).fetchall()
     return [
         _Found(session_id, turn, finished_at, from_micros(micros), is_moved)
         for session_id, turn, finished_at, micros, is_moved in rows
@@ -123,10 +94,11 @@ _PLACES = """(session_id, turn, finished_at) IN (
     SELECT unnest(?::UUID[]), unnest(?::INTEGER[]), unnest(?::TIMESTAMPTZ[]))"""
 
 
-def _describe(cursor: Cursor, tenant: str, found: list[_Found]) -> list[SessionListed]:
+def _describe(connection: DuckDBConnection, tenant: str, found: list[_Found]) -> list[SessionListed]:
     """Return the sessions of a page in the same order, without those that were just deleted. Within a transaction."""
     if not found:
         return []
+    cursor = connection.cursor
     which: list[str | list[str]] = [tenant, [each.session_id for each in found]]
     starts = _by_session(fetch_columns(cursor, f"{_STARTS} WHERE {_THESE}", which))
     if not starts:
@@ -147,8 +119,19 @@ def _describe(cursor: Cursor, tenant: str, found: list[_Found]) -> list[SessionL
             turn["execution_status"] = "error"
         columns = {"tenant": tenant} | starts[each.session_id] | moves.get(each.session_id, {}) | turn
         name = names.get((columns["script_uuid"], columns["script_version"]))
-        listed.append(_listed(columns, name, each.updated_at, _texts_of(texts.get(each.session_id, {}))))
+        said = texts.get(each.session_id, {})
+        spoken = ListTexts(said.get("last"), said.get("asked"), said.get("opened"))
+        listed.append(_listed(columns, name, each.updated_at, spoken))
     return listed
+
+
+_list = list_in_pages(_find, _describe)
+
+
+def list_sessions(connection: DuckDBConnection, tenant: str, *which: Any, **page: Any) -> Page[SessionListed]:
+    """Return a page of sessions, as `list_in_pages` says, from heads with all changes that were acknowledged."""
+    connection.heads.refresh(connection.cursor)
+    return _list(connection, tenant, *which, **page)
 
 
 def _moves(cursor: Cursor, which: list[str | list[str]]) -> dict[str, dict[str, Any]]:
@@ -178,10 +161,6 @@ def _outside_gaps(turns: Iterable[dict[str, Any]]) -> str:
         for session_id, of_session in gaps.items()
         if of_session
     )
-
-
-def _texts_of(columns: dict[str, Any]) -> ListTexts:
-    return ListTexts(columns.get("last"), columns.get("asked"), columns.get("opened"))
 
 
 def _names(cursor: Cursor, tenant: str, scripts: set[str]) -> dict[tuple[str, int], str]:

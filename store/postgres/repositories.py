@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from store.interface.errors import MemoryMoved, NotWithPostgres, TurnClaimed
 from store.interface.maintenance_rows import CompactionResult, ErasureResult, OnStep, Size
 from store.interface.memory_filters import Filter
 from store.interface.memory_rows import MemoryCallRow, MemoryChange, UnitRow
-from store.interface.rows import FailureRow, LoadedSession, SessionDocument
+from store.interface.rows import FailureRow, SessionDocument
 from store.interface.timer_rows import DueTimers, TimerRow
 from store.interface.webhook_rows import Ahead
 from store.memory import queries
@@ -55,10 +56,6 @@ class PostgresTurns(Turns):
     search = reads(search_sql.search)
 
 
-def _load(connection: PostgresConnection, tenant: str, session_id: str) -> LoadedSession | None:
-    return load_session(connection, sessions.session_head(connection, tenant, session_id))
-
-
 class PostgresSessions(Sessions):
     """Store and read sessions and the variables of users."""
 
@@ -76,7 +73,7 @@ class PostgresSessions(Sessions):
         await self._engine.write(insert)
 
     head = reads(sessions.session_head)
-    load = reads(_load)
+    load = reads(partial(load_session, sessions.session_head))
     page = reads(sessions.list_sessions)
     user_variables = reads(stored_values)
 

@@ -9,11 +9,10 @@ from datetime import datetime
 import msgspec
 
 from store.interface.list_rows import Order, SessionFilter, SessionListed
-from store.interface.pages import Page, bounded
 from store.interface.rows import PositionRow, SessionHead, SessionSummary
 from store.postgres.connection import PostgresConnection
 from store.sql.connection import fetch_one, of_session
-from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_page, list_start, set_filters
+from store.sql.list_pages import ListStart, ListTexts, list_conditions, list_in_pages
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -66,27 +65,6 @@ def session_head(connection: PostgresConnection, tenant: str, session_id: str) -
     return fetch_one(connection, SessionHead, _HEAD, of_session(tenant, session_id))
 
 
-def list_sessions(
-    connection: PostgresConnection,
-    tenant: str,
-    which: SessionFilter | None = None,
-    *,
-    order: Order = "created",
-    limit: int = 50,
-    cursor: str | None = None,
-) -> Page[SessionListed]:
-    """Return a page of sessions, the most recently active or the newest first. Raises CursorInvalid.
-
-    A session that continues between two pages by activity is before them.
-    """
-    limit = bounded(limit)
-    start = list_start(order, cursor)
-    with connection.snapshot():
-        found = _find(connection, tenant, which or SessionFilter(), order, start, limit + 1)
-        rows = _describe(connection, tenant, found[:limit])
-    return list_page(rows, order, has_more=len(found) > limit)
-
-
 def _find(
     connection: PostgresConnection,
     tenant: str,
@@ -96,23 +74,15 @@ def _find(
     limit: int,
 ) -> list[_Found]:
     """Return the first `limit` sessions after the start that match."""
-    conditions, parameters = set_filters(which, CONDITIONS)
-    conditions.append("latest.tenant = $tenant")
-    parameters |= {"tenant": tenant, "limit": limit}
-    for number, (name, value) in enumerate(which.metadata):
-        conditions.append(f"s.metadata ->> $metadata_{number} = $value_{number}")
-        parameters |= {f"metadata_{number}": name, f"value_{number}": value}
-    by = "latest.active_at" if order == "activity" else "s.created_at"
-    if start is not None:
-        session = "latest.session_id" if order == "activity" else "s.session_id"
-        conditions.append(f"({by}, {session}) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
-        parameters |= {"after_time": start.time, "after_id": str(start.session_id)}
+    by = ("latest.active_at", "latest.session_id") if order == "activity" else ("s.created_at", "s.session_id")
+    conditions, parameters = list_conditions(tenant, which, start, by)
     moved = MOVE if which.script is not None or which.script_version is not None else ""
     select = f"""
         SELECT s.session_id, latest.turn, latest.active_at AS updated_at FROM session_heads AS latest
         JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id {moved}
-        WHERE {" AND ".join(conditions)} ORDER BY {by} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
-    return connection.fetch(_Found, select, parameters, prepare=False)  # filters select few or nearly all sessions
+        WHERE {conditions} ORDER BY {by[0]} DESC, s.session_id DESC LIMIT $limit"""  # noqa: S608
+    # filters select few or nearly all sessions
+    return connection.fetch(_Found, select, parameters | {"limit": limit}, prepare=False)
 
 
 _POSITION = ", ".join(f"t.{name}" for name in PositionRow.__struct_fields__ if name != "execution_status")
@@ -168,3 +138,6 @@ def _listed(row: _Described) -> SessionListed:
     texts = ListTexts(row.last, row.asked, row.opened)
     columns = {name: getattr(row, name) for name in SessionSummary.__struct_fields__}
     return SessionListed(**columns, title=row.title, preview=texts.preview(), last_message=texts.last_message())
+
+
+list_sessions = list_in_pages(_find, _describe)

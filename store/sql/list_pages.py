@@ -1,7 +1,8 @@
 """The pages of a list of sessions: its filters, where a page starts, and previews of the conversations."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -15,8 +16,11 @@ from store.interface.list_rows import (
     SessionFilter,
     SessionListed,
 )
-from store.interface.pages import Page, cursor_of, position_of
-from store.sql.connection import Values, decode
+from store.interface.pages import Page, bounded, cursor_of, position_of
+from store.sql.connection import Connection, Values, decode
+
+C = TypeVar("C", bound=Connection)
+F = TypeVar("F")
 
 CONDITIONS = {
     "user_id": "s.user_id = $user_id",
@@ -57,23 +61,63 @@ class ListStart(msgspec.Struct, frozen=True, array_like=True):
     session_id: UUID
 
 
-def list_start(order: Order, page_cursor: str | None) -> ListStart | None:
-    """Return where a page starts; None: at the first session. Raises CursorInvalid."""
-    if page_cursor is None:
-        return None
-    start = position_of(page_cursor, ListStart)
-    if start.order != order:
-        raise CursorInvalid(f"{page_cursor!r} is a cursor of a list in another order")
-    return start
+FindSessions: TypeAlias = Callable[[C, str, SessionFilter, Order, ListStart | None, int], list[F]]
+"""Returns the first sessions of a tenant that match, in an order from a start on; the last argument is a limit."""
+DescribeSessions: TypeAlias = Callable[[C, str, list[F]], list[SessionListed]]
+"""Returns the sessions that were found, in the same order, without those that were just deleted."""
 
 
-def list_page(rows: list[SessionListed], order: Order, *, has_more: bool) -> Page[SessionListed]:
-    """Return a page; the next one starts after its last session."""
-    if not has_more:
-        return Page(rows, None)
-    last = rows[-1]
-    moment = last.created_at if order == "created" else last.updated_at
-    return Page(rows, cursor_of((order, moment, last.session_id)))
+def list_in_pages(find: FindSessions[C, F], describe: DescribeSessions[C, F]) -> Callable[..., Page[SessionListed]]:
+    """Return the list of sessions that are found by `find`, and described by `describe` as of the same moment."""
+
+    def list_sessions(
+        connection: C,
+        tenant: str,
+        which: SessionFilter | None = None,
+        *,
+        order: Order = "created",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[SessionListed]:
+        """Return a page of sessions, the most recently active or the newest first. Raises CursorInvalid.
+
+        A session that continues between two pages by activity is before them. A session that is deleted meanwhile is
+        left out.
+        """
+        limit = bounded(limit)
+        start = None if cursor is None else position_of(cursor, ListStart)
+        if start is not None and start.order != order:
+            raise CursorInvalid(f"{cursor!r} is a cursor of a list in another order")
+        with connection.snapshot():
+            found = find(connection, tenant, which or SessionFilter(), order, start, limit + 1)
+            rows = describe(connection, tenant, found[:limit])
+        if not rows or len(found) <= limit:
+            return Page(rows, None)
+        moment = rows[-1].created_at if order == "created" else rows[-1].updated_at
+        return Page(rows, cursor_of((order, moment, rows[-1].session_id)))
+
+    return list_sessions
+
+
+def list_conditions(
+    tenant: str,
+    which: SessionFilter,
+    start: ListStart | None,
+    by: tuple[str, str],
+    conditions: Mapping[str, str] = CONDITIONS,
+) -> tuple[str, Values]:
+    """Return the condition of a list in the descending order of the columns `by`, a time and an id, and its parameters.
+
+    The names of metadata are those of the database.
+    """
+    found, parameters = set_filters(which, conditions)
+    for number, (name, value) in enumerate(which.metadata):
+        found.append(f"s.metadata ->> $metadata_{number} = $value_{number}")
+        parameters |= {f"metadata_{number}": name, f"value_{number}": value}
+    if start is not None:
+        found.append(f"({', '.join(by)}) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")
+        parameters |= {"after_time": start.time.isoformat(), "after_id": str(start.session_id)}
+    return " AND ".join(["latest.tenant = $tenant", *found]), parameters | {"tenant": tenant}
 
 
 class ListTexts(msgspec.Struct, frozen=True):

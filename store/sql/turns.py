@@ -2,7 +2,9 @@
 and store and read failed ones.
 """
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -29,6 +31,7 @@ from store.interface.rows import (
 from store.sql.calls import unsettled_calls
 from store.sql.connection import OF_SESSION, Connection, Parameters, decode, exists, fetch_one, find_row, of_session
 
+C = TypeVar("C", bound=Connection)
 _POSITION = ", ".join(PositionRow.__struct_fields__)
 _TURN = f"SELECT * FROM turns WHERE {OF_SESSION}"  # noqa: S608
 
@@ -205,11 +208,14 @@ SELECT 'calls' FROM call_journal WHERE {OF_SESSION} UNION ALL SELECT 'failures' 
 """  # noqa: S608
 
 
-def load_session(connection: Connection, head: SessionHead | None) -> LoadedSession | None:
-    """Return what continues the session with this head, or None if there is none."""
+def load_session(
+    head_of: Callable[[C, str, str], SessionHead | None], connection: C, tenant: str, session_id: str
+) -> LoadedSession | None:
+    """Return what continues the session whose head `head_of` returns, or None if there is none."""
+    head = head_of(connection, tenant, session_id)
     if head is None:
         return None
-    session = head.tenant, head.session_id
+    session = tenant, head.session_id
     latest = {"head": head.turn, "recent": head.turn - RECENT_TURNS, "keyed": head.turn - KEYED_TURNS}
     turns = sorted(connection.rows(_LATEST, {**of_session(*session), **latest}))
     rare = {kind for (kind,) in connection.rows(_RARE, of_session(*session))}
