@@ -2,72 +2,37 @@
 this machine.
 """
 
-import hmac
-import math
-import time
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
 from api.auth.api_keys import PREFIX, ApiKeys, KnownKey, digest_of
+from api.auth.participant_tokens import PARTICIPANT_PREFIX, ParticipantTokens
 from api.auth.policy import RoutePolicy
 from api.auth.principal import ANONYMOUS, ANONYMOUS_ADMIN, Principal
+from api.auth.rate_limit import RateLimiter
 from api.auth.request_checks import check_id
 from api.errors import ApiError, invalid_field
 from api.ids import TENANT, TENANT_HEADER
-from api.key_file import SecretKeyFile
 from api.settings import Settings
 from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Clock
 
-PARTICIPANT_PREFIX: Final = "cbp_"
-KEY_FILE = "participant-key"
-
-
-class ParticipantTokens:
-    """Signs and verifies tokens of participants: an id and an expiry time, signed with a key file of the data folder.
-
-    They are not JSON web tokens: those are of the issuer that the settings name, and reading them loads a library that
-    most servers do not need.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._file = SecretKeyFile(folder / KEY_FILE)
-
-    def sign(self, participant_id: str, expires_at: datetime) -> str:
-        """Return a token that names a participant until a time."""
-        content = f"{participant_id}.{int(expires_at.timestamp())}"
-        return f"{PARTICIPANT_PREFIX}{content}.{self._signature(content)}"
-
-    def verify(self, token: str, now: datetime) -> str:
-        """Return the id of the participant that a token names. Raises ApiError UNAUTHENTICATED."""
-        content, _, signature = token.removeprefix(PARTICIPANT_PREFIX).rpartition(".")
-        if not hmac.compare_digest(signature.encode(), self._signature(content).encode()):
-            raise ApiError("UNAUTHENTICATED", "the token is not a token of this server")
-        participant_id, _, expires_at = content.partition(".")
-        if datetime.fromtimestamp(int(expires_at), UTC) <= now:
-            raise ApiError("UNAUTHENTICATED", "the token has expired")
-        return participant_id
-
-    def _signature(self, content: str) -> str:
-        return urlsafe_b64encode(self._file.signature(content)).decode().rstrip("=")
-
-
-BUCKETS_MAX = 10_000
-"""Retained buckets, the most recently used; a dropped bucket starts full again."""
+OPERATOR = "operator"
+"""The name of the operator's principal."""
+COOKIE: Final = "cuebook_key"
+"""The cookie in which a browser that signed in keeps its key."""
 REQUESTS_PER_MINUTE = 6_000
 """Per key, unless the settings say otherwise: an application that serves all users with one key needs many."""
 CREDENTIAL_CHARS_MAX = 8_192
 TENANT_CHARS_MAX = 200
 """The length of a tenant's name, which the operator sends in a header, percent-encoded if not ASCII."""
+_READ = frozenset({b"authorization", b"x-api-key", b"cookie", b"host", TENANT_HEADER.encode()})
 
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 HolderOf: TypeAlias = Callable[[str, datetime], Principal]
@@ -86,34 +51,6 @@ class Authenticated(Struct, frozen=True):
 
 
 _FREE = Authenticated(ANONYMOUS_ADMIN)
-
-
-class RateLimiter:
-    """Token buckets: each has the capacity of one minute and refills evenly."""
-
-    def __init__(self, a_minute: int) -> None:
-        self._a_minute = a_minute
-        self.share(1)
-        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(BUCKETS_MAX)  # tokens left, and at what time
-
-    def share(self, servers: int) -> None:
-        """Divide the limit by the number of servers."""
-        self._capacity = max(1.0, self._a_minute / servers)
-        self._a_second = self._capacity / 60
-
-    def wait_s(self, name: str, now: float) -> float:
-        """Take a token; return 0, or the seconds until one is available."""
-        left, at = self._buckets.get(name, (self._capacity, now))
-        left = min(self._capacity, left + (now - at) * self._a_second)
-        wait_s = 0.0 if left >= 1 else (1 - left) / self._a_second
-        self._buckets[name] = (left - 1 if left >= 1 else left, now)
-        return wait_s
-
-    def take(self, name: str, otherwise: str = "too many requests") -> None:
-        """Take a token. Raises ApiError RATE_LIMITED, with the message `otherwise`."""
-        wait_s = self.wait_s(name, time.monotonic())
-        if wait_s:
-            raise ApiError("RATE_LIMITED", otherwise, retry_after_s=math.ceil(wait_s))
 
 
 class Authenticator:
@@ -212,13 +149,6 @@ def tokens_of(settings: Settings) -> HolderOf | None:
     from api.auth.jwt import create_token_verifier
 
     return create_token_verifier(settings, algorithm).holder
-
-
-OPERATOR = "operator"
-"""The name of the operator's principal."""
-COOKIE: Final = "cuebook_key"
-"""The cookie in which a browser that signed in keeps its key."""
-_READ = frozenset({b"authorization", b"x-api-key", b"cookie", b"host", TENANT_HEADER.encode()})
 
 
 def _auth_headers(headers: Headers) -> Mapping[bytes, str]:

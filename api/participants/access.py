@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from cachetools import LRUCache
 from msgspec import Struct
 
-from api.auth.authenticator import ParticipantTokens
+from api.auth.participant_tokens import ParticipantTokens
 from api.auth.principal import Principal
 from api.errors import ApiError, invalid_field
 from api.schemas.participants import NewToken

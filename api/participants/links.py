@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from api.auth.api_keys import digest_of
-from api.auth.authenticator import RateLimiter
+from api.auth.rate_limit import RateLimiter
 from api.errors import ApiError, invalid_field, refusing, require_found
 from api.participants.access import Participants
 from api.schemas.participants import LinkPage, NewEntry, NewLink

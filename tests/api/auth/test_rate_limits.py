@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from api.auth import authenticator
-from api.auth.authenticator import RateLimiter
+from api.auth import rate_limit
 from api.auth.policy import ROUTE_POLICIES, policy_of
+from api.auth.rate_limit import RateLimiter
 from api.settings import SettingsInvalid, load_settings
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
@@ -79,7 +79,7 @@ def test_a_bucket_fills_up_evenly() -> None:
 
 
 def test_there_are_never_more_buckets_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authenticator, "BUCKETS_MAX", 10)
+    monkeypatch.setattr(rate_limit, "BUCKETS_MAX", 10)
     limit = RateLimiter(1)
     for number in range(1_000):
         assert limit.wait_s(f"address {number}", 0.0) == 0.0
