@@ -25,7 +25,7 @@ from api.key_file import SecretKeyFile
 from api.metrics import Metrics
 from api.schemas.participants import NewPush
 from api.settings import Settings
-from api.webhooks.dispatcher import delay_s
+from api.webhooks.backoff import delay_s
 from api.webhooks.sender import Sender
 from api.webhooks.ssrf import AddressPolicy
 from runtime.state.ports import Clock

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
@@ -11,28 +11,15 @@ import msgspec
 from msgspec import UNSET
 
 from api.errors import ApiError, ErrorDetail, require_found
-from api.schemas.webhooks import (
-    COMPLETED,
-    CREATED,
-    EMIT,
-    PROACTIVE,
-    TURN,
-    EmittedView,
-    NewWebhook,
-    Notice,
-    NoticeData,
-    WebhookPatch,
-    matcher,
-    problem_of,
-)
+from api.schemas.webhooks import NewWebhook, WebhookPatch, matcher, problem_of
 from api.sessions.session_cache import CachedSession
-from api.sessions.views import message_view, position, proactive_messages, wait_now
 from api.settings import Settings
+from api.webhooks.notices import notices
 from api.webhooks.signing import Keyring
 from api.webhooks.ssrf import AddressPolicy
 from runtime.engine.engine import Turn
 from runtime.state.ports import Clock, Ids
-from store.interface.rows import EventRow, TurnRow
+from store.interface.rows import TurnRow
 from store.interface.webhook_rows import DeliveryRow, DeliveryStatus, WebhookRow
 from store.store import Store
 
@@ -265,43 +252,3 @@ def _after(webhook: WebhookRow, health: Health, now: datetime) -> WebhookRow:
     if health == "failing" and now - since <= timedelta(seconds=PAUSE_AFTER_S):
         return failing
     return msgspec.structs.replace(failing, status="paused", paused_because=health, updated_at=now)
-
-
-# -- payloads ---------------------------------------------------------------------------------------------------------
-
-
-def notices(before: CachedSession, turn: Turn, row: TurnRow) -> Iterator[Notice]:
-    """Yield the payloads of a turn; `before` is the session before it."""
-    full = _data(before, turn, row)
-    bare = msgspec.structs.replace(full, messages=msgspec.UNSET, wait=msgspec.UNSET)
-    kinds: list[tuple[str, NoticeData]] = [(CREATED, full)] if row.turn == 0 else []
-    for event in row.events:
-        if event.kind == "emitted":
-            emitted = _emitted(event)
-            kinds.append((f"{EMIT}{emitted.name}", msgspec.structs.replace(bare, event=emitted)))
-    kinds.append((TURN, full))
-    if proactive_messages(row):
-        kinds.append((PROACTIVE, full))
-    if row.status == "completed" and before.state.status != "completed":
-        kinds.append((COMPLETED, full))
-    for number, (kind, data) in enumerate(kinds, start=1):
-        yield Notice(id=f"{row.session_id}:{row.turn}:{number}", type=kind, timestamp=row.finished_at, data=data)
-
-
-def _data(before: CachedSession, turn: Turn, row: TurnRow) -> NoticeData:
-    session = before.session
-    return NoticeData.of(
-        row,
-        session,
-        script_id=session.script_uuid,
-        script=session.script_id,
-        position=position(before.program, turn.state),
-        intervention=next((event.data["what"] for event in row.events if event.kind == "intervention"), None),
-        messages=[message_view(message) for message in row.messages],
-        wait=wait_now(turn.state),
-    )
-
-
-def _emitted(event: EventRow) -> EmittedView:
-    data = event.data
-    return EmittedView(seq=event.seq, name=data["event"], action_id=data["action_id"], data=data["data"])

@@ -15,7 +15,7 @@ from standardwebhooks import Webhook
 from api.errors import ApiError
 from api.schemas.webhooks import NewWebhook, WebhookPatch
 from api.settings import Settings, SettingsInvalid, load_settings
-from api.webhooks.dispatcher import Backoff, delay_s
+from api.webhooks.backoff import Backoff, delay_s
 from api.webhooks.registry import WebhookRegistry
 from api.webhooks.sender import DeliveryOutcome
 from api.webhooks.signing import InvalidSignature, Keyring, sign, verify_webhook
