@@ -207,6 +207,8 @@ _QUOTING = frozenset({"ACTION_EXECUTION_ERROR", "MEMORY_FAILED"})
 
 _LOGGED_ONCE = frozenset({"DATABASE_FILE_LOST", "DATABASE_STOPPED"})
 """Codes that are logged once when they occur, not with every request that fails."""
+_NO_DEFECTS = ApiError | DatabaseUnreachable | DiskTooSmall | FolderUnwritable | BackupFailed
+"""Errors whose stack says nothing more."""
 _NO_FAILURES = frozenset({"ANALYTICS_NOT_READY"})
 """Codes above 500 with which clients are only asked to wait for work that goes on."""
 
@@ -215,8 +217,10 @@ def log_failure(failure: ApiError, error: BaseException, request_id: str, route:
     """Log an error that the client did not cause. `route` is a template, since ids in a path may be personal data."""
     if failure.kind.status >= 500 and failure.code not in _LOGGED_ONCE | _NO_FAILURES:
         message = "a turn failed; see the session's error" if failure.code in _QUOTING else failure.message
-        unexpected = None if isinstance(error, ApiError | DiskTooSmall | FolderUnwritable | BackupFailed) else error
         fields = {"code": failure.code, "request_id": request_id, "route": route} | fields_of(error)
+        if isinstance(error, DatabaseUnreachable):
+            fields["problem"] = str(error)
+        unexpected = None if isinstance(error, _NO_DEFECTS) else error
         log.error(message, **fields, exc_info=unexpected)
     elif is_debugging():
         log.debug("a request was refused", code=failure.code, request_id=request_id, route=route)

@@ -9,6 +9,7 @@ changed otherwise are in a table of their own and are read again as a whole. Sma
 import asyncio
 import os
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -21,10 +22,11 @@ from store.analytics.analytics_repository import AnalyticsRepository
 from store.analytics.delta import TURNS_MAX, Delta, Known, write_delta
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
+from store.duckdb.database_file import attach
 from store.duckdb.statements import Cursor, transaction
 from store.duckdb.table_rows import insert_csv
 from store.interface.admission import SessionId
-from store.interface.errors import StoreUnavailable, describe_error
+from store.interface.errors import DatabaseLocked, FolderUnwritable, StoreError, StoreUnavailable, describe_error
 from store.interface.private_files import FILE_NAME, beside
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import PostgresEngine
@@ -35,6 +37,8 @@ from store.sql.connection import Parameters
 T = TypeVar("T")
 
 FOLDER = "mirror"
+TEMPORARY = f"{FOLDER}-"
+"""The names of temporary mirrors begin so."""
 OF_SESSIONS = ("session_starts", "turns", "settled_calls")
 """Tables that are refreshed by session."""
 SMALL = (
@@ -133,11 +137,15 @@ def _private_file(path: Path) -> Iterator[BinaryIO]:
 
 
 class PostgresMirror:
-    """The mirror in a data folder. Its methods block; one thread at a time uses it."""
+    """The mirror in a data folder. Its methods block; one thread at a time uses it.
+
+    A command beside a server that has the mirror open makes a temporary one, and removes it at the end.
+    """
 
     def __init__(self, engine: PostgresEngine, folder: Path) -> None:
         self._engine = engine
         self._folder = folder / FOLDER
+        self._temporary: Path | None = None
         self._lock = threading.Lock()
         self._database: Database | None = None
 
@@ -184,15 +192,23 @@ class PostgresMirror:
         if self._database is not None:
             self._database.close()
             self._database = None
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
 
     def _open(self) -> Database:
         if self._database is None:
-            self._database = Database.open(self._folder)
+            _remove_leftovers(self._folder.parent)
+            try:
+                self._database = Database.open(self._folder)
+            except DatabaseLocked:  # by a server that uses the same data folder
+                self._temporary = _temporary_folder(self._folder.parent)
+                self._database = Database.open(self._temporary)
         return self._database
 
     def _refresh(self, source: PostgresConnection, cursor: Cursor, tables: Sequence[str]) -> None:
         """Within one snapshot of PostgreSQL and one transaction of the mirror."""
-        rows = _Rows(source, cursor, beside(self._folder / FILE_NAME, ".rows"))
+        rows = _Rows(source, cursor, beside((self._temporary or self._folder) / FILE_NAME, ".rows"))
         ((oldest,),) = source.rows("SELECT pg_snapshot_xmin(pg_current_snapshot())::TEXT")
         since = _last_oldest(cursor, int(oldest))
         with transaction(cursor):
@@ -206,6 +222,26 @@ class PostgresMirror:
                 rows.copy(table)
             cursor.execute("DELETE FROM mirror_state")
             cursor.execute("INSERT INTO mirror_state VALUES (?, now())", [int(oldest)])
+
+
+def _temporary_folder(folder: Path) -> Path:
+    """Create a folder for a temporary mirror. Raises FolderUnwritable."""
+    try:
+        return Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder))
+    except OSError as error:
+        raise FolderUnwritable(folder, error) from error
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the temporary mirrors of commands that were killed."""
+    for path in folder.glob(f"{TEMPORARY}*/{FILE_NAME}"):
+        try:
+            attach(path, read_only=True).close()
+        except DatabaseLocked:  # of a command that runs
+            continue
+        except StoreError:  # the command was killed while it created the file
+            pass
+        shutil.rmtree(path.parent, ignore_errors=True)
 
 
 _NEW = "changed_in >= $since::TEXT::XID8"

@@ -30,6 +30,7 @@ OWN = (
     "memory",
     "external",
     "mirror",
+    "mirror-*",
 )
 """Name patterns of the files and folders that Cuebook creates in a data folder."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -1,6 +1,7 @@
 """The engine of the repositories over PostgreSQL: threads that use the connections of a pool."""
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 import psycopg
+import structlog
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -50,6 +52,7 @@ WRITE_TIMEOUT_S = 60
 """Seconds for a statement of a write: erasures and imports may change many rows."""
 
 T = TypeVar("T")
+log = structlog.get_logger()
 PREVENTED = (
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
@@ -60,6 +63,17 @@ BAD_ROW = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, 
 """Errors that the rows cause."""
 _PASSING = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction)
 """Errors of a connection or of the server, which may be a standby that is not promoted yet."""
+
+
+class _DriverLines(logging.Handler):
+    """Writes the warnings of the driver about connections as lines of the log of Cuebook."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        log.warning("a connection to the database has a problem", problem=record.getMessage())
+
+
+logging.getLogger("psycopg").addHandler(_DriverLines(logging.WARNING))
 
 
 class PostgresEngine:

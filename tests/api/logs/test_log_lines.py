@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import structlog
 
+from api.errors import log_failure, translate
 from api.logs.configuration import configure_logging
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply, Usage
-from store.interface.errors import WriteFailed
+from store.interface.errors import DatabaseUnreachable, WriteFailed
 from tests.support.fixture_types import OpenApp, Serve
 from tests.support.server_process import start_cuebook
 
@@ -106,6 +107,14 @@ async def test_a_commit_that_fails_names_its_session(
         (line,) = [each for each in lines() if each["level"] == "error" and "session_id" in each]
         assert (line["session_id"], line["script"], line["turn"]) == (session["sessionId"], "visit", 1)
         assert WriteFailed.__name__ in line["exception"]
+
+
+def test_a_database_that_cannot_be_reached_is_a_line_without_a_stack(lines: Lines) -> None:
+    error = DatabaseUnreachable("the read failed: the connection was lost")
+    log_failure(translate(error), error, "request-1", "/api/sessions")
+    (line,) = lines()
+    assert (line["code"], line["problem"]) == ("DATABASE_UNAVAILABLE", str(error))
+    assert "exception" not in line
 
 
 @pytest.mark.parametrize("lines", ["debug"], indirect=True)

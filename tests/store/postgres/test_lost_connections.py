@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from store.interface.admission import ProposedTurn
 from store.interface.errors import StoreUnavailable
@@ -42,6 +43,20 @@ async def test_reads_and_writes_go_on_after_all_idle_connections_were_lost(tmp_p
     await break_connections(store, postgres_url)
     await talk.say(store)
     await store.close()
+
+
+async def test_lost_connections_are_lines_of_the_log(
+    tmp_path: Path, postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = open_store(tmp_path, postgres_url)
+    assert isinstance(store, PostgresStore)
+    await break_connections(store, postgres_url)
+    with capture_logs() as lines:
+        await store.sessions.head("clinic", Conversation().session_id)
+    await store.close()
+    assert {line["event"] for line in lines} == {"a connection to the database has a problem"}
+    assert all("connection" in line["problem"] for line in lines)
+    assert capsys.readouterr().err == ""
 
 
 async def test_a_turn_committed_before_the_loss_is_not_written_over_a_later_one(

@@ -1,6 +1,7 @@
 """The copy for analytics has the rows of PostgreSQL, whatever is in them and whatever happened since the last one."""
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,11 @@ def rows_of_postgres(url: str) -> dict[str, Counter[bytes]]:
 def rows_file(folder: Path) -> Path:
     """Return the file through which rows are copied."""
     return folder / "mirror" / f"{FILE_NAME}.rows"
+
+
+def copies(folder: Path) -> list[Path]:
+    """Return the folders of temporary mirrors."""
+    return list(folder.glob("mirror-*"))
 
 
 async def converse(store: Store) -> list[Conversation]:
@@ -188,3 +194,33 @@ async def test_rows_that_a_killed_server_left_are_removed(
     left.write_text("Sehnsucht")
     mirror.remove()
     assert not left.exists()
+
+
+async def test_a_command_beside_a_server_has_a_copy_of_its_own(
+    server: PostgresStore, mirror: PostgresMirror, postgres_url: str, tmp_path: Path
+) -> None:
+    await converse(server)
+    with mirror.opened(ALL):
+        command = PostgresMirror(server._engine, tmp_path)
+        assert rows_of_mirror(command) == rows_of_postgres(postgres_url)
+        (copy,) = copies(tmp_path)
+        assert copy.stat().st_mode & 0o077 == 0
+        other = PostgresMirror(server._engine, tmp_path)
+        assert rows_of_mirror(other) == rows_of_mirror(command)
+        command.close()
+        other.close()
+    assert copies(tmp_path) == []
+    assert rows_of_mirror(mirror) == rows_of_postgres(postgres_url)
+
+
+async def test_copies_that_killed_commands_left_are_removed(
+    server: PostgresStore, mirror: PostgresMirror, tmp_path: Path
+) -> None:
+    await converse(server)
+    rows_of_mirror(mirror)
+    mirror.close()
+    shutil.copytree(tmp_path / "mirror", tmp_path / "mirror-killed")
+    (tmp_path / "mirror-torn").mkdir()
+    (tmp_path / "mirror-torn" / FILE_NAME).write_bytes(b"DUCK")
+    assert rows_of_mirror(mirror)
+    assert copies(tmp_path) == []
