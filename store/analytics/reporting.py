@@ -6,7 +6,7 @@ A report is a table macro of the same name in every analytics file; the macros a
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from store.interface.errors import ReportRefused
 
+Value: TypeAlias = str | int | float | datetime
 Kind: TypeAlias = Literal["text", "integer", "number", "moment"]
 """The type of a parameter; a moment is an ISO 8601 date, or date and time, without an offset in the `zone` of the
 report, else in UTC.
@@ -89,13 +90,17 @@ def statement(report: Report, arguments: Mapping[str, str]) -> str:
     for each in report.parameters:
         if each.needed and not arguments.get(each.name, "").strip():
             raise ReportRefused(f"the report {report.name} needs `{each.name}`: {each.says}", each.name)
-    literals = {name: _literal(known[name], text) for name, text in arguments.items()}
-    zone = ZoneInfo(arguments.get("zone", "UTC").strip())
-    times = {name: _moment(arguments[name], zone) for name in ("since", "until") if name in arguments}
+    values = {name: _value(known[name], text) for name, text in arguments.items()}
+    zone = ZoneInfo(str(values.get("zone", "UTC")))
+    times = {
+        name: value if value.tzinfo is not None else value.replace(tzinfo=zone)
+        for name in ("since", "until")
+        if isinstance(value := values.get(name), datetime)
+    }
     if [*times.values()] != sorted(times.values()):
         raise ReportRefused("`until` is before `since`", "until")
-    literals |= {name: f"TIMESTAMPTZ '{moment.isoformat()}'" for name, moment in times.items()}
-    return f"FROM {report.name}({', '.join(f'{name} := {literal}' for name, literal in literals.items())})"
+    literals = (f"{name} := {_literal(value)}" for name, value in (values | times).items())
+    return f"FROM {report.name}({', '.join(literals)})"
 
 
 def _instead(name: str, existing: Iterable[str]) -> str:
@@ -104,13 +109,13 @@ def _instead(name: str, existing: Iterable[str]) -> str:
     return f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(names)}"
 
 
-def _literal(parameter: Parameter, text: str) -> str:
-    """Return a value as an SQL literal. Raises ReportRefused."""
+def _value(parameter: Parameter, text: str) -> Value:
+    """Return the value of a parameter. Raises ReportRefused."""
     if parameter.choices and text not in parameter.choices:
         raise _unfit(parameter, text, f"one of {', '.join(parameter.choices)}")
-    expected, literal = _LITERALS.get(parameter.name) or _LITERALS[parameter.kind]
+    expected, read = _VALUES.get(parameter.name) or _VALUES[parameter.kind]
     try:
-        return literal(text)
+        return read(text)
     except (ValueError, LookupError, OSError):  # a zone may also be unknown, or a folder of the database
         raise _unfit(parameter, text, expected) from None
 
@@ -120,42 +125,47 @@ def _unfit(parameter: Parameter, text: str, expected: str) -> ReportRefused:
     return ReportRefused(f"`{parameter.name}` is {expected}, not {shown!r}", parameter.name)
 
 
-def _quoted(text: str) -> str:
-    """Return a text as an SQL string literal; only the quote needs escaping. Raises ValueError."""
+def _literal(value: Value) -> str:
+    """Return a value as an SQL literal; only the quote of texts needs escaping."""
+    match value:
+        case datetime():
+            return f"TIMESTAMPTZ '{value.isoformat()}'"
+        case str():
+            doubled = value.replace("'", "''")
+            return f"'{doubled}'"
+        case _:
+            return repr(value)
+
+
+def _text(text: str) -> str:
     if "\0" in text:
         raise ValueError("a text contains NUL")
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
+    return text
 
 
-def _integer(text: str) -> str:
+def _integer(text: str) -> int:
     number = int(text)
     if not 0 <= number < 2**31:
         raise ValueError("an integer is out of range")
-    return str(number)
+    return number
 
 
-def _number(text: str) -> str:
+def _number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number) or not 0 <= number <= 1e6:
         raise ValueError("a number is out of range")
-    return repr(number)
+    return number
 
 
-def _moment(text: str, zone: tzinfo = UTC) -> datetime:
-    moment = datetime.fromisoformat(text.strip())
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
-
-
-_LITERALS: Mapping[str, tuple[str, Callable[[str], str]]] = {
-    "session": ("the id of a session", lambda text: _quoted(str(UUID(text.strip())))),
-    "zone": ("a time zone such as Asia/Shanghai", lambda text: _quoted(ZoneInfo(text.strip()).key)),
+_VALUES: Mapping[str, tuple[str, Callable[[str], Value]]] = {
+    "session": ("the id of a session", lambda text: str(UUID(text.strip()))),
+    "zone": ("a time zone such as Asia/Shanghai", lambda text: ZoneInfo(text.strip()).key),
     "integer": ("a whole number from 0 to 2147483647", _integer),
     "number": ("a number from 0 to 1000000", _number),
     "moment": (
         "a date such as 2025-03-01, or a date and time",
-        lambda text: _moment(text).isoformat(),  # `statement` writes it in the zone of the report
+        lambda text: datetime.fromisoformat(text.strip()),  # `statement` adds the zone of the report
     ),
-    "text": ("text without the character NUL", _quoted),
+    "text": ("text without the character NUL", _text),
 }
-"""What a parameter is, and its SQL literal, by the name of the parameter or by its kind."""
+"""What a parameter is, and its value, by the name of the parameter or by its kind."""

@@ -18,7 +18,7 @@ from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.pages import Page
 from store.interface.rows import PositionRow
 from store.sql.connection import decode
-from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_conditions, list_in_pages
+from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_conditions, list_in_pages, time_range
 from store.sql.sessions import LAST_MOVES
 from store.sql.turns import outside
 
@@ -62,10 +62,7 @@ def _find(
     ]
 
 
-_CONDITIONS = CONDITIONS | {
-    "created_after": "latest.created_at >= $created_after::TIMESTAMPTZ",
-    "created_before": "latest.created_at < $created_before::TIMESTAMPTZ",
-}
+_CONDITIONS = CONDITIONS | time_range("latest.created_at", "created_after", "created_before")
 _STARTED = " JOIN session_starts AS s ON s.tenant = $tenant AND s.session_id = latest.session_id"
 _MOVED = f"{_STARTED} LEFT JOIN ({LAST_MOVES}) AS m ON m.session_id = latest.session_id"
 

@@ -22,6 +22,12 @@ from store.sql.connection import Connection, Values, decode
 C = TypeVar("C", bound=Connection)
 F = TypeVar("F")
 
+
+def time_range(column: str, after: str, before: str) -> dict[str, str]:
+    """Return the SQL of two filters by time: at or after the first parameter, and before the second."""
+    return {after: f"{column} >= ${after}::TIMESTAMPTZ", before: f"{column} < ${before}::TIMESTAMPTZ"}
+
+
 CONDITIONS = {
     "user_id": "s.user_id = $user_id",
     "status": "latest.status = $status",
@@ -34,10 +40,8 @@ CONDITIONS = {
     "script_version": "coalesce(m.script_version, s.script_version) = $script_version",
     "key": "s.key = $key",
     "key_prefix": "starts_with(s.key, $key_prefix)",
-    "created_after": "s.created_at >= $created_after::TIMESTAMPTZ",
-    "created_before": "s.created_at < $created_before::TIMESTAMPTZ",
-    "active_after": "latest.active_at >= $active_after::TIMESTAMPTZ",
-    "active_before": "latest.active_at < $active_before::TIMESTAMPTZ",
+    **time_range("s.created_at", "created_after", "created_before"),
+    **time_range("latest.active_at", "active_after", "active_before"),
 }
 """SQL for the filters of a session `s` with the latest turn `latest` and the last migration `m`."""
 

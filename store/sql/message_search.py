@@ -13,7 +13,7 @@ from msgspec import Struct
 from store.interface.list_rows import FoundMessage, Hit, SearchFilter
 from store.interface.pages import Page, bounded, cursor_of, position_of
 from store.sql.connection import Values, as_uuid
-from store.sql.list_pages import set_filters
+from store.sql.list_pages import set_filters, time_range
 from store.sql.sessions import LAST_MOVES
 
 C = TypeVar("C")
@@ -85,8 +85,7 @@ CONDITIONS = {
     "user_id": "user_id = $user_id",
     "session_id": "session_id = $session_id::UUID",
     "script": f"session_id IN ({OF_SCRIPT})",
-    "after": "finished_at >= $after::TIMESTAMPTZ",
-    "before": "finished_at < $before::TIMESTAMPTZ",
+    **time_range("finished_at", "after", "before"),
 }
 
 
