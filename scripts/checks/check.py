@@ -21,6 +21,7 @@ from scripts.checks.output_checks import ignored_pattern, output_faults, record_
 from scripts.checks.personal_data import check_copies
 from scripts.checks.plain_texts import check_plain_texts
 from scripts.checks.reachability import check_reachability
+from scripts.checks.skill_checks import recursion_faults
 from scripts.checks.time_checks import action_faults, default_faults, script_faults
 from scripts.checks.type_check import check_arithmetic, check_sense
 from scripts.checks.variable_flow import Place, VariableFlow
@@ -57,7 +58,8 @@ from scripts.model.variables import Declaration, Output, Records
 from scripts.versions.rename_map import check_migrations
 from scripts.yaml.syntax_hints import hidden_character
 
-_SINGLE_BRACES = regex.compile(r"(?<!\{)\$?\{\s*([^\W\d]\w*)\s*\}(?!\})|｛+\s*([^\W\d]\w*)\s*｝+")
+_NAME_FIRST = r"\s*(?P<inner>(?P<name>[^\W\d]\w*)(?:\s*(?:\|\|?|\?\?|\bor\b)[^{}｛｝\n]+)?)\s*"  # name, name | upper
+_SINGLE_BRACES = regex.compile(rf"(?<!\{{)\$?\{{{_NAME_FIRST}\}}(?!\}})|｛+{_NAME_FIRST}｝+")
 _ID = regex.compile(r"[^\s/:\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # a name: sessions also store names of the older formats
 _A = {"event": "an event", "milestone": "a milestone", "outcome": "an outcome"}
 _EVENT = regex.compile(r"\w[\w.\-]*")
@@ -75,8 +77,21 @@ _VALUE_FIXES = {
 }
 """By type, the fix for a value of another type; the messages about other types name an example."""
 _COUNT_FIX = "Count in a variable: `set: {n: 0}` before the loop, `set: {n: =n + 1}` in it, and then {{ n }}."
-_NEEDS_ALL_PARTS = frozenset({"NO_ACTIONS", "EXPERIMENT_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"})
+_NEEDS_ALL_PARTS = frozenset(
+    {"NO_ACTIONS", "EXPERIMENT_UNUSED", "FORM_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"}
+)
 """Problems that are not reported if a part of the script is invalid, because a list may be empty only for that."""
+_DEFINED_IN = {
+    "GOTO_UNKNOWN": "phases",
+    "SKILL_UNKNOWN": "skills",
+    "FORM_UNKNOWN": "forms",
+    "ROLE_UNKNOWN": "roles",
+    "DETECTOR_UNKNOWN": "detectors",
+    "EXPERIMENT_UNKNOWN": "experiments",
+    "TOOL_UNKNOWN": "tools",
+}
+"""The key of the script below which a name is defined, by the code of the problem that nothing has it."""
+_IN_ACTIONS = regex.compile(r"\bactions\[")
 
 _KEEPS_VALUES = frozenset({"EXPRESSION_INVALID", "TEMPLATE_INVALID", "DEPRECATED_KEY", "KEY_IGNORED"})
 """Errors of reading after which the script still sets all its variables."""
@@ -103,7 +118,9 @@ class _Checker:
         self.script = script
         self.problems = problems
         self.is_whole = not problems.fatal
-        self.has_all_values = all(each.code in _KEEPS_VALUES for each in problems.errors)
+        losses = [each for each in problems.errors if each.code not in _KEEPS_VALUES]
+        self.has_all_values = not losses
+        self.lost = {each.path for each in losses if not _IN_ACTIONS.search(each.path)}  # what is there may have ids
         self.place = Place()
         self.at_hand: list[str] = []  # names that have a value besides the variables
         self.is_in_tool = False  # an action calls a tool, and the source belongs to it or to its `on_fail`
@@ -112,8 +129,15 @@ class _Checker:
         self.flow = VariableFlow(script)
 
     def add(self, code: str, message: str, at: Location, fix: str = "", severity: Severity | None = None) -> None:
+        if code in _DEFINED_IN and not fix.startswith("Did you mean") and self.may_be_lost(code):
+            return
         if self.is_whole or code not in _NEEDS_ALL_PARTS:
             self.problems.add(code, message, at, path=self.place.path, fix=fix, severity=severity)
+
+    def may_be_lost(self, code: str) -> bool:
+        """Return whether what has an unknown name may be in a part that an error made unreadable."""
+        holder = _DEFINED_IN[code]
+        return any(holder in path or path.startswith("use") or (not path and holder != "phases") for path in self.lost)
 
     def faults(self, found: Iterable[Fault]) -> None:
         for each in found:
@@ -148,6 +172,7 @@ class _Checker:
             self.phase(phase)
         for skill in script.skills:
             self.skill(skill)
+        self.faults(recursion_faults(script.skills))
         for interrupt in script.interrupts:
             self.interrupt(interrupt)
         for detector in script.detectors:
@@ -161,7 +186,7 @@ class _Checker:
         self.tools()
         self.experiments()
         check_migrations(script, self.problems)
-        reported = self.flow.check(self.problems)
+        reported = self.flow.check(self.problems, is_whole=self.has_all_values)
         check_plain_texts(script, self.flow.known(), self.problems)
         if not self.problems.fatal:
             self.analyses(ControlFlowGraph(script), reported)
@@ -392,7 +417,8 @@ class _Checker:
             found = _LIKE_EXPRESSION.fullmatch(value.source)
             declared = self.declaration(name) if isinstance(action, actions.Set) else None
             if found is not None and (declared is None or found[1] not in declared.choices):
-                self.flow.text(found[1], value.at, self.place)
+                is_wrong = declared is not None and declared.kind not in {None, "text", "choice"}
+                self.flow.text(found[1], value.at, self.place, "warning" if is_wrong else None)
         match action:
             case actions.Say() if not any(text.source.strip() for text in action.texts):
                 self.add("EMPTY_TEXT", "the text is empty", action.mark("say"))
@@ -571,7 +597,9 @@ class _Checker:
             return
         known = [*others, *(f"{phase.id}/{topic.id}" for phase in self.script.phases for topic in phase.topics)]
         known += [topic.id for topic in phase.topics] if phase is not None else []
-        self.add("GOTO_UNKNOWN", f"unknown topic or phase {target}", at, suggest(target, known))
+        elsewhere = [each for each in known if each.endswith(f"/{target}")]
+        fix = f"Did you mean `{elsewhere[0]}`?" if len(elsewhere) == 1 else suggest(target, known)
+        self.add("GOTO_UNKNOWN", f"unknown topic or phase {target}", at, fix)
 
     # -- outputs --------------------------------------------------------------------------------------------------
 
@@ -607,7 +635,9 @@ class _Checker:
             if text is not None:
                 self.compiled(text, "TEMPLATE_INVALID")
                 for match in _SINGLE_BRACES.finditer(text.source) if self.script.form == "native" else ():
-                    self.flow.mention(match[1] or match[2], match[0], _line_at(text, match.start()))
+                    inner = regex.sub(r"\|\||\?\?", "or", match["inner"].strip())
+                    fix = f"Write {{{{ {inner} }}}}."
+                    self.flow.mention(match["name"], match[0], _line_at(text, match.start()), fix)
 
     def expression(self, expression: Expression | None) -> None:
         if expression is None:

@@ -16,6 +16,7 @@ from scripts.model.script import Phase, Topic, nodes
 from scripts.model.variables import Output
 
 _COUNT = regex.compile(r"[0-9]{1,3}")
+_ORDERS = regex.compile(r"[<>]")
 _NO = frozenset({"no", "false", "nein", "non", "否", "不", "不是", "没有"})
 _FIX = "Write `type: boolean` where the variable takes its value, or compare it: {name} == 'yes'."
 
@@ -60,6 +61,8 @@ def _constant(condition: Expression, problems: Problems, path: str, fix: str = "
         return
     spelled = " ".join(condition.source.split())
     outcome = "always" if value else "never"
+    if not value and _ORDERS.search(spelled):
+        fix = fix or "No number is in this range: correct the numbers, or write `or` in place of `and`."
     problems.add("CONDITION_CONSTANT", f"`{spelled}` {outcome} holds", condition.at, path=path, fix=fix)
 
 

@@ -21,7 +21,8 @@ def check_reachability(layout: ControlFlowGraph, problems: Problems) -> None:
     _Transitions(layout, problems).check()
     for node, body in layout.bodies():
         for dead, why in _dead(body.actions):
-            problems.add("ACTION_UNREACHABLE", f"unreachable: {why}", dead.at, path=layout.path(node))
+            fix = "Correct the condition, or remove it." if " true" in why else ""
+            problems.add("ACTION_UNREACHABLE", f"unreachable: {why}", dead.at, path=layout.path(node), fix=fix)
         for action in walk(body.actions):
             if isinstance(action, Repeat):
                 _check_repeat(action, problems, layout.path(node))

@@ -158,6 +158,8 @@ class _Sense:
             coerce(value, declared.kind, declared.choices)
         except ValueRefused as refused:
             fix = suggest(str(value), declared.choices, "") if declared.choices else ""
+            if self._problems.has_at(at, "NAME_AS_TEXT", "SIGN_IGNORED"):
+                return  # it says what to write
             self._add(f"`{name}` cannot store this value: {refused}", at, fix)
 
     def _appended(self, name: str, at: Location) -> None:
@@ -202,7 +204,8 @@ class _Sense:
         strange = [choice for choice in output.choices if wanted == "choice" and choice not in declared.choices]
         if actual != wanted and (actual, wanted) not in _WIDENED:
             at = output.mark("type" if output.type is not None else "choices")
-            self._add(f"`{output.get}` is declared as {wanted}, but this output is a {actual}", at)
+            fix = "Change one of the two types, or remove the one here."
+            self._add(f"`{output.get}` is declared as {wanted}, but this output is a {actual}", at, fix)
         elif strange and declared.choices:
             fix = suggest(strange[0], declared.choices)
             self._add(f"`{output.get}` cannot store {shorten(strange[0])}", output.mark("choices"), fix)

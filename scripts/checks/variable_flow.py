@@ -8,7 +8,7 @@ from msgspec import Struct
 from scripts.expressions.expressions import is_reserved
 from scripts.expressions.suggestions import suggest
 from scripts.model.base import Location
-from scripts.model.diagnostics import Problems
+from scripts.model.diagnostics import Problems, Severity
 from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topic, declared_in
 
 _OUT_OF_SIGHT = (
@@ -68,8 +68,8 @@ class VariableFlow:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._reads: list[_Read] = []
-        self._mentions: list[tuple[str, str, Location]] = []
-        self._texts: list[tuple[str, Location, Place]] = []
+        self._mentions: list[tuple[str, str, Location, str]] = []
+        self._texts: list[tuple[str, Location, Place, Severity | None]] = []
         self._by_detectors: set[str] = set()  # undeclared, it has session scope
         self._writers: dict[str, set[tuple[str, str]]] = {}  # places that write a variable, by name
 
@@ -84,16 +84,20 @@ class VariableFlow:
         if place.ids[1]:
             self._writers.setdefault(name, set()).add(place.ids)
 
-    def mention(self, name: str, written: str, at: Location) -> None:
+    def mention(self, name: str, written: str, at: Location, fix: str) -> None:
         """Record a name in single braces, which are a placeholder only in the older formats, or in no format."""
-        self._mentions.append((name, written, at))
+        self._mentions.append((name, written, at, fix))
 
-    def text(self, written: str, at: Location, place: Place) -> None:
+    def text(self, written: str, at: Location, place: Place, severity: Severity | None) -> None:
         """Record a text that would be an expression after `=`, which was probably meant if it has only variables."""
-        self._texts.append((written, at, place))
+        self._texts.append((written, at, place, severity))
 
-    def check(self, problems: Problems) -> frozenset[tuple[str, tuple[str, str]]]:
-        """Add a problem for every read of a variable that no action sets; return these names with their locations."""
+    def check(self, problems: Problems, *, is_whole: bool = True) -> frozenset[tuple[str, tuple[str, str]]]:
+        """Add a problem for every read of a variable that no action sets; return these names with their locations.
+
+        `is_whole` is false if parts of the script are missing because of errors: they may set or declare the variable,
+        so that only misspelt names are reported.
+        """
         reported: set[tuple[str, tuple[str, str]]] = set()
         everywhere = {each.var for each in self._script.global_variables}
         session = {each.var for each in self._script.session_variables} | self._by_detectors
@@ -104,22 +108,21 @@ class VariableFlow:
             if isinstance(read.place.node, Interrupt | Detector):  # which may run in each phase
                 in_sight = in_sight | of_phases
             is_known = read.name in in_sight or read.name in read.place.declared
-            if not is_known and self._check(read, known, problems):
+            if not is_known and self._check(read, known, problems, is_whole=is_whole):
                 reported.add((read.name, read.place.ids))
-        for name, written, at in self._mentions:
+        for name, written, at, fix in self._mentions:
             if name in known:
-                fix = f"Write {{{{ {name} }}}}."
                 problems.add("PLACEHOLDER_INVALID", f"{written} is shown unchanged", at, fix=fix)
-        for written, at, place in self._texts:
+        for written, at, place, severity in self._texts:
             names = set(_NAME.findall(written))
             if names and names <= known:
                 meant = "the value of the variable" if written in known else "its result"
                 fix = f"Write `={written}` for {meant}."
                 message = f"`{written}` is the text, not {'the variable' if written in known else 'a calculation'}"
-                problems.add("NAME_AS_TEXT", message, at, path=place.path, fix=fix)
+                problems.add("NAME_AS_TEXT", message, at, path=place.path, fix=fix, severity=severity)
         return frozenset(reported)
 
-    def _check(self, read: _Read, known: Collection[str], problems: Problems) -> bool:
+    def _check(self, read: _Read, known: Collection[str], problems: Problems, *, is_whole: bool) -> bool:
         """Return whether a problem reports the read."""
         writers = self._writers.get(read.name, set())
         if read.place.ids in writers:
@@ -127,6 +130,8 @@ class VariableFlow:
         path = "/".join(read.place.ids).strip("/")
         setter, declared = self._setter(writers, read.place.ids), self._declared_at(read.name)
         source = setter or next((path for path, has_value in declared.items() if has_value), "")
+        if source and not is_whole:
+            return False
         if source and not isinstance(read.place.node, Skill):
             ends = any(f"{source}/".startswith(f"{each}/") for each in declared)  # whatever the default scope is
             lasts = self._script.default_scope == "session" and not ends
@@ -144,7 +149,8 @@ class VariableFlow:
             name = name[:-1] if name.endswith("_") and is_reserved(name[:-1]) else name  # renamed by the stage format
             of_user = _OF_USER if name.lower().startswith("user.") else ""
             fix = _BUILT_IN.get(name.lower(), "") or fix or of_user
-        problems.add("VARIABLE_NEVER_SET", f"nothing sets `{name}`", read.at, path=path, fix=fix)
+        if is_whole or fix:
+            problems.add("VARIABLE_NEVER_SET", f"nothing sets `{name}`", read.at, path=path, fix=fix)
         return True
 
     def _setter(self, writers: set[tuple[str, str]], reader: tuple[str, str]) -> str:

@@ -1,6 +1,6 @@
 """Analyse conditions: their constant value, and what they imply if they are true or false."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from jinja2 import nodes
@@ -11,6 +11,7 @@ from scripts.expressions.values import SIGNS, Value, compare, number_in
 PARTS_MAX = 20  # parts of an `and` or `or` that are analysed separately
 PARTS_DEEP_MAX = 4  # nesting of such conditions
 EXISTENCE_TESTS = frozenset({"defined", "undefined"})
+_MIRRORED = {"lt": "gt", "lteq": "gteq", "gt": "lt", "gteq": "lteq"}
 GUARDING_FILTERS = frozenset({"default", "d"})
 
 
@@ -78,7 +79,35 @@ def _joined(node: nodes.And | nodes.Or) -> Value | Unknown:
     for name, value in compared:
         if any(name == other and value != another for other, another in compared):
             return deciding
-    return UNKNOWN
+    return UNKNOWN if deciding or _may_be_in_range(joined[:PARTS_MAX]) else False
+
+
+def _may_be_in_range(conditions: Sequence[nodes.Expr]) -> bool:
+    """Return whether a number fulfils all comparisons of a variable with numbers (``x > 3``), for each variable."""
+    limits: dict[str, list[tuple[str, float]]] = {}
+    for name, sign, number in filter(None, map(_against_number, conditions)):
+        limits.setdefault(name, []).append((sign, number))
+    for found in limits.values():
+        low = max(((number, sign == "gt") for sign, number in found if sign in {"gt", "gteq", "eq"}), default=None)
+        high = min(((number, sign != "lt") for sign, number in found if sign in {"lt", "lteq", "eq"}), default=None)
+        if low is not None and high is not None:
+            is_open = low[1] or not high[1]
+            if low[0] > high[0] or (low[0] == high[0] and is_open):
+                return False
+    return True
+
+
+def _against_number(node: nodes.Expr) -> tuple[str, str, float] | None:
+    """Return the name, operator and number of ``name < 3``, also if the number stands first."""
+    if not isinstance(node, nodes.Compare) or len(node.ops) != 1:
+        return None
+    left, right, sign = node.expr, node.ops[0].expr, node.ops[0].op
+    if isinstance(right, nodes.Name):
+        left, right, sign = right, left, _MIRRORED.get(sign, sign)
+    number = constant(right)
+    if not isinstance(left, nodes.Name) or not isinstance(number, int | float) or isinstance(number, bool):
+        return None
+    return left.name, sign, number
 
 
 def parts(node: nodes.And | nodes.Or) -> list[nodes.Expr]:

@@ -13,7 +13,11 @@ from scripts.expressions.sandbox import SANDBOX, ExpressionInvalid
 from scripts.expressions.suggestions import snake_case, suggest
 from scripts.expressions.time_values import FUNCTIONS
 
-_WIDE_SIGNS = "＜＞＝“”‘’（），；且或"
+_WIDE_SIGNS = "＜＞＝“”‘’（），；｜且或"
+_BETWEEN = re.compile(r"(?P<name>[^\W\d][\w.]*)\s+between\s+(?P<low>\S+)\s+and\s+(?P<high>\S+)")
+_CAPITALS = re.compile(r"\s(?:AND|OR)\s|\bNOT\s")
+_INCREASED = re.compile(r"(?P<name>[^\W\d][\w.]*)\s*(?P<sign>\+\+|--)")
+_BARE_DATE = re.compile(r"(?<![\w'\"-])\d{4}-\d\d-\d\d(?![\w'\"-])")
 _SWAPPED = re.compile(r"=([<>])(?!=)")
 _ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
 _UNKNOWN = re.compile(r"No (?P<kind>filter|test) named '(?P<name>\w+)'")
@@ -51,6 +55,7 @@ _OTHER_FILTERS = {
 """Filters of Jinja and other template languages that do not exist here, and what to write instead."""
 _NAME_ALONE = "Write the name alone, or `not NAME`."
 _OTHER_TESTS = {
+    **dict.fromkeys(("empty", "blank"), "Write `not NAME`."),
     **dict.fromkeys(("true", "false"), _NAME_ALONE),
     **dict.fromkeys(("equalto", "sameas"), "Compare with ==."),
     "greaterthan": "Compare with >.",
@@ -63,10 +68,25 @@ def expression_fix(source: str, message: str) -> str:
     """Return the fix for a common mistake in an expression with this error, or an empty text."""
     if "{{" in source:
         return "Write the name alone; an expression has no {{ }}."
-    fix = _unknown_fix(message) or _sign_fix(source) or _contains_fix(source)
+    fix = _unknown_fix(message) or _sign_fix(source) or _contains_fix(source) or _word_fix(source)
+    if not fix and message == ") is missing at the end":
+        return "Write a `)` where the part in parentheses ends."
     if not fix and re.fullmatch(r"[\w\s，。！？,.!?'’-]+", source):
         return f"""Put the text in quotes of its own: "'{source.strip()}'"."""
     return fix
+
+
+def _word_fix(source: str) -> str:
+    """Return the fix for operators and dates as other languages write them, or an empty text."""
+    if (found := _BETWEEN.search(source)) is not None:
+        return f"Write `{found['low']} <= {found['name']} <= {found['high']}`."
+    if _CAPITALS.search(source):
+        return "Write `and`, `or` and `not` in small letters."
+    if (found := _INCREASED.search(source)) is not None:
+        return f"Write `{found['name']} {found['sign'][0]} 1`."
+    if (found := _BARE_DATE.search(source)) is not None:
+        return f"Put quotes around a date: '{found[0]}'."
+    return ""
 
 
 def _contains_fix(source: str) -> str:
@@ -113,7 +133,10 @@ def function_fix(name: str) -> str:
     filters = [each for each in SANDBOX.filters if each.isidentifier()]
     if name in filters:
         return f"It is a filter: write `VALUE | {name}`."
-    fix = suggest(name, _CALLABLE, "") or suggest(name, filters, "")
+    alike = (
+        suggest(name, filters, "").replace("Did you mean `", "It is a filter here: write `VALUE | ").replace("?", ".")
+    )
+    fix = suggest(name, _CALLABLE, "") or alike
     return fix or f"The functions are {', '.join(f'`{each}`' for each in _CALLABLE)}; a variable has no parentheses."
 
 

@@ -41,6 +41,7 @@ Spans: TypeAlias = tuple[tuple[int, int], ...]
 _Piece: TypeAlias = tuple[str, str]
 """A part of a text: its characters, or the name of the variable that it stands for."""
 
+_UNFINISHED = re.compile(r"unexpected '?end of template'?(?:, expected '(?P<sign>.+)'\.)?")
 _UNEXPECTED = re.compile(r"expected token '.*', got ('.*')", re.DOTALL)
 _WORDS = frozenset({"true", "false", "none", "True", "False", "None"})
 _WORDS |= {"and", "or", "not", "in", "is", "if", "else", "self", "loop"}
@@ -247,6 +248,8 @@ def _compile(source: str, *, is_text: bool) -> Compiled:
 def _syntax_message(error: TemplateError) -> str:
     """Return the message for the author about a syntax error, without the words of Jinja's parser."""
     message = str(error).split("\n")[0].partition(" Jinja was looking")[0]
+    if (unfinished := _UNFINISHED.fullmatch(message)) is not None:
+        return f"{unfinished['sign'] or 'something'} is missing at the end"
     unexpected = _UNEXPECTED.fullmatch(message)
     return message if unexpected is None else f"{unexpected[1]} is not possible here"
 

@@ -3,7 +3,7 @@
 ``{x}``, ``{{x}}``, ``${x}``, ``{ x }``, ``｛x｝`` and ``{%x%}`` all mean the variable x, except for built-in values:
 ``{%user%}`` is the user's id, ``{%time%}`` the time, ``{%who%}`` the role that speaks; ``{user.id}``, ``{role.name}``
 and ``{now.year}`` are members of built-in values. They are converted once, when the script is read, so braces or
-dollar signs in values are never interpreted.
+dollar signs in values are never interpreted. ``{x || 'you'}`` (or ``??``, ``or``) is the text if x has no value.
 """
 
 import itertools
@@ -22,9 +22,11 @@ NAME = r"[^\W\d][\w.\-（）()·]*(?:[ ][\w.\-（）()·]+)*"
 _STATEMENT = (
     r"(?:(?:if|elif|for|set|macro|call|filter|with|include|import|from|block)\s+\S|(?:else|end[a-z]+)\s*[-+]?%\})"
 )
+# a name before it is as short as possible, because names may have blanks
+_DEFAULT = r"(?:(?:\|\||\?\?|\bor\b)\s*(?P<{}>\"[^\"{{}}]*\"|'[^'{{}}]*')\s*)?"
 _PLACEHOLDER = re.compile(
-    rf"\$?\{{\{{\s*(?P<double>{NAME})\s*\}}\}}|\{{%(?!\s*{_STATEMENT})\s*(?P<system>{NAME})\s*%\}}"
-    rf"|\$?\{{\s*(?P<single>{NAME})\s*\}}|｛\s*(?P<wide>{NAME})\s*｝"
+    rf"\$?\{{\{{\s*(?P<double>{NAME}?)\s*{_DEFAULT.format('double_default')}\}}\}}|\{{%(?!\s*{_STATEMENT})\s*(?P<system>{NAME})\s*%\}}"
+    rf"|\$?\{{\s*(?P<single>{NAME}?)\s*{_DEFAULT.format('single_default')}\}}|｛\s*(?P<wide>{NAME})\s*｝"
 )
 _ODD_PLACEHOLDER = re.compile(
     r"\{\s*(?P<name>[\w@#$!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # {age + 1}
@@ -109,7 +111,8 @@ def to_text_expression(text: str, refer: Callable[[str], str] = reference) -> st
     pieces, end = [], 0
     for match in _PLACEHOLDER.finditer(text):
         pieces += [json.dumps(before, ensure_ascii=False)] if (before := text[end : match.start()]) else []
-        pieces.append(_meaning(match, refer))
+        meaning = _meaning(match, refer)
+        pieces.append(f"({meaning})" if _default(match) else meaning)
         end = match.end()
     pieces += [json.dumps(after, ensure_ascii=False)] if (after := text[end:]) else []
     return " ~ ".join(pieces) or '""'
@@ -133,7 +136,13 @@ def _meaning(match: re.Match[str], refer: Callable[[str], str]) -> str:
     """Return the expression of a placeholder."""
     if match["system"] is not None and match["system"].strip() in SYSTEM:
         return SYSTEM[match["system"].strip()]
-    return refer((match["double"] or match["system"] or match["single"] or match["wide"]).strip())
+    name = refer((match["double"] or match["system"] or match["single"] or match["wide"]).strip())
+    return f"{name} or {json.dumps(default, ensure_ascii=False)}" if (default := _default(match)) else name
+
+
+def _default(match: re.Match[str]) -> str:
+    """Return the text that a placeholder stands for if its variable has no value, or an empty text."""
+    return (match["double_default"] or match["single_default"] or "")[1:-1]
 
 
 def _verbatim(text: str) -> str:
@@ -187,6 +196,8 @@ def report_placeholders(reader: Reader, text: str, at: Location) -> None:
     for match, place in outside(_ODD_PLACEHOLDER):
         inner = next(filter(None, match.groups()), "")
         fix = _FIX_OF_CONDITION if match["compared"] is not None else ""
+        if match["filtered"] is not None:
+            fix = "Write the name alone, or convert the file: texts with `cuebook: 1` have filters and operators."
         reader.add("PLACEHOLDER_INVALID", f"{{{inner}}} is not a variable name", place, fix)
     for match, place in outside(_EMPTY_PLACEHOLDER) if _KEY_OF_JSON.search(text) is None else ():
         reader.add("PLACEHOLDER_INVALID", f"{match[0]} names no variable", place)

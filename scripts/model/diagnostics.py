@@ -121,6 +121,13 @@ class Problems:
             sorted(self._problems.values(), key=lambda p: (p.file != self.file, p.file, p.line, p.column, p.code))
         )
 
+    def has_at(self, at: Location, *codes: str) -> bool:
+        """Return whether a problem with one of these codes is recorded at a location."""
+        where = (at.file or self.file, at.line, at.column)
+        return any(
+            (each.file, each.line, each.column) == where and each.code in codes for each in self._problems.values()
+        )
+
     @property
     def errors(self) -> tuple[Problem, ...]:
         """The problems because of which the script cannot run."""

@@ -42,7 +42,7 @@ _TOLERATED_CODES |= {"RETURN_UNKNOWN", "EXPRESSION_INVALID", "PYTHON_REFUSED", "
 _TOLERATED_CODES |= {"REQUIRED_FIELD_MISSING", "CONSTRAINT_VIOLATION", "DEFAULT_MISMATCH", "ENUM_VALUE_INVALID"}
 _REPORTED_AT_VALUE = {"KEY_IGNORED"}  # the reader reports the location of such a key's value, not of the key
 _SEE = '# What could not be carried over stands in comments that begin with "Not carried over".'
-_HEADER = re.compile(rf"# Converted from .+, which is in the \w+ form\.|{re.escape(_SEE)}")
+_HEADER = re.compile(rf"# Converted from .+, which is in the \w+ form(?:at)?\.|{re.escape(_SEE)}")
 _NAME = regex.compile(r"[^\W\d]\w*")  # the rule of scripts.checks.check for the native format
 
 
@@ -78,7 +78,7 @@ def convert(script: Script, reading: Reading, folder: str = "") -> Conversion:
     notes = {at: [printable(line) for line in lines] for at, lines in notes.items()}
     above = notes.pop(script.at, [])
     name = printable(PurePath(source.file).name)
-    head = [f"# Converted from {name}, which is in the {script.form} form.", *([_SEE] if losses else [])]
+    head = [f"# Converted from {name}, which is in the {script.form} format.", *([_SEE] if losses else [])]
     lines = [*head, *([""] if above else []), *above, native_yaml(script, notes).rstrip("\n"), *map(printable, tail)]
     text = "\n".join(lines) + "\n"
     _compare(script, source, text)

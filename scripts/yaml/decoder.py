@@ -91,6 +91,7 @@ _INSIDE = {
 _COMMA = "A comma inside { } ends a value; put quotes around a text with a comma."
 _SHOWN_CHARS_MAX = 60  # of an example in a fix
 _ASSIGNMENT = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*=\s*(?P<value>[^=\s].*)")
+_INCREASES = re.compile(r"(?P<sign>[+-])=\s*(?P<value>\w+)")
 _LITERAL = re.compile(r"-?\d+(\.\d+)?|true|false|\"[^\"]*\"|'[^']*'")
 _LOOP = re.compile(r"(?P<items>.+?)\s+as\s+(?P<name>\S+)", re.DOTALL)
 
@@ -303,7 +304,8 @@ class Reader:
             return self._struct(tree, kind)
         if not isinstance(tree, Mapping):
             fix = _colon_fix(tree.text, by_verb) if isinstance(tree, Scalar) else ""
-            raise self.mismatch(tree, f"a mapping with one of {_names(by_verb)}", fix)
+            wanted = "an action such as `say: …`" if "say" in by_verb else f"a mapping with one of {_names(by_verb)}"
+            raise self.mismatch(tree, wanted, fix)
         verbs = [key.text for key, _ in tree.pairs if key.text in by_verb]
         known = self._fields(by_verb[verbs[0]]) if verbs else {}
         if actions.OwnAction in members and any(
@@ -344,6 +346,8 @@ class Reader:
         word = f"`{unknown[0].text}` is not an action" if unknown else "the item has no action"
         written = unknown[0].text if unknown else ""
         fix = _character_fix(written) or _BRANCHES.get(written, "") or suggest(written, list(by_verb), "")
+        if not unknown and tree.pairs:
+            fix = f"Write the action beside `{tree.pairs[0][0].text}`, or no dash if that belongs to the action above."
         if written in languages.action_keys() and not fix:
             fix = f"`{written}` is a key of an action: write it without a dash, below the key of its action."
         fix = fix or suggest(written, list(by_verb))
@@ -447,11 +451,10 @@ class Reader:
         values, marks = self._members(tree, fields)
         lacking = [field for field in fields.values() if field.required and field.name not in values]
         for field in lacking:
-            if field.older not in marks:
-                strange = (key.text for key, _ in tree.pairs if key.text not in fields)
-                meant = next((key for key in strange if suggest(key, [field.key], "")), "")
+            is_elsewhere = any(self._stands_for(key, field.key) for key, _ in tree.pairs if key.text not in fields)
+            if field.older not in marks and not is_elsewhere:
                 with self.inside(f".{field.key}"):
-                    self.missing(field.key, tree.at, f"Write `{field.key}` instead of `{meant}`." if meant else "")
+                    self.missing(field.key, tree.at)
         if lacking:
             raise _Invalid
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
@@ -462,6 +465,11 @@ class Reader:
             self.missing("said", tree.at, "Add `said`, `when`, `understanding` or `no_questions`.")
             raise _Invalid
         return kind(**values, **located)
+
+    def _stands_for(self, key: Scalar, missing: str) -> bool:
+        """Return whether a key that is reported as unknown is probably the missing one, or has what belongs there."""
+        is_meant = bool(suggest(key.text, [missing], "")) or (key.text, missing) == ("actions", "topics")
+        return is_meant and self.problems.has_at(key.at, "UNKNOWN_KEY")
 
     def in_snake_case(self, tree: Mapping, names: Collection[str]) -> Mapping:
         """Return a mapping with its keys in the casing of these names: `maxRounds` as `max_rounds`."""
@@ -481,6 +489,9 @@ class Reader:
                 number = value.text.removeprefix("+")
                 message = f"`{value.text}` is the number {number}, and adds nothing to `{key.text}`"
                 self.add("SIGN_IGNORED", message, value.at, f"To add, write `={key.text} + {number}`.")
+            elif isinstance(value, Scalar) and (found := _INCREASES.fullmatch(value.text)) is not None:
+                fix = f"Write `={key.text} {found['sign']} {found['value']}`."
+                self.add("SIGN_IGNORED", f"`{value.text}` is a text, and changes nothing", value.at, fix)
 
     def _fields(self, kind: type[Struct]) -> dict[str, _Field]:
         return _fields(kind, self._language)
@@ -703,12 +714,29 @@ class Reader:
         if "each" in keys:
             return self._struct(replaced(tree, "each", _without_mark), actions.ListedChoices)
         is_short = len(keys) == 1 if self._language == "1" else bool(keys) and not {"key", "text"} & set(keys)
+        if self._language == "1" and keys:
+            self._refuse_odd(tree)
         if not is_short:
             return self._struct(tree, actions.ChoiceItem)
         key, text = tree.pairs[0]  # beside it, `value` and `actions` are allowed
         label = Scalar(key.text, False, key.at)
         spelled = ((word("key", key), label), (word("text", key), text), *tree.pairs[1:])
         return self._struct(Mapping(spelled, tree.at), actions.ChoiceItem)
+
+    def _refuse_odd(self, tree: Mapping) -> None:
+        """Refuse a pair `key: text` with keys beside it, or a key of a choice with a dash."""
+        fields = self._fields(actions.ChoiceItem)
+        (first, text), *others = tree.pairs
+        if not others and first.text in fields and not isinstance(text, Scalar):
+            fix = f"Write `{first.text}` without a dash, below the `key` and `text` of its choice."
+            raise self._invalid("UNKNOWN_KEY", f"`{first.text}` is a key of a choice, not a choice", first.at, fix)
+        if not others or first.text in fields or not isinstance(text, Scalar):
+            return
+        beside, other = others[0]
+        fix = f"Write `key: {first.text}` and `text: {shorten(text.text).strip(_QUOTES)}` beside `{beside.text}`."
+        if beside.text not in fields and isinstance(other, Scalar):
+            fix = f"Start each choice with its own dash: `- {beside.text}: {shorten(other.text).strip(_QUOTES)}`."
+        raise self._invalid("UNKNOWN_KEY", f"a choice `key: text` has no `{beside.text}` beside it", beside.at, fix)
 
     def _moment_part(self, tree: Tree, kind: type) -> Any:
         """Read a duration, a time of day or a date."""

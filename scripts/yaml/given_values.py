@@ -154,8 +154,8 @@ def _text_source(tree: Scalar) -> str:
         return f"({tree.text[1:].strip()})"
     text = _unescaped(tree.text)
     if "{%" in text:
-        fix = "Assign the text to a variable first, and write `=` and the variable."
-        raise GivenInvalid(tree, "a text with placeholders only", fix)
+        fix = 'Write an expression such as `="a" if x > 1 else "b"`, or an action in each branch of an `if`.'
+        raise GivenInvalid(tree, "a text without {% %}", fix)
     pieces = _PLACEHOLDER.split(text)  # texts at even places, expressions at odd ones
     if len(pieces) == 1:
         return literal(text)

@@ -14,6 +14,7 @@ import yaml
 from msgspec import Struct
 
 from scripts.expressions.values import Value, number_in
+from scripts.model.actions import ACTION_TYPES
 from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.yaml.syntax_hints import find_hint
@@ -242,7 +243,9 @@ class _Builder:
             elif key.text in pairs:
                 first = pairs[key.text][0].at.line
                 message = f"duplicate key `{key.text}`, first in line {first}"
-                fix = f"To start a list item here, write a dash before it: `- {key.text}:`. Otherwise remove one."
+                fix = "Start each action with its own dash." if len(ACTION_TYPES & pairs.keys()) > 1 else ""
+                if depth > 1 and key.text == next(iter(pairs)):
+                    fix = f"To start a list item here, write a dash before it: `- {key.text}:`. Otherwise remove one."
                 self.problems.add("DUPLICATE_KEY", message, key.at, fix=fix)
             else:
                 pairs[key.text] = (key, value)

@@ -14,7 +14,7 @@ from scripts.model.actions import ACTION_TYPES
 from scripts.model.languages import action_keys
 
 _WIDE = {"：": ": ", "，": ", ", "【": "[", "】": "]", "｛": "{", "｝": "}", "“": '"', "”": '"', "\u3000": " "}
-_WIDE_COLON = re.compile(r"[\s\u3000-]*(?:[^\W]{1,40}：|\u3000)")
+_WIDE_COLON = re.compile(r"[\s\u3000-]*(?:[^\W]{1,40}：|\u3000|[^\W]{1,40}: *｛(?=\s*\w+\s*[:：]))")
 _WIDE_MARK = re.compile(r"(?<=[\w\"'\]}])[：，]|[【】｛｝“”]")
 _BLANKS = "\u00a0\u1680\u2000-\u200d\u202f\u205f\u2060\ufeff"
 _HIDDEN = re.compile(f"[{_BLANKS}]")
@@ -22,7 +22,7 @@ _HIDDEN_WHERE_YAML_LOOKS = re.compile(rf" *(?:-[ ]*)?(?:[^\s:\"'{{\[]{{1,40}}:[ 
 _TAB = re.compile(r" *(?:-[ ]*)?(?P<char>\t)")
 _BULLET = re.compile(r"\s*(?P<char>[－—–‐−•·●○▪◦＊*+])[ \u3000]*[^\W\d]\w*\s*[:：]")
 _DASH_WITHOUT_SPACE = re.compile(r"\s*-(?P<rest>[^\W\d]\w*:(?:\s|$).*)")
-_NO_COLON = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[a-z_]+) +(?P<value>[^\s:#].*)")
+_NO_COLON = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[a-z_]+)(?: +(?P<value>[^\s:#].*))?")
 _COLON_WITHOUT_SPACE = re.compile(r"\s*(?:- +)?(?P<key>[^\W\d]\w*):(?P<value>[^\s/:].*)")
 _KEY = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[^\s:#\"'{}\[\],&*!|>%@`-][^:#\"'{}\[\]]{0,60}?) *:(?P<value>\s.*|$)")
 _DASH_BEHIND_KEY = re.compile(r"\s*(?:- +)*(?P<key>[^\W\d]\w*): +(?P<dash>-) (?P<text>.*)")
@@ -144,8 +144,13 @@ class _Diagnosis:
     # -- characters ---------------------------------------------------------------------------------------------------
 
     def _character(self) -> SyntaxHint | None:
-        """Find a character that looks like YAML syntax but is another character."""
+        """Find a character that looks like YAML syntax but is another character, or lines of other formats."""
         for number, written in self._near():
+            if written.lstrip().startswith("//"):
+                return SyntaxHint(number, _indent(written) + 1, "a comment begins with #, not with //", "Write `#`.")
+            if written.startswith("```"):
+                fix = "Remove the lines that begin with ```."
+                return SyntaxHint(number, 1, "``` marks code in a chat or a document; a script has no such line", fix)
             if (found := _TAB.match(written)) is not None:
                 fix = "Use spaces; YAML does not allow tabs here."
                 return SyntaxHint(number, found.start("char") + 1, "unexpected tab", fix)
@@ -222,7 +227,7 @@ class _Diagnosis:
 
     def _unquoted(self, written: str) -> SyntaxHint | None:
         braces = re.search(
-            r"(?P<key>[^\W\d]\w*): (?P<value>[^\s\"',][^\"',{]*\{\{.*?\}\}[^,}\]]*|\{\{.*?\}\}[^,}\]]*)", written
+            r"(?P<key>[^\W\d]\w*): (?P<value>[^\s\"',{\[][^\"',{]*\{\{.*?\}\}[^,}\]]*|\{\{.*?\}\}[^,}\]]*)", written
         )
         if braces is not None:
             return _quotes(self._line, braces, "a text with {{ }} inside { } or [ ] needs quotes")
@@ -279,8 +284,9 @@ class _Diagnosis:
             return None
         if is_continued and ("-" not in found["lead"] or self._at(self._line).lstrip().startswith("- ")):
             return None  # a text that begins with such a word
-        key, value = found["key"], found["value"].strip()
-        fix = f"Write `{found['lead'].lstrip()}{key}: {value}`."
+        key, value = found["key"], (found["value"] or "").strip()
+        correct = f"{found['lead'].lstrip()}{key}: {value}".rstrip()
+        fix = f"Write `{correct}`."
         return SyntaxHint(number, found.end("key") + 1, f"a colon is missing after `{key}`", fix)
 
     def _colon(self) -> SyntaxHint | None:
@@ -292,6 +298,9 @@ class _Diagnosis:
         found = _KEY.match(written)
         if found is not None and found.end("key") < self._column - 1 and ":" in before:
             value = found["value"].strip()
+            if value.endswith(":") and not written[self._column :].strip():
+                fix = f'Remove the colon at the end, or put quotes around a text: {found["key"]}: "{_short(value)}".'
+                return SyntaxHint(self._line, self._column, "a second colon in one line", fix)
             curly = " YAML does not accept the curly quotes “ ”." if "“" in value or "”" in value else ""
             fix = f'Put quotes around the text: {found["key"]}: "{_short(value)}".{curly}'
             return SyntaxHint(self._line, self._column, 'a text that contains ": " needs quotes around it', fix)
@@ -315,6 +324,8 @@ class _Diagnosis:
         is_item = written.lstrip().startswith("- ") or written.strip() == "-"
         if not is_item and _KEY.match(written) is None:
             return None
+        if is_item and (undashed := self._first_without_dash(begin)) is not None:
+            return undashed
         levels = list(self._levels(self._line))
         name = written.strip().removeprefix("- ").partition(":")[0]
         item = next((number for column, dash, number in levels if column == begin and dash), 0)
@@ -335,6 +346,26 @@ class _Diagnosis:
         what, above = ("the dash", "the one") if is_item else (f"`{name}`", f"`{under}`")
         fix = f"Start {what} in column {column + 1}, below {above} of line {number}."
         return SyntaxHint(self._line, begin + 1, f"wrong indentation: {what} is in column {begin + 1}", fix)
+
+    def _first_without_dash(self, column: int) -> SyntaxHint | None:
+        """Find the first item of a list that has no dash, unlike a later one, which starts in this column."""
+        first = self._line
+        for number in range(self._line - 1, 0, -1):
+            written = self._at(number)
+            if not written.strip() or written.lstrip().startswith("#"):
+                continue
+            if _indent(written) <= column:
+                is_list = _indent(written) < column and written.rstrip().endswith(":")
+                break
+            first = number
+        else:
+            return None
+        item = self._at(first)
+        if not is_list or first == self._line or item.lstrip().startswith("- ") or _KEY.match(item) is None:
+            return None
+        name = item.strip().partition(":")[0]
+        fix = f"Write `- {item.strip()}` with the dash in column {column + 1}."
+        return SyntaxHint(first, _indent(item) + 1, f"a dash is missing before `{name}`", fix)
 
     def _levels(self, below: int) -> Iterator[tuple[int, bool, int]]:
         """Yield the columns in which a line may start, whether a dash is there, and the line that defines it."""

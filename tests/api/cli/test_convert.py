@@ -16,7 +16,7 @@ FINE = (
 LOSSY = FINE.replace("content: Hi.", "content: Hi., say_goal: ease")
 OLDER = FINE.replace("content:", "content_template:")
 NATIVE = """\
-# Converted from talk.yaml, which is in the session form.
+# Converted from talk.yaml, which is in the session format.
 cuebook: 1
 script: talk
 default_scope: session

@@ -42,6 +42,7 @@ VALUES = {
         ("{session.name} and ${global.姓名}", "Leo and Leo"),
         ("{用户-情绪}", "calm"),
         ("{unknown}|{{unknown}}", "|"),
+        ("{name || 'you'} {unknown || 'you'} ${unknown ?? 'you'} {{ unknown or \"you\" }}", "Leo you you you"),
         ("costs $$5 & {name} pays $5", "costs $$5 & Leo pays $5"),
         ("{}", "{}"),
         ('{"age": 5}', '{"age": 5}'),
@@ -100,7 +101,7 @@ def test_a_value_is_never_looked_at_again(render, value) -> None:
         ("{%time}", [("`{%time` is not closed on its line", 0)]),
         ("{name|upper}", [("{name|upper} is not a variable name", 0)]),
         ("{list[0]} {age:.1f}", [(f"{{{each}}} is not a variable name", 0) for each in ("list[0]", "age:.1f")]),
-        ("{{ name or 'you' }}", [("{name or 'you'} is not a variable name", 0)]),
+        ("{{ name or 'you' }} {name || you}", [("{name || you} is not a variable name", 0)]),
         ('{{"a": 1}} {"a": [1]}', []),
         (
             "你好{}，\n{ }和{{ }}、｛｝",
@@ -108,12 +109,12 @@ def test_a_value_is_never_looked_at_again(render, value) -> None:
         ),
         ("f(x) = {}, [{}]", []),
         (
-            "{age >= 18 ? 'a' : 'b'}\n${性别 == “男” ? 1 : 2} {a && b} {x ?? 'you'} {x<3}",
+            "{age >= 18 ? 'a' : 'b'}\n${性别 == “男” ? 1 : 2} {a && b} {x ?? 1} {x<3}",
             [
                 ("{age >= 18 ? 'a' : 'b'} is not a variable name", 0),
                 *[
                     (f"{{{each}}} is not a variable name", 1)
-                    for each in ("性别 == “男” ? 1 : 2", "a && b", "x ?? 'you'", "x<3")
+                    for each in ("性别 == “男” ? 1 : 2", "a && b", "x ?? 1", "x<3")
                 ],
             ],
         ),

@@ -601,10 +601,9 @@ def test_keys_in_another_casing_are_read_with_a_warning(read) -> None:
     assert read(text, "strict").script is None
 
 
-def test_a_missing_key_names_the_one_that_is_misspelt(read) -> None:
-    reading = read("session: {session_idd: talk, phases: []}")
-    (missing,) = [each for each in reading.problems if each.code == "REQUIRED_FIELD_MISSING"]
-    assert missing.fix == "Write `session_id` instead of `session_idd`."
+def test_a_required_key_that_is_misspelt_is_one_problem(read) -> None:
+    (misspelt,) = read("session: {session_idd: talk, phases: [{phase_id: a, topics: []}]}").errors
+    assert (misspelt.code, misspelt.fix) == ("UNKNOWN_KEY", "Did you mean `session_id`?")
 
 
 def test_a_problem_of_an_action_is_reported_at_the_action(read) -> None:

@@ -83,7 +83,7 @@ forms:
     [
         ("=most", []),
         ("=moost", [("VARIABLE_NEVER_SET", "nothing sets `moost`")]),
-        ("=most +", [("EXPRESSION_INVALID", "unexpected 'end of template'")]),
+        ("=most +", [("EXPRESSION_INVALID", "something is missing at the end")]),
         ("=count", [("VARIABLE_MAYBE_UNSET", "`count` has no value here: no path to this place sets it")]),
         ("=a", [("VARIABLE_MAYBE_UNSET", "`a` has no value here: no path to this place sets it")]),
     ],

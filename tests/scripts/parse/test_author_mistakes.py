@@ -114,7 +114,7 @@ SLIPS = {
     "no colon after a last action": (
         NATIVE + "  - ask When did you get up?\n",
         "4:5",
-        "a mapping with one of",
+        "expected an action",
         "`ask: When did you get up?`",
     ),
     "a colon below a text that begins like an action": (
@@ -122,6 +122,59 @@ SLIPS = {
         "7:9",
         '": "',
         'a: "b: c"',
+    ),
+    "no dash before the first of several": (
+        script("  say: Hi.", "  id: a", "- say: Ho."),
+        "7:13",
+        "a dash is missing before `say`",
+        "`- say: Hi.` with the dash in column 11",
+    ),
+    "a comment of another language": (
+        script("- say: Hi.", "// later", "- say: Ho."),
+        "8:11",
+        "a comment begins with #",
+        "`#`",
+    ),
+    "a fence of a chat": ("```yaml\n" + HEAD, "1:1", "marks code", "Remove the lines"),
+    "no colon after an action without a value": (
+        script("- say: Hi.", "- end", "  id: b"),
+        "8:16",
+        "a colon is missing after `end`",
+        "`- end:`",
+    ),
+    "a colon after a condition": (
+        script("- if: age > 18:", "  then: [say: Hi.]"),
+        "7:25",
+        "a second colon",
+        "Remove the colon at the end",
+    ),
+    "full-width braces": (NATIVE + "  - ask: Age?\n    into: ｛var: age｝\n", "5:11", "full-width ｛", "plain '{'"),
+    "an address with a placeholder in braces": (
+        NATIVE + "  - show: {url: https://a.example/{{ x }}}\n",
+        "4:17",
+        "needs quotes",
+        'url: "https://a.example/{{ x }}"',
+    ),
+    "two choices in one item": (
+        NATIVE + "  - choose: Tea?\n    into: tea\n    choices:\n      - a: A\n        b: B\n",
+        "8:9",
+        "no `b` beside it",
+        "`- b: B`",
+    ),
+    "a key of a choice with a dash": (
+        NATIVE + "  - choose: Tea?\n    into: tea\n    choices:\n      - a: A\n      - do:\n        - say: Hi.\n",
+        "8:9",
+        "`do` is a key of a choice",
+        "without a dash",
+    ),
+    "a key of an action alone": (NATIVE + "  - say: Hi.\n  - id: a\n", "5:5", "no action", "beside `id`"),
+    "a topic of another phase": (
+        "cuebook: 1\nscript: v\nphases:\n"
+        "  - {phase: a, topics: [{topic: b, actions: [{goto: d}]}]}\n"
+        "  - {phase: c, topics: [{topic: d, actions: [{say: Hi.}]}]}\n",
+        "4:53",
+        "unknown topic or phase d",
+        "`c/d`",
     ),
     "no colon after a key": (
         NATIVE + "  - ask: How?\n    into mood\n    id: a\n",
@@ -522,6 +575,72 @@ SLIPS = {
         "nothing sets `null`",
         "Write `none`",
     ),
+    "a test for emptiness": (
+        NATIVE + "  - {ask: A?, into: a}\n  - {say: b, when: a is empty}\n",
+        "5:20",
+        "No test named 'empty'",
+        "`not NAME`",
+    ),
+    "a range in words": (
+        NATIVE + "  - {ask: A?, into: a}\n  - {say: b, when: a between 3 and 5}\n",
+        "5:20",
+        "before 'between'",
+        "`3 <= a <= 5`",
+    ),
+    "an operator in capitals": (
+        NATIVE + "  - {ask: A?, into: a}\n  - {say: b, when: a > 1 AND a < 3}\n",
+        "5:20",
+        "before 'AND'",
+        "small letters",
+    ),
+    "a date without quotes": (
+        NATIVE + "  - {say: b, when: today > 2026-01-31}\n",
+        "4:20",
+        "ends too early",
+        "'2026-01-31'",
+    ),
+    "a number increased by two signs": (
+        NATIVE + "  - {set: {n: 1}}\n  - {set: {n: =n++}}\n",
+        "5:15",
+        "something is missing",
+        "`n + 1`",
+    ),
+    "a number increased by another operator": (
+        NATIVE + "  - {set: {n: 1}}\n  - {set: {n: += 1}}\n",
+        "5:15",
+        "changes nothing",
+        "`=n + 1`",
+    ),
+    "a parenthesis that is not closed": (
+        NATIVE + '  - {ask: A?, into: a}\n  - {say: b, when: a in ("x" }\n',
+        "5:20",
+        ") is missing at the end",
+        "`)`",
+    ),
+    "a filter as a function of another name": (
+        NATIVE + "  - {ask: A?, into: a}\n  - {say: b, when: len(a) > 3}\n",
+        "5:20",
+        "no function `len`",
+        "`VALUE | length`",
+    ),
+    "a full-width bar": (
+        NATIVE + '  - {ask: A?, into: a}\n  - say: "{{ a｜upper }}"\n',
+        "5:10",
+        "unexpected char",
+        "Write plain operators",
+    ),
+    "a default in single braces": (
+        NATIVE + "  - {ask: A?, into: a}\n  - say: \"Hi {a || 'you'}\"\n",
+        "5:10",
+        "is shown unchanged",
+        "{{ a or 'you' }}",
+    ),
+    "a statement in a value": (
+        NATIVE + '  - {set: {a: "{% if 1 > 0 %}b{% endif %}"}}\n',
+        "4:15",
+        "a text without {% %}",
+        "an expression such as",
+    ),
     "a test for null": (
         NATIVE + "  - {ask: A?, into: a}\n  - {say: b, when: a is null}\n",
         "5:20",
@@ -620,6 +739,26 @@ def test_slips_beside_keys_of_stages_are_errors_as_elsewhere(line) -> None:
     assert alone
     assert set(alone) <= set(beside)
     assert "SYNTAX_ERROR" not in {problem.code for problem in beside if problem.severity == "warning"}
+
+
+ONE_PROBLEM = {
+    "a misspelt key of a declaration": "cuebook: 1\nscript: v\ndeclare: [{vra: x}]\nactions: [{ask: A?, into: x}]\n",
+    "a misspelt key of an answer": NATIVE + '  - {ask: A?, inot: x}\n  - say: "{{ x }}"\n',
+    "a misspelt action": NATIVE + '  - sett: {x: 1}\n  - say: "{{ x }}"\n',
+    "a misspelt list of topics": "cuebook: 1\nscript: v\nphases:\n"
+    "  - {phase: a, topics: [{topic: b, actions: [{goto: c/d}]}]}\n"
+    "  - {phase: c, topic: [{topic: d, actions: [{say: Hi.}]}]}\n",
+    "a misspelt list of skills": NATIVE + "  - call: rest\n" + REST.replace("skills", "skils"),
+    "a misspelt action with a form": NATIVE + "  - fom: f\n" + TABLE,
+    "actions without a topic": "cuebook: 1\nscript: v\nphases: [{phase: a, actions: [{say: Hi.}]}]\n",
+    "a file that does not exist": "cuebook: 1\nscript: v\nuse: [skills.yaml]\nactions: [{call: rest}]\n",
+}
+
+
+@pytest.mark.parametrize("slip", ONE_PROBLEM)
+def test_a_slip_causes_no_further_problem(slip) -> None:
+    (problem,) = read_script(Source(ONE_PROBLEM[slip])).problems
+    assert problem.severity == "error"
 
 
 @pytest.mark.gate

@@ -347,7 +347,7 @@ def test_comments_stay_with_what_they_are_about() -> None:
     assert (
         converted(read_text(text)).text
         == """\
-# Converted from talk.yaml, which is in the native form.
+# Converted from talk.yaml, which is in the native format.
 
 # About it all.
 
