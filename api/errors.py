@@ -81,7 +81,8 @@ class ApiError(Exception):
     """An error that is sent to a client.
 
     `details` hold neither paths of this machine nor SQL. With `lasting` the error remains until the settings or the
-    script are fixed, whatever the code's recovery is. `retry_after_s` replaces the code's time until a retry.
+    script are fixed, whatever the code's recovery is. `retry_after_s` replaces the code's time until a retry, `retry`
+    what its suggestion says of one.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class ApiError(Exception):
         context: Mapping[str, Any] | None = None,
         lasting: bool = False,
         retry_after_s: int | None = None,
+        retry: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -101,16 +103,20 @@ class ApiError(Exception):
         self.context = dict(context or {})
         self.lasting = lasting
         self.retry_after_s = retry_after_s
+        self.retry = retry
 
     @property
     def kind(self) -> Kind:
         """Return the kind of the code, with the recovery of this error."""
-        usual = CODES[self.code]
+        kind = CODES[self.code]
         if self.lasting:
-            return Kind(usual.status, usual.type, _FIX_FIRST)
+            kind = Kind(kind.status, kind.type, _FIX_FIRST)
+        if self.retry:
+            suggestion = self.retry if kind.retry_action else f"{kind.suggestion} {self.retry}"
+            kind = msgspec.structs.replace(kind, suggestion=suggestion)
         if self.retry_after_s is not None:
-            return msgspec.structs.replace(usual, retry_after_s=self.retry_after_s)
-        return usual
+            kind = msgspec.structs.replace(kind, retry_after_s=self.retry_after_s)
+        return kind
 
 
 def invalid_field(field: str, problem: str) -> ApiError:
@@ -176,28 +182,32 @@ class ErrorAnswer(Struct, frozen=True, rename="camel"):
 
 def answer(error: ApiError, request_id: str, timestamp: str) -> ErrorAnswer:
     """Return the body of an error answer."""
+    return ErrorAnswer(success=False, error=body_of(error, {"timestamp": timestamp, "requestId": request_id}))
+
+
+def body_of(error: ApiError, context: Mapping[str, Any]) -> ErrorBody:
+    """Return an error as clients see it, with more context."""
     kind = error.kind
-    return ErrorAnswer(
-        success=False,
-        error=ErrorBody(
-            code=error.code,
-            type=kind.type,
-            message=error.message,
-            details=error.details,
-            context={**error.context, "timestamp": timestamp, "requestId": request_id},
-            recovery=Recovery(bool(kind.retry_action), kind.retry_action, kind.suggestion),
-        ),
+    return ErrorBody(
+        code=error.code,
+        type=kind.type,
+        message=error.message,
+        details=error.details,
+        context={**error.context, **context},
+        recovery=Recovery(bool(kind.retry_action), kind.retry_action, kind.suggestion),
     )
 
 
 def headers_of(failure: ApiError, error: BaseException) -> dict[str, str]:
-    """Return the headers of an error answer: `Retry-After`, `WWW-Authenticate`, `Allow`."""
+    """Return the headers of an error answer: `Retry-After`, `WWW-Authenticate`, `Allow`, `Accept-Encoding`."""
     kind = failure.kind
     headers = {"Retry-After": str(kind.retry_after_s)} if kind.retry_after_s else {}
     if kind.status == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="cuebook"'
     if kind.status == 405 and isinstance(error, HTTPException):
         headers["Allow"] = (error.headers or {}).get("allow", "")
+    if kind.status == 415:
+        headers["Accept-Encoding"] = "identity"  # of request bodies (RFC 9110, 12.5.3)
     return headers
 
 

@@ -67,7 +67,7 @@ class Catalog:
 
     async def save(self, tenant: str, new: NewScript, mode: Mode) -> SavedScript:
         """Store a script, and publish it unless it is a draft. Raises ApiError if it cannot be run."""
-        source = Source(new.yaml_content, file="", side_files=new.files)
+        source = Source(new.yaml_content, file="", side_files=new.files or {})
         reading = await self.with_own_id(tenant, await asyncio.to_thread(read_script, source, mode))
         if reading.script is None:
             raise unusable(reading.errors)

@@ -32,6 +32,7 @@ from api.schemas.memory import (
     UnitList,
     UnitsAdded,
     UnitView,
+    unit_fields,
 )
 from api.schemas.memory_work import (
     ForgettingAnswer,
@@ -67,6 +68,7 @@ class Memory:
         group: str = COLLECTION,
         source: str = "user",
         creation_time: datetime | None = None,
+        end_time: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
         never_delete: bool = False,
         trust: Trust = "conversation",
@@ -79,6 +81,7 @@ class Memory:
             content=content,
             source=source,
             creation_time=creation_time,
+            end_time=end_time,
             metadata=dict(metadata or {}),
             never_delete=never_delete,
             trust=trust,
@@ -293,10 +296,7 @@ def _new_unit(unit: NewUnitBody | Mapping[str, Any] | str) -> NewUnitBody:
     """Convert a text, a message or the arguments of `add`. Raises TypeError for fields that do not exist."""
     if isinstance(unit, NewUnitBody):
         return unit
-    fields: dict[str, Any] = {"content": unit} if isinstance(unit, str) else dict(unit)
-    if "role" in fields:
-        role, name = fields.pop("role"), fields.pop("name", None)
-        fields.setdefault("source", name or role)
+    fields = unit_fields({"content": unit} if isinstance(unit, str) else unit)
     return NewUnitBody(**fields | {"vector": _numbers(fields.get("vector"))})
 
 

@@ -20,15 +20,15 @@ INVALID = "REQUEST_INVALID"
 UNREACHABLE = "UNREACHABLE"
 UNEXPECTED = "UNEXPECTED_ANSWER"
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
-_AGAIN = frozenset({"wait", "resend"})  # recoveries that permit to send the same request again
 
 
 class CuebookError(Exception):
     """A failed request. `code` is an API error code, `UNREACHABLE` without a response, or `UNEXPECTED_ANSWER`.
 
     `message` is the cause and `suggestion` the fix, for a person; `status` is the HTTP status, 0 without a response;
-    `details` name the fields or lines at fault. `is_passing` says whether the same request may succeed a moment later,
-    `retry_after_s` after how many seconds, None if the server does not say.
+    `details` name the fields or lines at fault; `context` has the ids it is about, such as the `sessionId` of a session
+    whose first turn failed. `is_passing` says whether the same request may succeed a moment later, `retry_after_s`
+    after how many seconds, None if the server does not say.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class CuebookError(Exception):
         *,
         status: int = 0,
         details: Sequence[ErrorDetail] = (),
+        context: Mapping[str, Any] | None = None,
         suggestion: str = "",
         is_passing: bool = False,
         retry_after_s: float | None = None,
@@ -47,6 +48,7 @@ class CuebookError(Exception):
         self.message = message
         self.status = status
         self.details = details
+        self.context = dict(context or {})
         self.suggestion = suggestion
         self.is_passing = is_passing
         self.retry_after_s = retry_after_s
@@ -65,8 +67,9 @@ def failure_of(answer: httpx.Response) -> CuebookError:
         error.message,
         status=answer.status_code,
         details=error.details,
+        context=error.context,
         suggestion=error.recovery.suggestion,
-        is_passing=error.recovery.can_retry and error.recovery.retry_action in _AGAIN,
+        is_passing=error.recovery.can_retry,
         retry_after_s=float(retry_after) if retry_after.isdigit() else None,
     )
 

@@ -227,11 +227,14 @@ async def _check(request: Request[Any, Any, Any]) -> None:
         raise
     except InternalServerException as error:  # raised by Litestar if the client disconnects
         raise ApiError("REQUEST_INCOMPLETE", "the connection ended before the whole body was received") from error
-    if not body and (request.method in SAFE or not _has_content_type(request.scope)):
+    if not body and (request.method in SAFE or _header(request.scope, b"content-type") is None):
         return
     media_type, takes = request.content_type[0], request.route_handler.opt.get(TAKES, (JSON,))
     if media_type not in takes:
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"the body must be {' or '.join(takes)}")
+    coding = _header(request.scope, b"content-encoding")
+    if coding is not None and coding.lower() != b"identity":
+        raise ApiError("UNSUPPORTED_MEDIA_TYPE", "a compressed body is not read; send it without `Content-Encoding`")
     if not body or media_type != JSON:
         return
     try:
@@ -271,8 +274,8 @@ def _json_problem(body: bytes, error: msgspec.DecodeError) -> str:
     return f"the body is not JSON: {error}"
 
 
-def _has_content_type(scope: HTTPScope) -> bool:
-    return any(name == b"content-type" for name, _ in scope["headers"])
+def _header(scope: HTTPScope, name: bytes) -> bytes | None:
+    return next((value for each, value in scope["headers"] if each == name), None)
 
 
 def _correct_allow(message: HTTPResponseStartEvent, scope: Scope, methods: Mapping[str, Iterable[str]]) -> None:

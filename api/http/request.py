@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
-from litestar import Request, post
+from litestar import Request, Response, post
 from litestar.datastructures import ResponseHeader
 from litestar.exceptions import ValidationException
 from litestar.handlers import HTTPRouteHandler
@@ -19,8 +19,11 @@ from api.auth.principal import CALLER, Principal, principal_of
 from api.auth.request_checks import check_header
 from api.errors import invalid_field
 from api.http.services import Services, current
+from api.schemas.base import NUMBER_MAX
 from api.sessions.turn_runner import Preconditions
 from api.sse import EVENT_STREAM
+
+T = TypeVar("T")
 
 JSON: Final = "application/json"
 TAKES: Final = "takes"
@@ -35,6 +38,11 @@ class _TimeParameter(QueryParameter):
 def query(name: str, description: str, **bounds: Any) -> QueryParameter:
     """Document a query parameter; `bounds` are those of its value, such as `ge`."""
     return QueryParameter(name=name, description=description, **bounds)
+
+
+def number(name: str, description: str, least: int = 0) -> QueryParameter:
+    """Document a query parameter that is the number of a message, event, turn or version."""
+    return query(name, description, ge=least, le=NUMBER_MAX)
 
 
 def moment(name: str, description: str) -> QueryParameter:
@@ -91,6 +99,9 @@ IfRevision: TypeAlias = Annotated[
         '"1764104400000"',
     ),
 ]
+ETAG = ResponseHeader(
+    name="ETag", documentation_only=True, value='"3"', description="The session's turn, for `If-Match`."
+)
 REVISION_ETAG = ResponseHeader(
     name="ETag", documentation_only=True, value='"1764104400000"', description="The revision, for `If-Match`."
 )
@@ -171,6 +182,12 @@ def _decoder(annotation: Any) -> msgspec.json.Decoder[Any]:
 def location(description: str) -> ResponseHeader:
     """Document the `Location` header of a route; the value only says that it is a text."""
     return ResponseHeader(name="Location", documentation_only=True, value="", description=description)
+
+
+def respond_at(number: int, view: T, *, created: str = "") -> Response[T]:
+    """Return a response whose `ETag` is a turn or revision; 201 with the URL of what the request created."""
+    headers = {"ETag": f'"{number}"'} | ({"Location": created} if created else {})
+    return Response(view, status_code=201 if created else None, headers=headers)
 
 
 def also(status: int, body: type[Any] | None, description: str) -> dict[int, ResponseSpec]:

@@ -14,11 +14,10 @@ from msgspec import Struct
 from api.auth.middleware import clients_of
 from api.http.error_responses import route_of
 from api.http.files import described_by
-from api.http.request import ApiRequest, wants_stream
+from api.http.request import ETAG, ApiRequest, respond_at, wants_stream
 from api.schemas.base import View
 from api.sessions.live_turns import Key, PendingTurn, TurnResult
 from api.sessions.streams import PROGRAMS, Audience, StreamRequest
-from api.sessions.views import ETAG, etag
 from api.sse import EVENT_STREAM
 
 
@@ -97,4 +96,4 @@ async def answer_turn(
         )
         return await chat.streams.of_turn(partial(submit, True), stream, cached)
     answer = await submit(False)
-    return Response(to_view(answer), headers=etag(answer.state.turn))
+    return respond_at(answer.state.turn, to_view(answer))

@@ -27,7 +27,6 @@ from runtime.memory.chains import recalled_of
 from runtime.memory.units import MemoryUnit
 from runtime.state.ports import Clock, Ids
 from runtime.state.recall_types import Recalled
-from scripts.expressions.values import bounded
 from store.embedders.embedder import LENGTH_MIN, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 from store.interface.errors import MemoryMoved
 from store.interface.memory_rows import VectorRows
@@ -72,7 +71,7 @@ class Memories(Struct, frozen=True):
 
         A unit with the id and content of an existing one is that unit. Raises InvalidMemoryRequest, UnitIdExists.
         """
-        _check_new(group_id, units)
+        units = _checked(group_id, units)
         if any(unit.vector is not None for unit in units):
             await self.embedding.available()
         now = self.clock()
@@ -98,7 +97,7 @@ class Memories(Struct, frozen=True):
             source=new.source,
             creation_time=start,
             end_time=(new.end_time or start).astimezone(UTC),
-            metadata={name: bounded(value) for name, value in new.metadata.items()},
+            metadata=dict(new.metadata),
             group_id=group_id,
             never_delete=new.never_delete,
             trust=new.trust,
@@ -294,15 +293,18 @@ def _strongest(signals: Mapping[str, float]) -> dict[str, float]:
     return {name: round(signals[name], 3) for name in strongest}
 
 
-def _check_new(group_id: str, units: Sequence[NewUnit]) -> None:
+def _checked(group_id: str, units: Sequence[NewUnit]) -> list[NewUnit]:
+    """Return units as they can be stored. Raises InvalidMemoryRequest."""
     _check_group(group_id)
     if len(units) > UNITS_MAX:
         raise InvalidMemoryRequest(f"at most {UNITS_MAX:,} units can be added at a time, not {len(units):,}")
+    checked = []
     for number, unit in enumerate(units, 1):
         try:
-            unit.check()
+            checked.append(unit.checked())
         except InvalidMemoryRequest as error:
             raise InvalidMemoryRequest(f"unit {number} {error}") from error
+    return checked
 
 
 def _check_capacity(short_term: int | None, context_length: int | None) -> None:

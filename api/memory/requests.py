@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from api.ids import has_control
 from api.memory_errors import InvalidMemoryRequest
-from api.schemas.memory import K_MAX, NEIGHBOURS_MAX, UNIT_CHARS_MAX
+from api.schemas.memory import K_MAX, NEIGHBOURS_MAX, UNIT_CHARS_MAX, unit_fields
 from runtime.memory.recall.query import Decay, Strategy
 from runtime.state.recall_types import Trust
 from scripts.expressions.values import Value, ValueRefused, bounded, is_unicode
@@ -39,8 +39,10 @@ class NewUnit(Struct, frozen=True, kw_only=True):
     vector: Vector | None = None  # None: the embedder computes it later
     supersedes: str = ""  # the unit that this one replaces
 
-    def check(self) -> None:
-        """Raise InvalidMemoryRequest if the unit is invalid; the message is a predicate, to follow a subject."""
+    def checked(self) -> "NewUnit":
+        """Return the unit with metadata that can be stored. Raises InvalidMemoryRequest if it is invalid; the message
+        is a predicate, to follow a subject.
+        """
         if not self.content.strip():
             raise InvalidMemoryRequest("has no text")
         if len(self.content) > UNIT_CHARS_MAX:
@@ -65,15 +67,16 @@ class NewUnit(Struct, frozen=True, kw_only=True):
         if times != sorted(times):
             raise InvalidMemoryRequest("ends before it begins")
         try:
-            is_record = isinstance(bounded(self.metadata), dict)
+            metadata = bounded(self.metadata)
         except ValueRefused as error:
             raise InvalidMemoryRequest(f"has metadata that cannot be stored: {error}") from error
-        if not is_record:
+        if not isinstance(metadata, dict):
             raise InvalidMemoryRequest("has metadata that is not a mapping")
+        return replace(self, metadata=metadata)
 
 
 _FIELDS = frozenset(NewUnit.__struct_fields__)
-_CHECKED_LATER = frozenset({"metadata", "trust", "vector"})  # `check` names what is wrong with them
+_CHECKED_LATER = frozenset({"metadata", "trust", "vector"})  # `checked` names what is wrong with them
 
 
 def new_unit(value: "NewUnit | Mapping[str, Any] | str") -> NewUnit:
@@ -88,10 +91,7 @@ def new_unit(value: "NewUnit | Mapping[str, Any] | str") -> NewUnit:
         return NewUnit(content=value)
     if not isinstance(value, Mapping):
         raise InvalidMemoryRequest(f"must be a text, a mapping or a NewUnit, not {type(value).__name__}")
-    fields = {name: each for name, each in value.items() if each is not None}
-    if "role" in fields:
-        role, name = fields.pop("role"), fields.pop("name", None)
-        fields.setdefault("source", name or role)
+    fields = unit_fields(value)
     if unknown := sorted(set(map(str, fields)) - _FIELDS):
         raise InvalidMemoryRequest(
             f"has no field {unknown[0]!r}; the fields are role, name, {', '.join(sorted(_FIELDS))}"

@@ -56,8 +56,12 @@ class Links:
             raise invalid_field("expiresAt", "it is not in the future")
         script = await self._catalog.version_to_begin(tenant, new.script_id, new.version)
         program = await self._catalog.valid_program(tenant, script.digest)
-        self._creation.check_variables(program, new.locale or program.locale, new.initial_variables)
-        fields = asdict(new) | {"link_id": new.link_id or secrets.token_hex(12), "script_id": script.script_id}
+        variables = self._creation.check_variables(program, new.locale or program.locale, new.initial_variables)
+        fields = asdict(new) | {
+            "link_id": new.link_id or secrets.token_hex(12),
+            "script_id": script.script_id,
+            "initial_variables": variables,
+        }
         row = LinkRow(**fields, tenant=tenant, created_at=now)
         with refusing("LINK_EXISTS", IdTaken), refusing("LINKS_FULL", RowRefused):
             await self._rows.add_link(row)

@@ -13,6 +13,11 @@ from scripts.yaml.parser import FILE_CHARS_MAX
 
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX, pattern=ID_PATTERN)]
 Content: TypeAlias = Annotated[str, Meta(max_length=TEXT_CHARS_MAX)]
+NUMBER_MAX = 2**31
+Number: TypeAlias = Annotated[int, Meta(ge=1, le=NUMBER_MAX)]
+"""The number of a version, from 1."""
+Index: TypeAlias = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
+"""The number of a turn, or of a message of the user, from 0."""
 Moment: TypeAlias = Annotated[datetime, Meta(tz=True)]
 """A time with its offset."""
 ScriptText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=FILE_CHARS_MAX)]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from api.schemas.base import Body, Content, Id, PageView, ScriptText, View
+from api.schemas.base import Body, Content, Id, Index, Number, PageView, ScriptText, View
 from api.schemas.sessions import EventView, MessageView, NewSession, Position, SessionView, Snapshot, WaitView
 from runtime.state.events import Role
 from runtime.state.scopes import CELLS_MAX
@@ -53,7 +53,7 @@ class NewLabels(Body, frozen=True, kw_only=True):
     A `key` can be set if the session has none.
     """
 
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] | None = {}
     key: Id | None = None
 
 
@@ -66,15 +66,15 @@ class KeyedSession(NewSession, frozen=True, kw_only=True):
 class PastTurn(Body, frozen=True, kw_only=True):
     """A reference to the past of a session: after one of its turns, or before one of the user's messages, from 0."""
 
-    turn: Annotated[int, Meta(ge=0, le=2**31)] | None = None
-    before_user_message: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+    turn: Index | None = None
+    before_user_message: Index | None = None
 
 
 class NewFork(PastTurn, frozen=True, kw_only=True):
     """A fork to create, of the current state if no turn is named; `metadata` is merged into the session's."""
 
     key: Id | None = None
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] | None = {}
 
 
 class NewMessages(Body, frozen=True, kw_only=True):
@@ -88,10 +88,10 @@ class ExternalMessage(Body, frozen=True, kw_only=True):
 
     role: Role
     content: Content | Annotated[list[dict[str, Any]], Meta(max_length=PARTS_MAX)] | None = None
-    tool_calls: list[dict[str, Any]] | UnsetType = UNSET
-    tool_call_id: Id | UnsetType = UNSET
-    name: Id | UnsetType = UNSET
-    metadata: dict[str, Any] = {}
+    tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
+    tool_call_id: Id | UnsetType | None = UNSET
+    name: Id | UnsetType | None = UNSET
+    metadata: dict[str, Any] | None = {}
 
 
 class SessionChange(Snapshot, frozen=True, kw_only=True):
@@ -152,10 +152,10 @@ class NewVersion(Body, frozen=True, kw_only=True):
     A dry run may also contain a text that is not stored yet.
     """
 
-    version: Annotated[int, Meta(ge=1)] | None = None
+    version: Number | None = None
     script_id: Id | None = None
     yaml_content: ScriptText | None = None
-    files: dict[str, ScriptText] = {}
+    files: dict[str, ScriptText] | None = {}
     dry_run: bool = False
 
 

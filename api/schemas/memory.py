@@ -41,12 +41,24 @@ class NewUnitBody(Body, frozen=True, kw_only=True):
     source: Annotated[str, Meta(max_length=200, pattern=ID_PATTERN)] = "user"
     creation_time: Moment | None = None
     end_time: Moment | None = None
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] | None = {}
     never_delete: bool = False
     trust: Trust = "conversation"
     unit_id: Id | None = None
     vector: Vector | None = None
     supersedes: Id | None = None
+
+
+def unit_fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a new unit in a mapping, whose None is the default of a field.
+
+    In a message `{"role": ..., "content": ...}`, its `name`, or else its role, is the source.
+    """
+    fields = {name: each for name, each in value.items() if each is not None}
+    if "role" in fields:
+        role, name = fields.pop("role"), fields.pop("name", None)
+        fields.setdefault("source", name or role)
+    return fields
 
 
 class NewUnits(Body, frozen=True, kw_only=True):
@@ -94,7 +106,7 @@ class NewMemorySearch(Body, frozen=True, kw_only=True):
     add_to_short_term: bool = True
     decay: DecayBody | None = None
     as_of: Moment | None = None
-    external: Annotated[list[str], Meta(max_length=EXTERNAL_MAX)] = []
+    external: Annotated[list[str], Meta(max_length=EXTERNAL_MAX)] | None = []
     external_only: bool = False
     ranks: Annotated[list[Rank], Meta(min_length=1, max_length=3)] | None = None
     explain: bool = False

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import UNSET, Meta, UnsetType
 
 from api.ids import ID_PATTERN
-from api.schemas.base import Body, Id, Moment, PageView, View
+from api.schemas.base import Body, Id, Moment, Number, PageView, View
 from api.schemas.sessions import WaitView
 from runtime.state.state import ExecutionStatus, Status
 from scripts.model.script import Locale
@@ -24,7 +24,7 @@ class NewLink(Body, frozen=True, kw_only=True):
 
     script_id: Id
     """The id in `script:` of the file, or the uuid of the script."""
-    version: Annotated[int, Meta(ge=1)] | None = None
+    version: Number | None = None
     """The version that sessions run, also one that is not published; else the published one at the time."""
     link_id: Annotated[str, Meta(pattern=LINK_ID_PATTERN)] | None = None
     """A name for the address of a public script; else the id is random and cannot be guessed."""
@@ -38,7 +38,7 @@ class NewLink(Body, frozen=True, kw_only=True):
     """When the link admits no more participants; sessions that have begun go on."""
     access_days: AccessDays = 90
     """How many days a participant has access to the session."""
-    initial_variables: dict[str, Any] = {}
+    initial_variables: dict[str, Any] | None = {}
     """Values by name, as at the creation of a session."""
     locale: Locale | None = None
     """The language of all sessions; else each has that of its browser if the script is translated."""
@@ -96,7 +96,7 @@ class NewToken(Body, frozen=True, kw_only=True):
     """The user, under an id of the application."""
     script_id: Id | None = None
     """The script with which the session begins; not with `sessionId`."""
-    version: Annotated[int, Meta(ge=1)] | None = None
+    version: Number | None = None
     """The version of the script, also one that is not published; else the published one at the time."""
     session_id: Id | None = None
     """A session of the user that exists."""

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from api.schemas.base import Body, Id, Moment, PageView, View
+from api.schemas.base import Body, Id, Index, Moment, Number, PageView, View
 from runtime.state.state import Status
 from store.interface.review_rows import QuestionKind, ReviewUnit
 
@@ -36,7 +36,7 @@ class SessionChoice(Body, frozen=True, kw_only=True):
     """Which sessions are rated; the newest that meet all conditions."""
 
     script_id: Id | None = None
-    script_version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+    script_version: Number | None = None
     user_id: Id | None = None
     status: Status | None = None
     created_after: Moment | None = None
@@ -105,7 +105,7 @@ class NewRating(Body, frozen=True, kw_only=True):
     """The answers of the sender about a target, in place of earlier ones."""
 
     session_id: Id
-    turn: Annotated[int, Meta(ge=0, le=2**31)] | None = None
+    turn: Index | None = None
     answers: Annotated[dict[QuestionId, Answer], Meta(min_length=1, max_length=QUESTIONS_MAX)]
     """By question: a whole number for a scale, one of the choices, or a text. Questions may stay unanswered."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from api.schemas.base import Body, Content, Id, PageView, ScriptText, View
+from api.schemas.base import Body, Content, Id, Number, PageView, ScriptText, View
 from scripts.yaml.parser import FILE_CHARS_MAX
 
 OutlineKind: TypeAlias = Literal["phase", "topic", "action"]
@@ -18,8 +18,8 @@ class NewScript(Body, frozen=True, kw_only=True):
     yaml_content: ScriptText
     publish: bool = True
     script_name: Id | None = None
-    files: dict[str, ScriptText] = {}
-    tags: list[Id] = []
+    files: dict[str, ScriptText] | None = {}
+    tags: list[Id] | None = []
     author: Id | None = None
     description: Content | None = None
 
@@ -27,7 +27,7 @@ class NewScript(Body, frozen=True, kw_only=True):
 class WhichVersion(Body, frozen=True, kw_only=True):
     """A version of a script, by number."""
 
-    version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+    version: Number | None = None
 
 
 class ScriptPatch(Body, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class ScriptToValidate(Body, frozen=True, kw_only=True):
     """A script to validate without storing it."""
 
     yaml_content: ScriptText
-    files: dict[str, ScriptText] = {}
+    files: dict[str, ScriptText] | None = {}
 
 
 class ScriptToTest(ScriptToValidate, frozen=True, kw_only=True):
@@ -169,8 +169,8 @@ class DraftText(Body, frozen=True, kw_only=True):
     """The text of a draft, valid or not. `files` are the include files of its `use`, by name."""
 
     yaml_content: Annotated[str, Meta(max_length=FILE_CHARS_MAX)]
-    files: Annotated[dict[str, ScriptText], Meta(max_length=100)] = {}
-    base_version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+    files: Annotated[dict[str, ScriptText], Meta(max_length=100)] | None = {}
+    base_version: Number | None = None
     """The version that the draft began from; null for a new script."""
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from api.schemas.base import Body, Content, Id, PageView, View
+from api.errors import ErrorBody
+from api.schemas.base import Body, Content, Id, Number, PageView, View
 from api.schemas.calls import DebugInfo
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Source, Status
@@ -24,13 +25,13 @@ class NewSession(Body, frozen=True, kw_only=True):
     """The user, under an id of the application."""
     script_id: Id = CHAT
     """The id in `script:` of the file, or the uuid of the script."""
-    script_version: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+    script_version: Number | None = None
     """The version of the script, also one that is not published; else the published one."""
-    initial_variables: dict[str, Any] = {}
+    initial_variables: dict[str, Any] | None = {}
     """Values by name; each is set in the scope of its declaration."""
     key: Id | None = None
     """A name of the application's own for the session, unique in the tenant."""
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] | None = {}
     """Data of the application."""
     locale: Locale | None = None
     timezone: Annotated[str, Meta(max_length=100)] | None = None
@@ -245,23 +246,6 @@ class SessionStart(Answer, frozen=True, kw_only=True):
     created_at: datetime
 
 
-class RecoveryView(View, frozen=True, kw_only=True):
-    """How a client continues after an error."""
-
-    can_retry: bool
-    retry_action: str
-    suggestion: str
-
-
-class TurnErrorView(View, frozen=True, kw_only=True):
-    """The error of the last turn attempt, as in its response."""
-
-    code: str
-    type: str
-    message: str
-    recovery: RecoveryView
-
-
 class SessionView(Snapshot, frozen=True, kw_only=True):
     """A session; `aiMessage` is the assistant's last message."""
 
@@ -274,7 +258,8 @@ class SessionView(Snapshot, frozen=True, kw_only=True):
     """The language model that was chosen for the session; null: those that the script names."""
     status: Status
     ai_message: str
-    error: TurnErrorView | None
+    error: ErrorBody | None
+    """The error of the last attempt at the next turn, as in its response but without `requestId`; null: none failed."""
     key: str | None
     locale: str
     metadata: Mapping[str, Any]

@@ -122,10 +122,10 @@ class NewWebhook(Body, frozen=True, kw_only=True):
 class WebhookPatch(Body, frozen=True, kw_only=True):
     """Changes of a webhook; absent fields do not change."""
 
-    url: Url | UnsetType = UNSET
-    events: Events | UnsetType = UNSET
-    description: Description | UnsetType = UNSET
-    status: WebhookStatus | UnsetType = UNSET
+    url: Url | None = None
+    events: Events | None = None
+    description: Description | None = None
+    status: WebhookStatus | None = None
 
 
 class WebhookView(View, frozen=True, kw_only=True):

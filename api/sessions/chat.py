@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from api.background import retain
@@ -38,7 +37,7 @@ from api.sessions.turn_runner import (
     input_of,
     same_request,
 )
-from api.sessions.views import position, proactive_messages
+from api.sessions.views import context_of, error_of, proactive_messages
 from runtime.engine.engine import Turn, TurnFailed
 from runtime.state.inputs import Input, InputRefused, Intervention, Start
 from runtime.state.program import Program
@@ -311,12 +310,11 @@ class Chat:
     async def fail(self, cached: CachedSession, failed: TurnFailed) -> ApiError:
         """Record that a turn failed, and return the error to raise; the session does not change."""
         code = code_of(failed.kind)
-        lasting = failed.kind in {"model", "memory"} and not failed.retryable
+        lasting = failed.kind in {"model", "memory", "tool"} and not failed.retryable
         cached.failure = cached.failure_row(code, str(failed), failed.place, self._clock(), is_lasting=lasting)
         await self._store.turns.save_failure(cached.failure)
         self.cache.put(cached)
-        place = msgspec.to_builtins(position(cached.program, cached.state, failed.place))
-        return ApiError(code, str(failed), context={**context_of(cached), "position": place}, lasting=lasting)
+        return error_of(cached, cached.failure)
 
     def require_turn(self, cached: CachedSession, expected_turn: int | None) -> None:
         """Raise ApiError TURN_CONFLICT if a session is at another turn than a request expects, if it expects one."""
@@ -430,12 +428,3 @@ def _uses_memory(cached: CachedSession, row: TurnRow) -> bool:
     """Return whether the script has a memory plan, or the turn stored or recalled memory."""
     is_planned = cached.program.script.memory is not DEFAULT_PLAN
     return is_planned or not _OF_MEMORY.isdisjoint([event.kind for event in row.events])
-
-
-def context_of(cached: CachedSession) -> dict[str, Any]:
-    """Return the fields that identify a session in an error."""
-    return {
-        "scriptId": cached.session.script_uuid,
-        "scriptName": cached.program.script.title or cached.session.script_id,
-        "sessionId": cached.session.session_id,
-    }

@@ -3,13 +3,14 @@
 import msgspec
 from msgspec import Struct
 
-from api.errors import ApiError, refusing
+from api.errors import ApiError, invalid_field, refusing
 from api.schemas.lifecycle import NewFork, PastTurn
-from api.sessions.chat import Chat, context_of
+from api.sessions.chat import Chat
 from api.sessions.row_mapping import FORKED_FROM, Origin, messages_of, origin_of
 from api.sessions.session_cache import CachedSession, key_exists, require_not_redacted
 from api.sessions.session_creation import apply_patch
 from api.sessions.turn_runner import Preconditions, TurnRunner, fingerprint_of, same_request
+from api.sessions.views import context_of
 from runtime.state.state import State, StateUnreadable, decode
 from store.interface.errors import KeyTaken, RowRefused
 from store.interface.rows import ForkRow, TurnRow
@@ -19,7 +20,7 @@ from store.store import Store
 async def resolve_turn(store: Store, cached: CachedSession, back: PastTurn) -> int | None:
     """Return the turn that `back` refers to; None if it names none. Raises ApiError REQUEST_INVALID, TURN_NOT_FOUND."""
     if back.turn is not None and back.before_user_message is not None:
-        raise _invalid(cached, "name either a `turn` or `beforeUserMessage`")
+        raise invalid_field("beforeUserMessage", "name either a `turn` or this")
     if back.before_user_message is not None:
         return await _before_user_message(store, cached, back.before_user_message)
     if back.turn is not None and back.turn > cached.state.turn:
@@ -32,10 +33,10 @@ async def _before_user_message(store: Store, cached: CachedSession, index: int) 
     if index == location.count:
         return cached.state.turn
     if location.turn is None or location.turn > cached.state.turn:
-        raise _invalid(cached, f"the user has sent {location.count} messages, so there is no message {index} (from 0)")
+        raise invalid_field("beforeUserMessage", f"it is at most {location.count}, the number of the user's messages")
     if location.turn == 0 or not location.is_first:
-        message = f"message {index} of the user was added with others before it in turn {location.turn}; name a turn"
-        raise _invalid(cached, message)
+        message = f"the message was added with others before it in turn {location.turn}; name a turn"
+        raise invalid_field("beforeUserMessage", message)
     return location.turn - 1
 
 
@@ -55,10 +56,6 @@ async def load_turn(store: Store, cached: CachedSession, number: int) -> tuple[T
 def _not_found(cached: CachedSession, number: int) -> ApiError:
     message = f"the session has turns 0 to {cached.state.turn}, but no turn {number}"
     return ApiError("TURN_NOT_FOUND", message, context=context_of(cached))
-
-
-def _invalid(cached: CachedSession, message: str) -> ApiError:
-    return ApiError("REQUEST_INVALID", message, context=context_of(cached))
 
 
 class _ForkRequest(Struct, frozen=True):

@@ -13,12 +13,13 @@ from api.errors import ApiError, refusing_field
 from api.models import ModelUnknown, require_model
 from api.schemas.base import Body
 from api.schemas.lifecycle import Ending, ExternalMessage, ModelChoice, NewMessages, NewSpeech, NewValues, PastTurn
-from api.sessions.chat import Chat, context_of
+from api.sessions.chat import Chat
 from api.sessions.forks import load_turn, resolve_turn
 from api.sessions.live_turns import PendingTurn, TurnResult
 from api.sessions.session_cache import CachedSession
 from api.sessions.session_creation import require_user_zone
 from api.sessions.turn_runner import Preconditions, TurnRunner, code_of, values_of
+from api.sessions.views import context_of
 from runtime.context.messages import PARTS
 from runtime.engine.engine import TurnFailed
 from runtime.state.inputs import (
@@ -230,11 +231,12 @@ def _to_append(message: ExternalMessage, index: int) -> Appended:
     if len(texts) != len(words):
         raise ApiError("REQUEST_INVALID", f"messages[{index}]: a part of the type `text` has a `text`")
     others = {
-        PARTS: parts if len(words) < len(parts) else UNSET,
+        PARTS: parts if len(words) < len(parts) else None,
         "tool_calls": message.tool_calls,
         "tool_call_id": message.tool_call_id,
         "name": message.name,
     }
-    metadata = message.metadata | {name: value for name, value in others.items() if value is not UNSET}
+    sent = {name: value for name, value in others.items() if value not in (None, UNSET)}
+    metadata = (message.metadata or {}) | sent
     content = message.content if isinstance(message.content, str) else "\n".join(texts)
     return Appended(message.role, content, values_of(metadata, f"messages[{index}]"))

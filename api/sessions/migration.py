@@ -120,7 +120,7 @@ class SessionMigrator(Struct, frozen=True):
         """Return the target version, in the language of the session."""
         locale = cached.state.locale
         if request.yaml_content is not None:
-            source = Source(request.yaml_content, file="", side_files=request.files)
+            source = Source(request.yaml_content, file="", side_files=request.files or {})
             return MigrationTarget((await self._trial(source)).in_locale(locale), source.digest)
         script = await self.catalog.version(tenant, request.script_id or cached.session.script_uuid, request.version)
         await self.catalog.valid_program(tenant, script.digest)

@@ -148,9 +148,9 @@ class SessionCreation(Struct, frozen=True):
             timezone=timezone_of(new.timezone),
         )
 
-    def check_variables(self, program: Program, locale: Locale, sent: Mapping[str, Any]) -> dict[str, Value]:
+    def check_variables(self, program: Program, locale: Locale, sent: Mapping[str, Any] | None) -> dict[str, Value]:
         """Return the initial variables of a session. Raises ApiError REQUEST_INVALID if one cannot be set."""
-        variables = values_of(dict(sent), "initialVariables")
+        variables = values_of(sent, "initialVariables")
         if ZONE_VARIABLE in program.global_names:
             require_user_zone(variables, "initialVariables")
         trial = Scopes(program, State(seed=0, locale=locale))
@@ -237,7 +237,7 @@ class Labels:
         return await self._chat.run_shielded(self._label(tenant, session_id, new, expected_turn))
 
     async def _label(self, tenant: str, session_id: str, new: NewLabels, expected_turn: int | None) -> CachedSession:
-        if FORKED_FROM in new.metadata:
+        if new.metadata and FORKED_FROM in new.metadata:
             raise invalid_field("metadata", f"`{FORKED_FROM}` is the origin of a fork and cannot change")
         async with self._changes.hold((tenant, session_id)):  # not the session's lock: turns continue
             self._chat.require_turn(await self._chat.session(tenant, session_id), expected_turn)
@@ -265,10 +265,9 @@ class Labels:
         return is_set
 
 
-def apply_patch(metadata: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def apply_patch(metadata: dict[str, Any], patch: dict[str, Any] | None) -> dict[str, Any]:
     """Apply a merge patch (RFC 7396) to metadata. Raises ApiError REQUEST_INVALID if it becomes too large or deep."""
-    values_of(patch, "metadata")
-    return values_of(_merge(metadata, patch), "metadata")
+    return values_of(_merge(metadata, values_of(patch, "metadata")), "metadata")
 
 
 def _merge(target: Any, patch: Any) -> Any:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -58,8 +58,10 @@ def input_of(message: NewMessage) -> Input:
             raise ApiError("REQUEST_INVALID", "a message has exactly one of `content`, `choice` and `form`")
 
 
-def values_of(raw: dict[str, Any], name: str) -> dict[str, Any]:
-    """Check and return the values of a request field. Raises ApiError REQUEST_INVALID if they are too large or deep."""
+def values_of(raw: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+    """Check and return the values of a request field, none for null. Raises ApiError REQUEST_INVALID if they are too
+    large or deep.
+    """
     with refusing_field(name, ValueRefused):
         values = bounded(raw)
     return values if isinstance(values, dict) else {}

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from litestar.datastructures import ResponseHeader
 from msgspec import UNSET
 
 from api.catalog.script_views import script_outline
-from api.errors import ApiError
+from api.errors import ApiError, ErrorBody, body_of
 from api.model_calls import usage_of
 from api.schemas.calls import CallView, DebugCall, PromptMessageView, PromptView, UsageView
 from api.schemas.sessions import (
@@ -22,15 +21,14 @@ from api.schemas.sessions import (
     Layer,
     MessageView,
     Position,
-    RecoveryView,
     SessionHandOver,
     SessionView,
     Snapshot,
-    TurnErrorView,
     VariableStore,
     WaitView,
 )
 from api.sessions.session_cache import CachedSession
+from api.timestamps import utc_text
 from runtime.prompts.prompt import read_prompt
 from runtime.state.form_view import RenderedColumn, RenderedForm
 from runtime.state.ports import ModelReply, Usage
@@ -43,6 +41,10 @@ from scripts.model.actions import Action, AiAsk, AiSay, Ask, Chat, Choose, Form,
 from store.interface.rows import EventRow, FailureRow, MessageRow, SettledCallRow, TurnEventsRow, TurnRow
 from store.store import Store
 
+_BEGIN = (
+    "The session `sessionId` of `context` exists: it begins with the next message to it, whatever its `content`. "
+    "A second request to create it creates another session, unless both have the same `Idempotency-Key`."
+)
 _ALWAYS_SENT = frozenset({"name", "label", "type", "required", "value"})  # properties of a form's fields
 
 
@@ -268,16 +270,6 @@ def _usage_view(usage: Usage | None) -> UsageView | None:
     return None if usage is None else UsageView.of(usage, failures=list(usage.failures))
 
 
-ETAG = ResponseHeader(
-    name="ETag", documentation_only=True, value='"3"', description="The session's turn, for `If-Match`."
-)
-
-
-def etag(turn: int) -> dict[str, str]:
-    """Return the ETag header of a session's turn."""
-    return {"ETag": f'"{turn}"'}
-
-
 def session_view(cached: CachedSession) -> SessionView:
     """Return the current state of a session."""
     return SessionView.of(
@@ -287,7 +279,7 @@ def session_view(cached: CachedSession) -> SessionView:
         model=cached.state.model or None,
         status=cached.state.status,
         ai_message=cached.current_question,
-        error=_error_view(cached.failure) if cached.failure is not None else None,
+        error=_error_view(cached),
         locale=cached.state.locale,
         script=script_outline(cached.program.script),
         updated_at=cached.updated_at,
@@ -302,12 +294,32 @@ async def started_fields(store: Store, cached: CachedSession) -> dict[str, Any]:
     return {**msgspec.structs.asdict(session_view(cached)), "messages": messages}
 
 
-def _error_view(failure: FailureRow) -> TurnErrorView:
-    kind = ApiError(failure.code, failure.message, lasting=failure.is_lasting).kind
-    recovery = RecoveryView(
-        can_retry=bool(kind.retry_action), retry_action=kind.retry_action, suggestion=kind.suggestion
+def error_of(cached: CachedSession, failure: FailureRow) -> ApiError:
+    """Return the error of the last attempt at a session's next turn."""
+    place = msgspec.to_builtins(position(cached.program, cached.state, cached.failed_place))
+    return ApiError(
+        failure.code,
+        failure.message,
+        context={**context_of(cached), "position": place},
+        lasting=failure.is_lasting,
+        retry="" if cached.state.begun else _BEGIN,
     )
-    return TurnErrorView(code=failure.code, type=kind.type, message=failure.message, recovery=recovery)
+
+
+def context_of(cached: CachedSession) -> dict[str, Any]:
+    """Return the fields that identify a session in an error."""
+    return {
+        "scriptId": cached.session.script_uuid,
+        "scriptName": cached.program.script.title or cached.session.script_id,
+        "sessionId": cached.session.session_id,
+    }
+
+
+def _error_view(cached: CachedSession) -> ErrorBody | None:
+    failure = cached.failure
+    if failure is None:
+        return None
+    return body_of(error_of(cached, failure), {"timestamp": utc_text(failure.failed_at)})
 
 
 def current_snapshot(cached: CachedSession) -> Snapshot:

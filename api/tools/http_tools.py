@@ -26,7 +26,8 @@ from scripts.model.tools import Given, HttpRequest, ToolDefinition
 CONNECTIONS_MAX = 64
 ATTEMPTS_MAX = 2  # of a tool that changes nothing
 HOSTS_MAX = 1_000  # whose failures are counted
-_MAY_SUCCEED = frozenset({"unreachable", "error"})  # failures after which a tool that changes nothing is called again
+_IS_DOWN = frozenset({"unreachable", "error"})  # failures after which a tool that changes nothing is called again
+_REFUSED_FOR_NOW = frozenset({408, 425, 429})  # RFC 9110 and 8470, RFC 6585: the same request may succeed later
 _WITHOUT_BODY = frozenset({"GET", "DELETE"})
 
 
@@ -69,12 +70,13 @@ class HttpTools:
         circuit = self._circuits.setdefault(request.url.netloc.decode("ascii"), Circuit(time.monotonic))
         for attempt in range(1, ATTEMPTS_MAX + 1):
             if not circuit.begin():
-                raise ToolCallFailed("unavailable", "the service failed several times and is not called for a moment")
+                message = "the service failed several times and is not called for a moment"
+                raise ToolCallFailed("unavailable", message, retryable=True)
             is_down: bool | None = None
             try:
                 answer = await self._send(request)
             except ToolCallFailed as failed:
-                is_down = failed.kind in _MAY_SUCCEED
+                is_down = failed.kind in _IS_DOWN
                 if tool.makes_changes or not is_down or attempt == ATTEMPTS_MAX:
                     raise
             except asyncio.CancelledError:  # the call took too long
@@ -167,7 +169,8 @@ def _result(answer: httpcore.Response, content: bytes) -> object:
     if status >= 500:
         raise ToolCallFailed("error", f"the service failed with status {status}")
     if status >= 400:
-        raise ToolCallFailed("refused", f"the service refused the request with status {status}")
+        message = f"the service refused the request with status {status}"
+        raise ToolCallFailed("refused", message, retryable=status in _REFUSED_FOR_NOW)
     if status >= 300:
         raise ToolCallFailed("refused", f"the service redirects with status {status}, which is not followed")
     if not content:

@@ -25,6 +25,7 @@ log = structlog.get_logger()
 START_S = 30.0  # for a server to start and to say what it speaks
 STOP_S = 5.0
 CONNECTION_CLOSED = -32_000  # a code of the SDK itself: the server ended during the call
+_REFUSALS = frozenset({-32_700, -32_600, -32_601, -32_602})  # of JSON-RPC: the same request is refused again
 KEY_META = "cuebook/idempotency-key"  # in the metadata of a call: the same for every attempt at it
 
 
@@ -75,7 +76,8 @@ async def _failure(error: Exception, connection: "_Connection", opened: "asyncio
     from mcp import MCPError
 
     if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
-        return ToolCallFailed("error", f"the MCP server refused the call (code {error.code})")
+        message = f"the MCP server refused the call (code {error.code})"
+        return ToolCallFailed("error", message, retryable=error.code not in _REFUSALS)
     if isinstance(error, RuntimeError | ValueError):  # of the SDK; the connection is in order
         log.warning("the result of an MCP server cannot be read", server=connection.name, error=type(error).__name__)
         return ToolCallFailed("result", "the result of the MCP server does not match its schema, or is no result")

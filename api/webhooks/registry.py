@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import UNSET
 
 from api.errors import ApiError, ErrorDetail, require_found
 from api.schemas.webhooks import NewWebhook, WebhookPatch, matcher, problem_of
@@ -146,7 +145,7 @@ class WebhookRegistry:
 
     async def change(self, tenant: str, webhook_id: str, changed: WebhookPatch) -> WebhookRow:
         """Change the URL, events or status of a webhook. Raises ApiError."""
-        fields = {name: value for name, value in msgspec.structs.asdict(changed).items() if value is not UNSET}
+        fields = {name: value for name, value in msgspec.structs.asdict(changed).items() if value is not None}
         now = self.clock()
 
         def apply(webhook: WebhookRow) -> WebhookRow:

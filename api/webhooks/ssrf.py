@@ -78,7 +78,7 @@ class AddressPolicy(Struct, frozen=True, kw_only=True):
         except (httpx.InvalidURL, ValueError):  # its message may contain the whole URL
             usable = False
         if not usable or len(url) > URL_CHARS_MAX:
-            return f"the url must begin with https:// or http://, name a host, and be shorter than {URL_CHARS_MAX}"
+            return f"the url begins with https:// or http://, names a host, and has at most {URL_CHARS_MAX} characters"
         if parts.userinfo or parts.fragment:
             return "the url must have no password and no fragment; deliveries are signed"
         address, port = _address_of(parts.host), parts.port or (443 if parts.scheme == "https" else 80)

@@ -52,7 +52,8 @@ def _arguments(run: TurnContext, action: CallTool, tool: ToolDefinition) -> dict
 
 def _failed(run: TurnContext, action: CallTool, failure: ToolFailure) -> Outcome:
     if action.on_fail is None:
-        raise ToolCallFailed(failure.kind, f"the tool {action.tool} failed: {failure.message}")
+        message = f"the tool {action.tool} failed: {failure.message}"
+        raise ToolCallFailed(failure.kind, message, retryable=failure.retryable)
     record: dict[str, Value] = {"kind": failure.kind, "message": failure.message}
     if action.on_fail.say is not None:
         run.say(run.text(action.on_fail.say, {FAILURE: record}))

@@ -77,8 +77,8 @@ _FAILURES: Mapping[FailureKind, tuple[type[Exception], ...]] = {
     "tool": (ToolCallFailed,),
     "tool_interrupted": (ToolCallInterrupted,),
 }
-_RETRYABLE = (TimeoutError, CallInterrupted, ToolCallFailed, ToolCallInterrupted)
-"""The errors after which another attempt may succeed; those of models and memory say so themselves."""
+_RETRYABLE = (TimeoutError, CallInterrupted, ToolCallInterrupted)
+"""The errors after which another attempt may succeed; those of models, memory and tools say so themselves."""
 
 
 class Turn(Struct, frozen=True, dict=True):
@@ -205,9 +205,9 @@ class _Engine:
             message = f"the turn took longer than {self.run.limits.turn_s:g} s"
         if place[2] != inner:
             message = f"{inner}: {message}"
-        may_succeed = (
-            error.retryable if isinstance(error, ModelFailed | MemoryFailed) else isinstance(error, _RETRYABLE)
-        )
+        may_succeed = isinstance(error, _RETRYABLE)
+        if isinstance(error, ModelFailed | MemoryFailed | ToolCallFailed):
+            may_succeed = error.retryable
         failed = TurnFailed(kind, message, place, retryable=may_succeed)
         failed.model_calls = tuple(self.run.calls.made)
         return failed

@@ -38,11 +38,12 @@ class ToolRequest(Struct, frozen=True, kw_only=True):
         return hashlib.sha256(_encoder.encode(self)).hexdigest()
 
 
-class ToolFailure(Struct, frozen=True):
+class ToolFailure(Struct, frozen=True, omit_defaults=True):
     """A failure as the script and the database see it; the message contains no secret and no text of the service."""
 
     kind: FailureReason
     message: str
+    retryable: bool = False  # whether another attempt may succeed
 
 
 class ToolReply(Struct, frozen=True, omit_defaults=True):
@@ -70,17 +71,24 @@ class CallOptions(Struct, frozen=True, kw_only=True):
     is_handled: bool = False
 
 
-class ToolCallFailed(Exception):
-    """A tool gave no usable result; the message is shown to clients."""
+PASSING: frozenset[FailureReason] = frozenset({"timeout", "unreachable", "error"})
+"""Reasons after which another attempt may succeed, unless the failure says otherwise."""
 
-    def __init__(self, kind: FailureReason, message: str) -> None:
+
+class ToolCallFailed(Exception):
+    """A tool gave no usable result; the message is shown to clients. `retryable`: another attempt may succeed (default:
+    as usual for the reason).
+    """
+
+    def __init__(self, kind: FailureReason, message: str, *, retryable: bool | None = None) -> None:
         super().__init__(message)
         self.kind: FailureReason = kind
+        self.retryable = kind in PASSING if retryable is None else retryable
 
     @property
     def failure(self) -> ToolFailure:
         """The failure as a value."""
-        return ToolFailure(self.kind, str(self))
+        return ToolFailure(self.kind, str(self), self.retryable)
 
 
 class ToolCallInterrupted(Exception):

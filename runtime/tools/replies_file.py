@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-from runtime.state.tool_ports import FailureReason, ToolFailure, ToolReply
+from runtime.state.tool_ports import FailureReason, ToolCallFailed, ToolFailure, ToolReply
 from runtime.tools.examples import ToolReplies
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded
@@ -89,7 +89,8 @@ def _failure(tree: MappingTree, reader: Reader) -> ToolFailure:
         at = fail.at if fail is not None else tree.at
         reader.add("ENUM_VALUE_INVALID", f"`fail` is one of {', '.join(known)}", at, suggest(word, known))
         return ToolFailure("error", "")
-    return ToolFailure(_REASONS[word], message.text if isinstance(message, Scalar) else "the tool failed")
+    text = message.text if isinstance(message, Scalar) else "the tool failed"
+    return ToolCallFailed(_REASONS[word], text).failure
 
 
 def tools_as_written(replies: ToolReplies) -> dict[str, Value]:

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 from litestar import Response, get, post
 from litestar.params import JSONBody
 
-from api.http.request import ApiRequest, IdempotencyKey, IfMatch, Prefer, SessionId, condition, query
+from api.http.request import ETAG, ApiRequest, IdempotencyKey, IfMatch, Prefer, SessionId, condition, query, respond_at
+from api.schemas.base import NUMBER_MAX
 from api.schemas.lifecycle import CompressionView, ContextView, NewCompression, PromptMessage
 from api.sessions.compress import MORE, compression, compression_view, context_messages, context_view, history_of
 from api.sessions.session_cache import CachedSession, require_not_redacted
-from api.sessions.views import ETAG, etag
 from runtime.context.selection import MESSAGES_MAX
 
 
@@ -28,7 +28,7 @@ async def compress_session(
     planned = compression(request.services.store, data)
     preconditions = condition(idempotency_key, if_match, prefer)
     answer = await request.services.interventions.intervene(request.tenant, session_id, planned, preconditions)
-    return Response(compression_view(answer), headers=etag(answer.state.turn))
+    return respond_at(answer.state.turn, compression_view(answer))
 
 
 @get("/sessions/{sessionId:str}/context", summary="Read the context of a session")
@@ -52,7 +52,7 @@ async def get_history(
         ),
     ] = 50,
     tokens_max: Annotated[
-        int | None, query("maxTokens", "The approximate greatest number of tokens.", ge=1, le=2**31)
+        int | None, query("maxTokens", "The approximate greatest number of tokens.", ge=1, le=NUMBER_MAX)
     ] = None,
     view: Annotated[
         Literal["messages", "context"], query("view", "`context`: what models see, after the summary and memo.")

@@ -21,6 +21,7 @@ from api.http.request import (
     QueryId,
     creating,
     location,
+    respond_at,
     revision_of,
 )
 from api.http.routes.analytics import Masked, TextLanguage, cancel_on_disconnect
@@ -33,7 +34,7 @@ from api.schemas.analytics import (
     SavedQuery,
     SavedQueryList,
 )
-from store.interface.analyst_rows import DashboardRow, SavedQueryRow
+from store.interface.analyst_rows import SavedQueryRow
 from store.interface.errors import RowRefused
 
 
@@ -94,13 +95,15 @@ async def list_dashboards(request: ApiRequest, limit: Limit = 50, cursor: Cursor
 async def create_dashboard(data: JSONBody[DashboardText], request: ApiRequest) -> Response[DashboardView]:
     """Save reports and saved queries to see them together, for all analysts of the tenant."""
     row = await request.services.dashboards.create(request.tenant, data)
-    return _respond(row, Location=f"/api/analytics/dashboards/{row.dashboard_id}")
+    url = f"/api/analytics/dashboards/{row.dashboard_id}"
+    return respond_at(row.revision, dashboard_view(row), created=url)
 
 
 @get("/dashboards/{dashboardId:str}", summary="Read a dashboard", response_headers=[REVISION_ETAG])
 async def get_dashboard(dashboard_id: DashboardId, request: ApiRequest) -> Response[DashboardView]:
     """Return a dashboard, without its results."""
-    return _respond(await request.services.dashboards.get(request.tenant, dashboard_id))
+    row = await request.services.dashboards.get(request.tenant, dashboard_id)
+    return respond_at(row.revision, dashboard_view(row))
 
 
 @put("/dashboards/{dashboardId:str}", summary="Change a dashboard", response_headers=[REVISION_ETAG])
@@ -109,7 +112,7 @@ async def change_dashboard(
 ) -> Response[DashboardView]:
     """Replace the name, the tiles and the schedule of a dashboard."""
     row = await request.services.dashboards.change(request.tenant, dashboard_id, data, revision_of(if_match))
-    return _respond(row)
+    return respond_at(row.revision, dashboard_view(row))
 
 
 @delete("/dashboards/{dashboardId:str}", summary="Delete a dashboard")
@@ -150,7 +153,3 @@ async def get_dashboard_file(dashboard_id: DashboardId, file_name: FileName, req
     await request.services.dashboards.get(request.tenant, dashboard_id)
     path = request.services.dashboard_files.path(request.tenant, dashboard_id, file_name)
     return download(await asyncio.to_thread(path.open, "rb"), path.name, MediaType.HTML)
-
-
-def _respond(row: DashboardRow, **headers: str) -> Response[DashboardView]:
-    return Response(dashboard_view(row), headers={"ETag": f'"{row.revision}"', **headers})

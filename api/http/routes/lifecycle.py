@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from api.auth.principal import masks
 from api.http.request import (
+    ETAG,
     ApiRequest,
     IdempotencyKey,
     IfMatch,
@@ -22,6 +23,7 @@ from api.http.request import (
     WithEvents,
     condition,
     location,
+    respond_at,
     turn_of,
 )
 from api.privacy.mask import hidden_of
@@ -50,8 +52,6 @@ from api.sessions.live_turns import TurnResult
 from api.sessions.migration import MigrationOutcome
 from api.sessions.turn_runner import Preconditions
 from api.sessions.views import (
-    ETAG,
-    etag,
     event_views,
     message_view,
     position,
@@ -189,8 +189,8 @@ async def fork_session(
     """Creates another session of the same user with the same past; the original does not change."""
     services, preconditions = request.services, condition(idempotency_key, if_match)
     cached = await services.forks.fork(request.tenant, session_id, data or NewFork(), preconditions)
-    headers = etag(cached.state.turn) | {"Location": f"/api/sessions/{cached.session.session_id}"}
-    return Response(SessionWithMessages(**await started_fields(services.store, cached)), headers=headers)
+    view = SessionWithMessages(**await started_fields(services.store, cached))
+    return respond_at(cached.state.turn, view, created=f"/api/sessions/{cached.session.session_id}")
 
 
 @patch("/sessions/{sessionId:str}", summary="Update the metadata or key of a session", response_headers=[ETAG])
@@ -199,7 +199,7 @@ async def label_session(
 ) -> Response[SessionView]:
     """`metadata` is a merge patch (RFC 7396): null removes a name. Not a turn. A `key` can be set once."""
     cached = await request.services.labels.label(request.tenant, session_id, data, turn_of(if_match))
-    return Response(session_view(cached), headers=etag(cached.state.turn))
+    return respond_at(cached.state.turn, session_view(cached))
 
 
 @_change("timers/fire", "Fire a timer", change_of=_waiting_change_of)
@@ -239,7 +239,7 @@ def _changed(answer: TurnResult, *, events: bool) -> Response[SessionChange]:
         messages=[message_view(message) for message in row.messages],
         events=event_views(row) if events else msgspec.UNSET,
     )
-    return Response(body, headers=etag(state.turn))
+    return respond_at(state.turn, body)
 
 
 # -- migrations -------------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ async def _answer(request: ApiRequest, outcome: MigrationOutcome) -> Response[Mi
         wait=wait,
         messages=[message_view(message) for message in said],
     )
-    return Response(view, headers=etag(outcome.state.turn))
+    return respond_at(outcome.state.turn, view)
 
 
 def _topic(place: str) -> tuple[str, str]:

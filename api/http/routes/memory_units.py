@@ -28,7 +28,6 @@ from api.schemas.memory import (
     UnitList,
     UnitsAdded,
 )
-from api.sessions.turn_runner import values_of
 from runtime.memory.recall.query import decay_of_days
 from store.interface.errors import FilterInvalid
 from store.interface.memory_filters import Filter, parse
@@ -125,7 +124,7 @@ def _require(found: T | None, unit_id: str) -> T:
 
 def _new_unit(unit: NewUnitBody) -> NewUnit:
     fields = msgspec.structs.asdict(unit) | {
-        "metadata": values_of(unit.metadata, "metadata"),
+        "metadata": unit.metadata or {},
         "unit_id": unit.unit_id or "",
         "vector": _vector(unit.vector),
         "supersedes": unit.supersedes or "",
@@ -138,6 +137,7 @@ def _query(body: NewMemorySearch) -> Query:
         "vector": _vector(body.vector),
         "filters": None if body.filters is None else parse(body.filters),
         "group": body.group or "",
+        "external": body.external or (),
         "recall_context": int(body.recall_context),
         "decay": None if body.decay is None else decay_of_days(body.decay.half_life_days, body.decay.floor),
     }

@@ -11,6 +11,7 @@ from api.auth.middleware import clients_of
 from api.auth.principal import participant_of
 from api.errors import ApiError
 from api.http.request import (
+    ETAG,
     Accept,
     ApiRequest,
     Cursor,
@@ -25,6 +26,7 @@ from api.http.request import (
     creating,
     number_of,
     query,
+    respond_at,
     wants_stream,
 )
 from api.http.turn_routes import STREAMED_EVENTS, answer_turn, turn_route
@@ -48,7 +50,6 @@ from api.schemas.participants import (
 )
 from api.schemas.sessions import NewMessage
 from api.sessions.session_cache import CachedSession, require_not_redacted
-from api.sessions.views import ETAG, etag
 from api.sse import EventPosition, read_place
 from scripts.model.script import Locale
 from store.interface.participant_rows import ParticipantRow
@@ -166,7 +167,7 @@ async def begin_participant_session(request: ApiRequest, accept: Accept = None) 
     services, row = request.services, participant_of(request)
     cached = await services.participants.session(row)
     if cached is not None and cached.state.begun:
-        return Response(await _current(request, cached), headers=etag(cached.state.turn))
+        return respond_at(cached.state.turn, await _current(request, cached))
     new, begin = await services.participants.to_begin(row), services.participants.begin
     return await answer_turn(request, accept, lambda _: begin(row, new), visible_turn, None, PARTICIPANTS)
 
@@ -175,7 +176,7 @@ async def begin_participant_session(request: ApiRequest, accept: Accept = None) 
 async def get_participant_session(request: ApiRequest) -> Response[VisibleSession]:
     """Return the session of the token; 404 if it has not begun."""
     cached = await _session(request, participant_of(request))
-    return Response(_visible(request, cached), headers=etag(cached.state.turn))
+    return respond_at(cached.state.turn, _visible(request, cached))
 
 
 @turn_route("/participants/session/messages", "Send a participant's message")

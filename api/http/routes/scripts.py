@@ -25,7 +25,9 @@ from api.http.request import (
     ScriptId,
     also,
     location,
+    number,
     query,
+    respond_at,
     revision_of,
 )
 from api.schemas.scripts import (
@@ -113,14 +115,14 @@ async def get_script(script_id: ScriptId, request: ApiRequest) -> ScriptView:
 @post("/scripts/validate", status_code=200, summary="Validate a script")
 async def validate_script(data: JSONBody[ScriptToValidate], strict: Strict = False) -> Validation:
     """Return every problem of a script, with its position and fix."""
-    source = Source(data.yaml_content, "", data.files)
+    source = Source(data.yaml_content, "", data.files or {})
     return _validation(await asyncio.to_thread(read_script, source, "strict" if strict else "compat"))
 
 
 @post("/scripts/outline", status_code=200, summary="Outline a script")
 async def outline_script(data: JSONBody[ScriptToValidate]) -> Outline:
     """Return the phases, topics and actions of a script with their lines, and a picture of the ways between them."""
-    reading = await asyncio.to_thread(read_script, Source(data.yaml_content, "", data.files), "compat")
+    reading = await asyncio.to_thread(read_script, Source(data.yaml_content, "", data.files or {}), "compat")
     if reading.script is None:
         raise unusable(reading.problems)
     script = reading.script
@@ -130,10 +132,10 @@ async def outline_script(data: JSONBody[ScriptToValidate]) -> Outline:
 @post("/scripts/test", status_code=200, summary="Test a script")
 async def test_script(data: JSONBody[ScriptToTest]) -> CaseReport:
     """Run the cases in those files whose names end in `.case.yaml`, without a language model; nothing is stored."""
-    reading = await asyncio.to_thread(read_script, Source(data.yaml_content, "", data.files), "compat")
+    reading = await asyncio.to_thread(read_script, Source(data.yaml_content, "", data.files or {}), "compat")
     if reading.script is None:
         raise unusable(reading.problems)
-    return await asyncio.to_thread(run_cases, reading, reading.script, data.files)
+    return await asyncio.to_thread(run_cases, reading, reading.script, data.files or {})
 
 
 @post("/scripts/{scriptId:str}/validate", status_code=200, summary="Validate a saved script")
@@ -175,8 +177,8 @@ async def get_version(script_id: ScriptId, version: FromPath[int], request: ApiR
 async def diff_versions(
     script_id: ScriptId,
     request: ApiRequest,
-    earlier: Annotated[int | None, query("from", "The default is the version before `to`.", ge=1, le=2**31)] = None,
-    later: Annotated[int | None, query("to", "The default is the latest version.", ge=1, le=2**31)] = None,
+    earlier: Annotated[int | None, number("from", "The default is the version before `to`.", 1)] = None,
+    later: Annotated[int | None, number("to", "The default is the latest version.", 1)] = None,
 ) -> ScriptDiff:
     """Return the differences by line and by part, and the changes that sessions of the earlier version could miss."""
     return await diff(request.services.catalog, request.tenant, script_id, earlier, later)
@@ -218,7 +220,7 @@ async def list_drafts(request: ApiRequest, limit: Limit = 50, cursor: Cursor = N
 async def get_draft(draft_id: DraftId, request: ApiRequest) -> Response[DraftView]:
     """Return the unpublished changes of a script."""
     draft = _require_draft(await request.services.store.scripts.draft(request.tenant, draft_id), draft_id)
-    return Response(DraftView.of(draft, yaml_content=draft.text), headers={"ETag": f'"{draft.revision}"'})
+    return respond_at(draft.revision, DraftView.of(draft, yaml_content=draft.text))
 
 
 @put("/drafts/{draftId:str}", summary="Save a draft", response_headers=[REVISION_ETAG])
@@ -235,13 +237,13 @@ async def save_draft(
         revision=int(now.timestamp() * 1_000),
         base_version=data.base_version,
         text=data.yaml_content,
-        files=data.files,
+        files=data.files or {},
         created_at=now,
         updated_at=now,
     )
     with _refusing_conflict(), refusing("DRAFTS_FULL", RowRefused):
         saved = await request.services.store.scripts.save_draft(draft, revision_of(if_match))
-    return Response(DraftEntry.of(saved), headers={"ETag": f'"{saved.revision}"'})
+    return respond_at(saved.revision, DraftEntry.of(saved))
 
 
 @delete("/drafts/{draftId:str}", summary="Delete a draft")

@@ -13,7 +13,20 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from api.auth.principal import user_for
 from api.errors import refusing_field, require_found
 from api.http.files import described_by
-from api.http.request import ApiRequest, Cursor, Limit, SessionId, UserId, also, moment, number_of, query
+from api.http.request import (
+    ETAG,
+    ApiRequest,
+    Cursor,
+    Limit,
+    SessionId,
+    UserId,
+    also,
+    moment,
+    number,
+    number_of,
+    query,
+    respond_at,
+)
 from api.schemas.base import Id
 from api.schemas.lifecycle import (
     KeyedSession,
@@ -38,7 +51,7 @@ from api.sessions.listing import (
     session_page,
 )
 from api.sessions.statistics import statistics_of
-from api.sessions.views import ETAG, etag, event_views, message_view, session_view, snapshot, started_fields
+from api.sessions.views import event_views, message_view, session_view, snapshot, started_fields
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Status
 from scripts.model.base import ID_CHARS_MAX
@@ -64,7 +77,7 @@ async def list_sessions(
         Id | None, query("outcome", "Ended so: `completed`, `abandoned`, or an outcome of the script.")
     ] = None,
     script_id: OfScript = None,
-    script_version: Annotated[int | None, QueryParameter(name="scriptVersion", ge=1, le=2**31)] = None,
+    script_version: Annotated[int | None, number("scriptVersion", "Sessions that run this version now.", 1)] = None,
     key: Annotated[str | None, query("key", "The session with this key.")] = None,
     key_prefix: Annotated[str | None, query("keyPrefix", "A prefix of the key, such as `telegram:`.")] = None,
     metadata: Annotated[
@@ -218,10 +231,7 @@ async def get_or_create(data: JSONBody[KeyedSession], request: ApiRequest) -> Re
     """
     cached, created = await request.services.labels.get_or_create(request.tenant, data)
     view = KeyedView(**await started_fields(request.services.store, cached), created=created)
-    headers = etag(cached.state.turn)
-    if created:
-        headers["Location"] = f"/api/sessions/{cached.session.session_id}"
-    return Response(view, status_code=201 if created else 200, headers=headers)
+    return respond_at(cached.state.turn, view, created=f"/api/sessions/{cached.session.session_id}" if created else "")
 
 
 @get("/sessions/by-key", summary="Get a session by key", response_headers=[ETAG])
@@ -232,7 +242,7 @@ async def get_by_key(
     """Return the session with a key in its current state."""
     found = await request.services.labels.by_key(request.tenant, key)
     cached = require_found(found, "SESSION_NOT_FOUND", "there is no session with this key", {"key": key})
-    return Response(session_view(cached), headers=etag(cached.state.turn))
+    return respond_at(cached.state.turn, session_view(cached))
 
 
 # -- snapshots --------------------------------------------------------------------------------------------------------
@@ -242,7 +252,7 @@ async def get_by_key(
 async def list_snapshots(
     session_id: SessionId,
     request: ApiRequest,
-    after: Annotated[int, query("after", "Turns after this one.", ge=NO_TURN, le=2**31)] = NO_TURN,
+    after: Annotated[int, number("after", "Turns after this one.", NO_TURN)] = NO_TURN,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> SnapshotList:

@@ -11,6 +11,7 @@ from api.auth.middleware import clients_of
 from api.auth.principal import masks, user_for
 from api.errors import ApiError
 from api.http.request import (
+    ETAG,
     Accept,
     ApiRequest,
     Cursor,
@@ -23,8 +24,10 @@ from api.http.request import (
     SessionId,
     WithEvents,
     condition,
+    number,
     number_of,
     query,
+    respond_at,
     seconds_to_wait,
     turn_of,
     wants_stream,
@@ -38,12 +41,10 @@ from api.sessions.live_turns import TurnResult
 from api.sessions.session_cache import require_not_redacted
 from api.sessions.streams import WAIT_S_MAX
 from api.sessions.views import (
-    ETAG,
     call_view,
     chat_message_view,
     current_snapshot,
     debug_call,
-    etag,
     event_views,
     replies,
     session_view,
@@ -111,7 +112,7 @@ async def get_session(session_id: SessionId, request: ApiRequest) -> Response[Se
     view = session_view(cached)
     if chat.live.is_in_turn(cached.key):
         view = msgspec.structs.replace(view, execution_status="running")
-    return Response(view, headers=etag(cached.state.turn))
+    return respond_at(cached.state.turn, view)
 
 
 @get("/sessions/{sessionId:str}/messages", summary="List the messages of a session")
@@ -119,8 +120,8 @@ async def list_messages(
     session_id: SessionId,
     request: ApiRequest,
     order: Annotated[Literal["asc", "desc"], query("order", "Oldest or newest first.")] = "asc",
-    after: Annotated[int, query("after", "Messages with a greater number.", ge=0, le=2**31)] = 0,
-    before: Annotated[int | None, query("before", "Messages with a smaller number.", ge=1, le=2**31)] = None,
+    after: Annotated[int, number("after", "Messages with a greater number.")] = 0,
+    before: Annotated[int | None, number("before", "Messages with a smaller number.", 1)] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
     with_removed: Annotated[bool, query("all", "Also messages that a rewind or clear removed, as `removed`.")] = False,
@@ -197,7 +198,7 @@ async def list_calls(
 async def list_events(
     session_id: SessionId,
     request: ApiRequest,
-    after: Annotated[int, query("after", "Events after this number.", ge=0, le=2**31)] = 0,
+    after: Annotated[int, number("after", "Events after this number.")] = 0,
     limit: Limit = 100,
     cursor: Cursor = None,
     last_event_id: LastEventId = None,

@@ -1,5 +1,6 @@
 """Every refused request: one shape, the right status and code, nothing of the inside, and sessions that go on."""
 
+import gzip
 import json
 import re
 from typing import Any
@@ -123,6 +124,11 @@ async def test_refused_messages_leave_the_session_where_it_was(
     await assert_goes_on(api, session)
 
 
+def test_no_condition_that_failed_is_worth_the_same_request() -> None:
+    assert [code for code, kind in CODES.items() if kind.status == 412 and kind.retry_action] == []
+    assert {kind.retry_action for kind in CODES.values()} == {"", "wait", "resend"}
+
+
 async def test_a_body_that_is_missing_is_named(api: ApiClient) -> None:
     answer = await api.post("/api/sessions", headers={"Content-Type": "application/json"})
     error = answer.json()["error"]
@@ -183,6 +189,24 @@ async def test_a_path_or_method_without_a_route_is_named(api: ApiClient) -> None
     assert refused.headers["allow"] == "GET, HEAD, OPTIONS, POST"
 
 
+async def test_null_in_an_optional_field_is_as_if_it_were_absent(api: ApiClient) -> None:
+    nothing = {"metadata": None, "key": None}
+    session = await api.create_session("diary", initialVariables=None, context=None, seed=None, **nothing)
+    path = f"/api/sessions/{session['sessionId']}"
+    said = {"role": "user", "content": "a", "toolCalls": None, "toolCallId": None, "name": None, "metadata": None}
+    requests = [
+        ("PATCH", path, nothing),
+        ("POST", f"{path}/fork", {"turn": None, **nothing}),
+        ("POST", f"{path}/messages/append", {"messages": [said]}),
+        ("POST", "/api/memory/units", {"userId": "ana", "units": [{"content": "a", "metadata": None}]}),
+        ("POST", "/api/memory/search", {"userId": "ana", "text": "a", "external": None, "filters": None}),
+        ("POST", "/api/scripts/validate", {"yamlContent": "script: a", "files": None}),
+    ]
+    for method, where, body in requests:
+        answer = await api.request(method, where, json=body)
+        assert answer.is_success, (where, answer.text)
+
+
 @pytest.mark.parametrize("query", ["after=-1", "after=x", "after=" + "9" * 30, "limit=0"])
 async def test_refused_pages_of_messages(api: ApiClient, query: str) -> None:
     session = await api.create_session("diary")
@@ -202,6 +226,17 @@ async def test_a_body_must_say_that_it_is_json(api: ApiClient, kind: str) -> Non
     answer = await api.post("/api/sessions", content=json.dumps(BODY), headers=headers)
     assert_refused(answer, 415, "UNSUPPORTED_MEDIA_TYPE")
     assert (await api.read("/api/sessions"))["data"] == []
+
+
+async def test_a_compressed_body_is_refused_with_what_is_accepted(api: ApiClient) -> None:
+    content = gzip.compress(json.dumps(BODY).encode())
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = await api.post("/api/sessions", content=content, headers=headers)
+    error = assert_refused(answer, 415, "UNSUPPORTED_MEDIA_TYPE")
+    assert error["message"] == "a compressed body is not read; send it without `Content-Encoding`"
+    assert answer.headers["accept-encoding"] == "identity"
+    as_it_is = {**headers, "Content-Encoding": "identity"}
+    assert (await api.post("/api/sessions", content=json.dumps(BODY), headers=as_it_is)).status_code == 200
 
 
 async def test_an_id_has_one_spelling(api: ApiClient) -> None:

@@ -55,8 +55,8 @@ async def test_bodies_have_their_limits_in_lists_mappings_and_nullable_values(do
     for body in ("NewSession", "KeyedSession"):
         assert part(body, "seed", "oneOf", 0) == {"type": "integer", "minimum": 0}
         assert part(body, "seed", "maximum") == 2**53
-    assert part("NewScript", "tags", "items", "maxLength") == 200
-    assert part("NewScript", "files", "additionalProperties", "minLength") == 1
+    assert part("NewScript", "tags", "oneOf", 0, "items", "maxLength") == 200
+    assert part("NewScript", "files", "oneOf", 0, "additionalProperties", "minLength") == 1
     assert part("NewValues", "variables", "minProperties") == 1
     assert part("NewWebhook", "events", "items", "minLength") == 1
 

@@ -126,7 +126,10 @@ async def test_a_turn_that_fails_has_not_happened(
         after = await seen(api, session)
         assert after["executionStatus"] == "error"
         assert position.items() <= after["position"].items()
-        assert after["error"] == {name: error[name] for name in ("code", "type", "message", "recovery")}
+        recorded = after["error"]["context"].pop("timestamp")
+        assert recorded <= error["context"].pop("timestamp")
+        del error["context"]["requestId"]
+        assert after["error"] == error
         unchanged = before.keys() - {"executionStatus", "position", "error"}
         assert {name: after[name] for name in unchanged} == {name: before[name] for name in unchanged}
         assert await api.transcript(session) == said
@@ -142,8 +145,10 @@ async def test_a_session_that_fails_at_first_can_be_begun_again(app: OpenApp, tm
         answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "led"})
         error = assert_failed(answer, "LLM_SERVICE_ERROR", "introduce")
         assert answer.headers["retry-after"] == "5"
+        assert "it begins with the next message" in error["recovery"]["suggestion"]
         session = {"sessionId": error["context"]["sessionId"]}
         for _ in range(2):
+            assert (await seen(api, session))["error"]["recovery"] == error["recovery"]
             assert (await seen(api, session))["executionStatus"] == "error"
             assert (await seen(api, session))["position"]["actionId"] == "introduce"
             assert await api.transcript(session) == []

@@ -177,6 +177,34 @@ async def pause_and_resume(api: ApiClient, session: Any) -> None:
         assert done.status_code == 200, done.text
 
 
+@pytest.mark.gate
+@pytest.mark.parametrize(
+    ("programmed", "can_retry"),
+    [
+        ({"status": 422}, False),
+        ({"status": 302}, False),
+        ({"status": 408}, True),
+        ({"status": 429}, True),
+        ({"status": 500}, True),
+        ({"hangs": True}, True),
+        ({"raw": "{"}, False),
+    ],
+)
+async def test_error_says_whether_the_cause_may_pass(
+    app: OpenApp, tmp_path: Path, programmed: Any, can_retry: bool
+) -> None:
+    async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
+        await api.publish_script(script(service, method="POST", on_fail="", timeout="300 ms"))
+        session = await api.create_session("shop")
+        service.will(**{"body": {}, **programmed})
+        refused = await api.send_message(session, {"content": "17"})
+        error = refused.json()["error"]
+        assert (error["code"], error["recovery"]["canRetry"]) == ("TOOL_FAILED", can_retry)
+        assert ("Retry-After" in refused.headers) is can_retry
+        seen = await api.read(f"/api/sessions/{session['sessionId']}")
+        assert seen["error"]["recovery"] == error["recovery"]
+
+
 async def test_finished_call_is_not_made_again_by_another_attempt(app: OpenApp, tmp_path: Path):
     async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
         session = await with_two_calls(api, service)

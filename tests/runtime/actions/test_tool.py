@@ -100,7 +100,12 @@ async def test_failure_says_and_continues_as_on_fail_says(then: str, said: list[
 
 async def test_failure_without_on_fail_fails_the_turn_at_the_action():
     text = LOOK_UP.partition("            on_fail")[0] + "          - {id: answer, say: Done.}\n"
-    replies = {"lookup_order": [ToolReply(failure=ToolFailure("timeout", "no answer")), ToolReply({"status": "x"})]}
+    replies = {
+        "lookup_order": [
+            ToolReply(failure=ToolFailure("timeout", "no answer", retryable=True)),
+            ToolReply({"status": "x"}),
+        ]
+    }
     session = await shop(text, replies=replies).start()
     with pytest.raises(TurnFailed, match="the tool lookup_order failed: no answer") as failed:
         await session.reply("17")
