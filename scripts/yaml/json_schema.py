@@ -1,6 +1,6 @@
 """Scripts with `cuebook: 1` as JSON Schema (draft 2020-12), for editors that complete and check YAML.
 
-The schema is derived from the same types and annotations as `scripts.yaml.decoder`, so that both always agree, and it
+The schema is derived from the same types and annotations as `scripts.yaml.grammar`, so that both always agree, and it
 accepts the same short spellings. What a schema cannot express (names, targets, expressions) is checked by
 ``cuebook check``.
 """
@@ -22,7 +22,7 @@ from scripts.model.own_actions import installed_actions
 from scripts.model.script import After, Script, Topic, Trigger
 from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import BRANCH_KEYS, BRANCHES_MAX
-from scripts.yaml.decoder import ALIASES, POLICIES, SHORTHANDS, policy_words
+from scripts.yaml.grammar import ALIASES, POLICIES, SHORTHANDS, policy_words
 
 Schema: TypeAlias = dict[str, Any]
 

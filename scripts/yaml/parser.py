@@ -125,6 +125,11 @@ def is_null(tree: Tree) -> bool:
     return isinstance(tree, Scalar) and tree.value is None
 
 
+def is_empty(tree: Tree) -> bool:
+    """Return whether nothing is written where a value could be, not even `null`."""
+    return isinstance(tree, Scalar) and tree.plain and not tree.text
+
+
 def replaced(tree: Mapping, key: str, change: Callable[[Tree], Tree]) -> Mapping:
     """Return a mapping with the value of a key changed."""
     return Mapping(tuple((name, change(value) if name.text == key else value) for name, value in tree.pairs), tree.at)

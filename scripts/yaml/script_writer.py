@@ -1,6 +1,6 @@
 """Write a script in the native format, for people to read and edit.
 
-The types of the model are the grammar, as in `scripts.yaml.decoder`: a key is written if its value is not the default,
+The types of the model are the grammar, as in `scripts.yaml.grammar`: a key is written if its value is not the default,
 so `read(native_yaml(script))` is the simplified script, except for its locations and `form`.
 """
 

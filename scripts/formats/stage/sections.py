@@ -23,7 +23,8 @@ from scripts.model.diagnostics import Problems
 from scripts.model.script import After, IncludeFile, Interrupt, Parameter, Role, Script, Skill, Trigger
 from scripts.model.variable_names import read_names
 from scripts.model.variables import Declaration
-from scripts.yaml.decoder import Reader, policy_words
+from scripts.yaml.decoder import Reader
+from scripts.yaml.grammar import policy_words
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
 
 KEYS = ("global", "globals", "skills", "roles", "forms", "rules")

@@ -40,6 +40,13 @@ ITEMS = "{type: array, items: {type: object, properties: {sku: {type: string}}}}
 TOOL = f"tools: [{{tool: t, result: {{type: object, properties: {{items: {ITEMS}}}}}, example: {{items: []}}}}]\n"
 REST = "skills: [{skill: rest, returns: [level], actions: [{set: {level: 3}}]}]\n"
 SLIPS = {
+    # scopes
+    "scope as a key": (
+        "cuebook: 1\nscript: v\ndeclare: [{var: mood, scope: global}]\nactions: [{say: Hi}]\n",
+        "3:23",
+        "unknown key `scope`",
+        "under `globals` in an include file",
+    ),
     # indentation, dashes and colons
     "key too far right": (
         script("- say: Hi.", "    id: a"),
