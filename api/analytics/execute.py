@@ -12,6 +12,7 @@ from api.analytics.formats.json_and_csv import as_csv, as_json
 from api.analytics.formats.parquet import as_parquet
 from api.schemas.analytics import Form
 from store.analytics.query import QueryLimits, Table, query
+from store.interface.analyst_rows import Limit
 from store.interface.errors import QueryRefused
 
 
@@ -30,10 +31,10 @@ class Question(Struct, frozen=True, kw_only=True, tag="question"):
 
 
 class AnswerDocument(Struct, frozen=True, kw_only=True):
-    """The encoded result, and whether it is truncated."""
+    """The encoded result, and the limit that truncated it."""
 
     content: bytes
-    truncated: bool
+    truncated_by: Limit | None
 
 
 PICTURES = frozenset({"svg", "png"})
@@ -55,7 +56,7 @@ def answer(question: Question) -> AnswerDocument:
     """
     table = query(Path(question.path), question.sql, question.limits)
     try:
-        return AnswerDocument(content=_document(table, question), truncated=table.truncated)
+        return AnswerDocument(content=_document(table, question), truncated_by=table.truncated_by)
     except ChartRefused as error:
         raise QueryRefused(str(error)) from error
 

@@ -27,7 +27,6 @@ from store.interface.errors import QueryRefused, QueryStopped, StoreUnavailable
 MARGIN_S = 5.0  # for a process to stop
 RENDER_S = 15.0  # for a picture of the largest table; a first one starts V8
 UNITS = "memory_units"
-BYTES_MAX = 200_000_000  # of an answer
 SNAPSHOT_S = 600.0
 
 
@@ -49,7 +48,7 @@ class AnalyticsQueries(Struct, frozen=True):
         """Run one SELECT. Raises QueryRefused, QueryStopped, ApiError, StoreError."""
         question = Question(
             sql=new.sql,
-            limits=QueryLimits(rows_max=new.rows_max, bytes_max=BYTES_MAX, timeout_s=new.timeout_s),
+            limits=QueryLimits(rows_max=new.rows_max, timeout_s=new.timeout_s),
             form=new.format,
             title=new.title,
             words=chart_words(new.language),
@@ -68,7 +67,7 @@ class AnalyticsQueries(Struct, frozen=True):
         language: Language = "en",
     ) -> QueryResult:
         """Run a report, with a chart in a language. Raises the errors of `query`, and ReportRefused."""
-        limits = QueryLimits(rows_max=ROWS_MAX, bytes_max=BYTES_MAX, timeout_s=TIMEOUT_DEFAULT_S)
+        limits = QueryLimits(rows_max=ROWS_MAX, timeout_s=TIMEOUT_DEFAULT_S)
         chart = chart_of(report.name, language)
         question = Question(sql=statement(report, parameters), limits=limits, form=form, chart=chart)
         return await self._ask(tenant, question, masked=masked, max_age_s=max_age_s)

@@ -127,13 +127,16 @@ async def retention(settings: Settings, dry_run: bool, as_json: bool) -> None:
         print_json(found)
     elif dry_run:
         print_rows(POLICY_COLUMNS, found["policies"])
-    else:
+    elif found["policyCount"]:
         passed = f"; {found['passed']} left for the next run" if found["passed"] else ""
         errors.print(f"{found['redacted']} sessions redacted, {found['deleted']} deleted{passed}")
         if found["redacted"] or found["deleted"]:
             errors.print("run `cuebook compact` to remove their bytes from the file")
-    if dry_run and not found["policies"]:
-        errors.print("cuebook.toml has no `retention` policy, so every session is stored without limit")
+    if not (found["policies"] if dry_run else found["policyCount"]):
+        errors.print(
+            "there is no policy in the settings, so every session is stored without limit; define one in cuebook.toml, "
+            "such as `[[retention]]` with the line `after_days = 90`"
+        )
 
 
 def _retention_progress(running: Any) -> tuple[str, int, int]:

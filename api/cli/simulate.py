@@ -55,8 +55,9 @@ def simulate_traffic(
 
     Simulated users start sessions and return, answer, misunderstand, pause and leave at random. The engine runs every
     turn, without a language model, at a simulated time, and records it as a server does: the database can be served,
-    queried and replayed. Without SCRIPT the examples are used. If two files contain the same script, the second
-    replaces the first halfway. The same seed, scripts and dates produce the same database.
+    queried and replayed. A server leaves its sessions as they are: they have no timers. Without SCRIPT the examples are
+    used. If two files contain the same script, the second replaces the first halfway. The same seed, scripts and dates
+    produce the same database.
     """
     today = utc_now().replace(hour=0, minute=0, second=0, microsecond=0)
     profile = LoadProfile(

@@ -33,8 +33,9 @@ log = structlog.get_logger()
 
 
 class Progress(Struct):
-    """The progress of a run."""
+    """The progress of a run, with the number of policies."""
 
+    policy_count: int
     sessions_due: int
     redacted: int = 0
     deleted: int = 0
@@ -71,7 +72,7 @@ class Retention:
         """
         if self.progress is not None:
             raise ApiError("RETENTION_RUNNING", "a retention run is in progress already")
-        self.progress = Progress(0)
+        self.progress = Progress(len(self.policies), 0)
         return await self._chat.run_shielded(self._apply(self.progress))
 
     async def _apply(self, progress: Progress) -> Progress:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta
 
 from api.schemas.base import Body, Id, PageView, View
-from store.interface.analyst_rows import Interval
+from store.interface.analyst_rows import Interval, Limit
 
 Form: TypeAlias = Literal["json", "csv", "parquet", "vega-lite", "svg", "png"]
 Language: TypeAlias = Literal["en", "zh"]
@@ -58,7 +58,9 @@ class QueryAnswer(View, frozen=True, kw_only=True):
     rows: list[dict[str, Any]]
     """By the names of the columns."""
     truncated: bool
-    """Whether there were more rows than requested."""
+    """Whether the query has more rows than the answer."""
+    truncated_by: Limit | None
+    """The limit that was reached: `rows`, as requested, or `bytes`, 200 MB; null if all rows are there."""
     masked: bool
     """Whether texts, personal values and user ids are left out."""
     as_of: datetime

@@ -139,7 +139,9 @@ class RetentionView(View, frozen=True, kw_only=True):
 
 
 class RetentionResultView(RetentionStep, frozen=True, kw_only=True):
-    """The result of a run."""
+    """The result of a run, with the number of policies."""
+
+    policy_count: int
 
 
 class FlawView(View, frozen=True, kw_only=True):

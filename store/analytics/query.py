@@ -17,6 +17,7 @@ import msgspec
 
 from store.analytics.sql_guard import DEPTH_MAX, check
 from store.duckdb.database_file import quoted, why_not_open
+from store.interface.analyst_rows import Limit
 from store.interface.errors import QueryRefused, QueryStopped, StoreUnavailable
 
 _BATCH = 500
@@ -41,8 +42,8 @@ class Table(msgspec.Struct, frozen=True):
 
     columns: tuple[Column, ...]
     rows: list[tuple[Any, ...]]
-    truncated: bool = False
-    """Whether the query has more rows than the table contains."""
+    truncated_by: Limit | None = None
+    """The limit because of which the table has only the first rows of the query; null if it has all."""
 
     def names(self) -> list[str]:
         """Return distinct names of the columns: a second `n` becomes `n_2`, for formats that are keyed by name."""
@@ -60,7 +61,7 @@ class QueryLimits(msgspec.Struct, frozen=True):
     """The limits of one query."""
 
     rows_max: int = 10_000
-    bytes_max: int = 20_000_000
+    bytes_max: int = 200_000_000
     """Approximate size of all values."""
     memory_bytes_max: int = 1_000_000_000
     timeout_s: float = 60.0
@@ -150,7 +151,7 @@ def _fetched(connection: duckdb.DuckDBPyConnection, columns: tuple[Column, ...],
             if left < 0 and not rows:
                 raise QueryStopped(f"the first row alone is larger than {limits.bytes_max // 1_000_000} MB")
             if left < 0 or len(rows) == limits.rows_max:
-                return Table(columns, rows, truncated=True)
+                return Table(columns, rows, "bytes" if left < 0 else "rows")
             rows.append(row)
     return Table(columns, rows)
 

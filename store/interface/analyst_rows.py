@@ -1,4 +1,4 @@
-"""The row types of what analysts save: queries and dashboards."""
+"""The row types of what analysts save, queries and dashboards, and names that the API shares with them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias
@@ -8,6 +8,8 @@ import msgspec
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Interval: TypeAlias = Literal["day", "week", "month"]
+Limit: TypeAlias = Literal["rows", "bytes"]
+"""A limit of the size of a result."""
 
 
 class AnalystRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from api.settings import Settings
 from store.analytics.file import DescribedTable, about, described_tables
 from store.analytics.query import QueryLimits, enclosed
 from store.analytics.reporting import REPORTS, Parameter, Report, report_named, statement
+from store.interface.analyst_rows import Limit
 from store.interface.errors import ReportRefused, StoreError
 
 _WIRE: Mapping[str, Form] = {
@@ -44,6 +45,13 @@ _WIRE: Mapping[str, Form] = {
 """The API's format for each output format. Parquet has the types of the columns, which a table needs, but not every
 value: its durations are whole milliseconds, and integers above 64 bits are floats.
 """
+
+
+_TRUNCATED: Mapping[Limit, str] = {
+    "rows": f"raise --rows of `cuebook query`, at most to {ROWS_MAX:,}, or select fewer",
+    "bytes": "the result has reached 200 MB; select fewer columns or rows, or use `cuebook export`",
+}
+"""How to see the rows that a limit left out."""
 
 
 @click.command(epilog='Example: cuebook query "SELECT role, count(*) FROM messages GROUP BY role"')
@@ -132,7 +140,7 @@ def report(
             return
         arguments = _arguments(parameters)
         sql = statement(chosen, arguments)  # reports wrong parameters before the tables are built
-    question = _question(sql, result, title=chosen.title, limits=QueryLimits(), chart=chart_of(name))
+    question = _question(sql, result, title=chosen.title, limits=QueryLimits(rows_max=ROWS_MAX), chart=chart_of(name))
     _ask(settings, AnalyticsRequest("GET", f"/reports/{name}", arguments, question), result)
 
 
@@ -213,8 +221,8 @@ async def _ask_api(settings: Settings, request: AnalyticsRequest, result: Result
         response = await wait_until_ready(
             lambda: api.answer(request.method, f"{PATH}{request.path}", body, timeout_s=timeout_s, **query)
         )
-    truncated = response.headers["X-Cuebook-Truncated"] == "true"
-    return AnswerDocument(content=response.content, truncated=truncated)
+    limit = response.headers.get("X-Cuebook-Truncated-By")
+    return AnswerDocument(content=response.content, truncated_by=msgspec.convert(limit, Limit | None))
 
 
 class _Rows(Struct):
@@ -231,5 +239,5 @@ def print_answer(document: AnswerDocument, form: str, output: Path | None, chart
         write_document(bytes(msgspec.json.decode(document.content, type=_Rows).rows) + b"\n", output)
     else:
         write_document(document.content, output)
-    if document.truncated:
-        errors.print("there are more rows; raise --rows to see them")
+    if document.truncated_by is not None:
+        errors.print(f"there are more rows: {_TRUNCATED[document.truncated_by]}")

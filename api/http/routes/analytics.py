@@ -178,13 +178,17 @@ def _parameters(request: ApiRequest) -> dict[str, str]:
 
 
 def _respond(result: QueryResult, form: Form, *, masked: bool) -> Response[bytes]:
+    limit = result.answer.truncated_by
     headers = {
         "X-Cuebook-As-Of": utc_text(result.as_of),
         "X-Cuebook-Masked": str(masked).lower(),
-        "X-Cuebook-Truncated": str(result.answer.truncated).lower(),
+        "X-Cuebook-Truncated": str(limit is not None).lower(),
     }
+    if limit is not None:
+        headers["X-Cuebook-Truncated-By"] = limit
     content = result.answer.content
     if form == "json":
-        rest = f',"truncated":{headers["X-Cuebook-Truncated"]},"masked":{headers["X-Cuebook-Masked"]}'
+        rest = f',"truncated":{headers["X-Cuebook-Truncated"]},"truncatedBy":{msgspec.json.encode(limit).decode()}'
+        rest += f',"masked":{headers["X-Cuebook-Masked"]}'
         content = content[:-1] + f'{rest},"asOf":"{utc_text(result.as_of)}"}}'.encode()
     return Response(content, media_type=MEDIA_TYPES[form], headers=headers)

@@ -12,8 +12,10 @@ CREATE OR REPLACE TEMP TABLE told AS
         'intervention', 'detected', 'exposed', 'milestone', 'migrated');
 CREATE OR REPLACE TEMP TABLE placed AS
     SELECT *,
-        last_value(CASE WHEN kind = 'scope_entered' AND scope = 'phase' THEN id END IGNORE NULLS) OVER so_far AS phase_id,
-        last_value(CASE WHEN kind = 'scope_entered' AND scope = 'topic' THEN id END IGNORE NULLS) OVER so_far AS topic_id,
+        last_value(CASE WHEN kind = 'scope_entered' AND scope = 'phase' THEN id WHEN kind = 'migrated' THEN nullif(split_part(new_place, '/', 1), '') END
+            IGNORE NULLS) OVER so_far AS phase_id,
+        last_value(CASE WHEN kind = 'scope_entered' AND scope = 'topic' THEN id WHEN kind = 'migrated' THEN nullif(split_part(new_place, '/', 2), '') END
+            IGNORE NULLS) OVER so_far AS topic_id,
         -- the conversation goes back: by a rewind, or by the undo of a migration that had changed its position
         (kind = 'intervention' AND what = 'rewind') OR (kind = 'migrated' AND verdict = 'undone' AND old_place != new_place) AS goes_back,
         -- the event at which the conversation went elsewhere: open visits are cut short there
@@ -32,46 +34,69 @@ CREATE OR REPLACE TEMP TABLE put_back AS
     JOIN turns AS t ON t.session_id = b.session_id AND t.turn = b.turn AND t.action_id IS NOT NULL
     ASOF LEFT JOIN (FROM placed WHERE kind = 'action_entered') AS e
         ON e.session_id = t.session_id AND e.action_id = t.action_id AND e.seq <= b.seq;
--- The current action of a session may have another name in the new version; the visit ends under that name.
+-- A migration may give the current phase, topic and action other names. A visit has the names that it ends with, so that it
+-- counts once. The migrations between which an action goes on have the same `chain`; `last_action_id` is its name after them.
 CREATE OR REPLACE TEMP TABLE renamed AS
-    SELECT session_id, seq, regexp_extract(old_place, '[^/]*$') AS action_id, regexp_extract(new_place, '[^/]*$') AS new_action_id
-    FROM placed WHERE kind = 'migrated' AND verdict = 'mapped'
-        AND regexp_extract(old_place, '[^/]*$') != regexp_extract(new_place, '[^/]*$');
+    SELECT session_id, seq, action_id, new_action_id, chain, last(new_action_id) OVER same AS last_action_id, last(seq) OVER same AS last_seq,
+        last(turn) OVER same AS last_turn
+    FROM (
+        SELECT *, count(*) FILTER (begins) OVER (PARTITION BY session_id ORDER BY seq) AS chain FROM (
+            SELECT m.*, (lag(m.new_action_id) OVER so_far IS DISTINCT FROM m.action_id OR e.seq > lag(m.seq) OVER so_far) AS begins
+            FROM (
+                SELECT session_id, seq, turn, string_split(old_place, '/')[3] AS action_id, string_split(new_place, '/')[3] AS new_action_id
+                FROM placed WHERE kind = 'migrated' AND verdict = 'mapped' AND string_split(old_place, '/')[3] != string_split(new_place, '/')[3]
+            ) AS m
+            ASOF LEFT JOIN (FROM placed WHERE kind IN ('action_entered', 'action_left')) AS e
+                ON e.session_id = m.session_id AND e.action_id = m.action_id AND e.seq < m.seq
+            WINDOW so_far AS (PARTITION BY m.session_id ORDER BY m.seq)
+        )
+    )
+    WINDOW same AS (PARTITION BY session_id, chain ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING);
 CREATE OR REPLACE TEMP TABLE paired AS
-    SELECT p.* REPLACE (coalesce(l.kind, p.next_kind) AS next_kind, coalesce(l.seq, p.next_seq) AS next_seq,
+    SELECT p.* REPLACE (coalesce(p.renaming.last_action_id, p.action_id) AS action_id,
+            coalesce(l.kind, p.next_kind) AS next_kind, coalesce(l.seq, p.next_seq) AS next_seq,
             coalesce(l.rounds, p.next_rounds) AS next_rounds, coalesce(l.turn, p.next_turn) AS next_turn,
             coalesce(l.recorded_at, p.next_at) AS next_at),
-        CASE WHEN r.seq < least(coalesce(p.next_seq, 2147483647), coalesce(p.elsewhere_seq, 2147483647)) THEN r.new_action_id END AS new_action_id,
-        r.seq AS renamed_seq
+        p.action_id AS first_action_id
     FROM (
-        SELECT *, lead(kind) OVER same AS next_kind, lead(seq) OVER same AS next_seq, lead(rounds) OVER same AS next_rounds,
-            lead(turn) OVER same AS next_turn, lead(recorded_at) OVER same AS next_at
-        FROM (FROM placed WHERE kind IN ('action_entered', 'action_left') UNION ALL FROM put_back)
-        WINDOW same AS (PARTITION BY session_id, action_id, skill, interrupt, detector ORDER BY seq)
+        SELECT v.*, CASE WHEN r.seq < least(coalesce(v.next_seq, 2147483647), coalesce(v.elsewhere_seq, 2147483647)) THEN r END AS renaming
+        FROM (
+            SELECT *, lead(kind) OVER same AS next_kind, lead(seq) OVER same AS next_seq, lead(rounds) OVER same AS next_rounds,
+                lead(turn) OVER same AS next_turn, lead(recorded_at) OVER same AS next_at
+            FROM (FROM placed WHERE kind IN ('action_entered', 'action_left') UNION ALL FROM put_back)
+            WINDOW same AS (PARTITION BY session_id, action_id, skill, interrupt, detector ORDER BY seq)
+        ) AS v
+        ASOF LEFT JOIN renamed AS r ON r.session_id = v.session_id AND r.action_id = v.action_id AND v.seq < r.seq
     ) AS p
-    ASOF LEFT JOIN renamed AS r ON r.session_id = p.session_id AND r.action_id = p.action_id AND p.seq < r.seq
     ASOF LEFT JOIN (SELECT session_id, action_id, kind, seq, rounds, turn, recorded_at FROM placed WHERE kind IN ('action_entered', 'action_left')) AS l
-        ON l.session_id = p.session_id AND l.action_id = CASE WHEN p.kind = 'action_entered' AND r.seq < least(
-            coalesce(p.next_seq, 2147483647), coalesce(p.elsewhere_seq, 2147483647)) THEN r.new_action_id END AND r.seq < l.seq;
+        ON l.session_id = p.session_id AND l.action_id = p.renaming.last_action_id AND p.renaming.last_seq < l.seq;
 
+CREATE OR REPLACE TEMP TABLE moved AS
+    SELECT session_id, seq, turn, phase_id, topic_id FROM placed
+    WHERE kind = 'migrated' AND string_split(old_place, '/')[:2] != string_split(new_place, '/')[:2];
 DELETE FROM action_visits USING touched AS t WHERE action_visits.session_id = t.session_id;
 CREATE OR REPLACE TEMP TABLE new_visits AS
-    SELECT v.session_id, v.phase_id, v.topic_id, v.action_id, v.action_type, v.skill, v.interrupt, v.detector, v.seq,
-        v.turn AS entered_turn, v.recorded_at AS entered_at,
-        CASE WHEN v.next_kind = 'action_left' THEN 'done' WHEN e.seq IS NOT NULL THEN 'cut_short' ELSE 'open' END AS outcome,
-        CASE WHEN v.next_kind = 'action_left' THEN v.next_seq ELSE e.seq END AS left_seq,
-        CASE WHEN v.next_kind = 'action_left' THEN v.next_turn ELSE e.turn END AS left_turn,
-        CASE WHEN v.next_kind = 'action_left' THEN v.next_at ELSE e.recorded_at END AS left_at,
-        CASE WHEN v.next_kind = 'action_left' THEN v.next_rounds END AS rounds, v.new_action_id, v.renamed_seq
-    FROM paired AS v
-    LEFT JOIN placed AS e ON e.session_id = v.session_id
-        AND e.seq = CASE WHEN v.next_kind = 'action_entered' THEN least(v.next_seq, v.elsewhere_seq) ELSE v.elsewhere_seq END
-        AND v.next_kind IS DISTINCT FROM 'action_left'
-    WHERE v.kind = 'action_entered'
-    UNION ALL BY NAME
-    SELECT session_id, phase_id, topic_id, action_id, action_type, skill, interrupt, detector, seq, turn AS entered_turn,
-        recorded_at AS entered_at, 'skipped' AS outcome, seq AS left_seq, turn AS left_turn, recorded_at AS left_at, 0 AS rounds
-    FROM placed WHERE kind = 'action_skipped';
+    SELECT v.* REPLACE (if(m.seq > v.seq, m.phase_id, v.phase_id) AS phase_id, if(m.seq > v.seq, m.topic_id, v.topic_id) AS topic_id),
+        greatest(v.entered_turn, if(m.seq > v.seq, m.turn, NULL), v.renaming.last_turn) AS named_turn
+    FROM (
+        SELECT v.session_id, v.phase_id, v.topic_id, v.action_id, v.action_type, v.skill, v.interrupt, v.detector, v.seq,
+            v.turn AS entered_turn, v.recorded_at AS entered_at,
+            CASE WHEN v.next_kind = 'action_left' THEN 'done' WHEN e.seq IS NOT NULL THEN 'cut_short' ELSE 'open' END AS outcome,
+            CASE WHEN v.next_kind = 'action_left' THEN v.next_seq ELSE e.seq END AS left_seq,
+            CASE WHEN v.next_kind = 'action_left' THEN v.next_turn ELSE e.turn END AS left_turn,
+            CASE WHEN v.next_kind = 'action_left' THEN v.next_at ELSE e.recorded_at END AS left_at,
+            CASE WHEN v.next_kind = 'action_left' THEN v.next_rounds END AS rounds, v.first_action_id, v.renaming
+        FROM paired AS v
+        LEFT JOIN placed AS e ON e.session_id = v.session_id
+            AND e.seq = CASE WHEN v.next_kind = 'action_entered' THEN least(v.next_seq, v.elsewhere_seq) ELSE v.elsewhere_seq END
+            AND v.next_kind IS DISTINCT FROM 'action_left'
+        WHERE v.kind = 'action_entered'
+        UNION ALL BY NAME
+        SELECT session_id, phase_id, topic_id, action_id, action_type, skill, interrupt, detector, seq, turn AS entered_turn,
+            recorded_at AS entered_at, 'skipped' AS outcome, seq AS left_seq, turn AS left_turn, recorded_at AS left_at, 0 AS rounds
+        FROM placed WHERE kind = 'action_skipped'
+    ) AS v
+    ASOF LEFT JOIN moved AS m ON m.session_id = v.session_id AND m.seq < coalesce(v.left_seq, 2147483647);
 
 -- Visits of phases and topics: a session is in one at a time, so the next visit ends the one before.
 DELETE FROM scope_visits USING touched AS t WHERE scope_visits.session_id = t.session_id;
@@ -84,26 +109,41 @@ INSERT INTO scope_visits BY NAME
         CASE WHEN v.is_skipped THEN v.recorded_at ELSE v.next_at END AS left_at, epoch_us(left_at - v.recorded_at) / 1e6 AS seconds,
         CASE WHEN v.is_skipped THEN 'skipped' WHEN v.next_seq IS NULL THEN 'open' ELSE 'left' END AS outcome
     FROM (
+        SELECT p.* REPLACE (if(m.seq > p.seq, m.phase_id, p.phase_id) AS phase_id,
+                if(m.seq > p.seq AND p.scope = 'topic', m.topic_id, p.topic_id) AS topic_id),
+            if(m.seq > p.seq, m.turn, p.turn) AS named_turn
+        FROM (
         SELECT session_id, kind, scope, CASE WHEN scope = 'phase' THEN id ELSE phase_id END AS phase_id,
             CASE WHEN scope = 'topic' THEN id END AS topic_id, seq, turn, recorded_at, kind = 'scope_skipped' AS is_skipped,
             lead(seq) OVER following AS next_seq, lead(turn) OVER following AS next_turn, lead(recorded_at) OVER following AS next_at
         FROM placed WHERE kind IN ('scope_entered', 'scope_left', 'scope_skipped')
         WINDOW following AS (PARTITION BY session_id, scope, kind = 'scope_skipped' ORDER BY seq)
+        ) AS p
+        ASOF LEFT JOIN moved AS m ON m.session_id = p.session_id AND m.seq < if(p.is_skipped, p.seq, coalesce(p.next_seq, 2147483647))
     ) AS v
-    JOIN turns AS t ON t.session_id = v.session_id AND t.turn = v.turn
+    JOIN turns AS t ON t.session_id = v.session_id AND t.turn = v.named_turn
     WHERE v.kind != 'scope_left';
 
--- 2. Waits, each with its reply: the next turn with a message of the user, unless another wait came before it.
+-- 2. Waits, each with its reply: the next turn with a message of the user, unless another wait came before it. Messages that an
+-- application appended are no replies, nor those to a person who has taken the session over.
 CREATE OR REPLACE TEMP TABLE replies AS
-    SELECT session_id, turn, min(seq) AS seq FROM messages SEMI JOIN touched USING (session_id) WHERE role = 'user' GROUP BY ALL;
+    SELECT m.session_id, m.turn
+    FROM (SELECT DISTINCT session_id, turn FROM messages SEMI JOIN touched USING (session_id) WHERE role = 'user') AS m
+    ANTI JOIN (FROM placed WHERE kind = 'intervention' AND what = 'append') AS a ON a.session_id = m.session_id AND a.turn = m.turn
+    ASOF LEFT JOIN (FROM placed WHERE kind = 'intervention' AND what IN ('take_over', 'give_back')) AS h
+        ON h.session_id = m.session_id AND h.turn <= m.turn
+    WHERE h.what IS DISTINCT FROM 'take_over';
 CREATE OR REPLACE TEMP TABLE visits_by_name AS
-    SELECT session_id, action_id, seq AS named_seq, seq, action_type FROM new_visits WHERE outcome != 'skipped'
-    UNION ALL SELECT session_id, new_action_id, renamed_seq, seq, action_type FROM new_visits WHERE new_action_id IS NOT NULL;
+    SELECT * REPLACE (first_action_id AS action_id), action_id AS last_action_id, seq AS named_seq FROM new_visits WHERE outcome != 'skipped'
+    UNION ALL BY NAME
+    SELECT v.* REPLACE (r.new_action_id AS action_id), v.action_id AS last_action_id, r.seq AS named_seq FROM new_visits AS v
+        JOIN renamed AS r ON r.session_id = v.session_id AND r.chain = v.renaming.chain AND r.seq >= v.renaming.seq;
 -- A form that is displayed again because one of its values has changed is not a repeated question.
 CREATE OR REPLACE TEMP TABLE redrawn AS SELECT DISTINCT session_id, turn FROM placed
     WHERE (kind = 'migrated' AND verdict != 'restart_topic') OR (kind = 'intervention' AND what = 'set_variables');
 CREATE OR REPLACE TEMP TABLE new_waits AS
-    SELECT w.session_id, w.seq, w.turn, w.phase_id, w.topic_id, w.action_id, w.wait.kind AS kind, w.recorded_at AS asked_at,
+    SELECT w.session_id, w.seq, w.turn, coalesce(v.phase_id, w.phase_id) AS phase_id, coalesce(v.topic_id, w.topic_id) AS topic_id,
+        coalesce(v.last_action_id, w.action_id) AS action_id, w.wait.kind AS kind, w.recorded_at AS asked_at,
         v.seq AS visit_seq, v.action_type,
         lead(w.turn) OVER (PARTITION BY w.session_id ORDER BY w.seq) AS next_wait
     FROM (FROM placed ANTI JOIN redrawn USING (session_id, turn) WHERE kind = 'wait'
@@ -137,7 +177,7 @@ INSERT INTO action_visits BY NAME
             skill, interrupt, detector, outcome = 'skipped' ORDER BY seq) END AS visit
         FROM new_visits
     ) AS v
-    JOIN turns AS t ON t.session_id = v.session_id AND t.turn = v.entered_turn
+    JOIN turns AS t ON t.session_id = v.session_id AND t.turn = v.named_turn
     LEFT JOIN (SELECT session_id, visit_seq, count(answered_turn)::INTEGER AS rounds FROM answered_waits GROUP BY ALL) AS w
         ON w.session_id = v.session_id AND w.visit_seq = v.seq
     LEFT JOIN (SELECT session_id, action_id, seq, source, reason FROM placed WHERE kind = 'exit') AS x
@@ -199,6 +239,13 @@ UPDATE sessions SET number = n.number FROM (
     ) AS n WHERE n.session_id = sessions.session_id AND n.number != sessions.number;
 
 -- 6. Variables that have a value: the last write, unless its scope was left since. Variables of skills are not included.
+-- The phase and topic of a write may have other names since then.
+CREATE OR REPLACE TEMP TABLE renamed_writes AS
+    SELECT h.session_id, h.seq, v.phase_id, v.topic_id
+    FROM (FROM variable_history SEMI JOIN moved USING (session_id) WHERE scope IN ('phase', 'topic')) AS h
+    ASOF JOIN placed AS p ON p.session_id = h.session_id AND p.seq <= h.seq
+    ASOF JOIN (FROM scope_visits WHERE outcome != 'skipped') AS v ON v.session_id = h.session_id AND v.scope = h.scope AND v.seq <= h.seq
+    WHERE h.phase_id = p.phase_id AND (h.scope = 'phase' OR h.topic_id = p.topic_id);
 DELETE FROM variables_current USING touched AS t WHERE variables_current.session_id = t.session_id;
 DELETE FROM variables_current WHERE session_id IS NULL;
 INSERT INTO variables_current BY NAME
@@ -206,9 +253,11 @@ INSERT INTO variables_current BY NAME
         CASE WHEN w.scope = 'topic' THEN w.topic_id END AS topic_id, w.name, w.type, w.new AS value, w.new_text AS value_text,
         w.new_number AS value_number, w.source, w.turn, w.written_at, w.is_pii
     FROM (
-        FROM variable_history SEMI JOIN touched USING (session_id) WHERE scope != 'global'
-        QUALIFY row_number() OVER (PARTITION BY session_id, scope, CASE WHEN scope != 'session' THEN phase_id END,
-            CASE WHEN scope = 'topic' THEN topic_id END, name ORDER BY turn DESC, seq DESC) = 1
+        SELECT h.* REPLACE (coalesce(r.phase_id, h.phase_id) AS phase_id, coalesce(r.topic_id, h.topic_id) AS topic_id)
+        FROM variable_history AS h SEMI JOIN touched USING (session_id) LEFT JOIN renamed_writes AS r ON r.session_id = h.session_id AND r.seq = h.seq
+        WHERE scope != 'global'
+        QUALIFY row_number() OVER (PARTITION BY h.session_id, scope, CASE WHEN scope != 'session' THEN coalesce(r.phase_id, h.phase_id) END,
+            CASE WHEN scope = 'topic' THEN coalesce(r.topic_id, h.topic_id) END, name ORDER BY turn DESC, h.seq DESC) = 1
     ) AS w
     JOIN sessions AS s ON s.session_id = w.session_id
     LEFT JOIN (SELECT session_id, scope, id, max(seq) AS seq FROM placed WHERE kind = 'scope_left' GROUP BY ALL) AS x

@@ -373,12 +373,12 @@ COMMENT ON TABLE action_visits IS 'One row per visit of a session to an action.'
 COMMENT ON COLUMN action_visits.session_id IS 'The session';
 COMMENT ON COLUMN action_visits.user_id IS 'The user of the session';
 COMMENT ON COLUMN action_visits.script_id IS 'The id that the author gave the script';
-COMMENT ON COLUMN action_visits.script_version IS 'Number of the version of the script';
+COMMENT ON COLUMN action_visits.script_version IS 'Number of the version of the script in which the action has this name';
 COMMENT ON COLUMN action_visits.digest IS 'Digest of the text of the script';
 COMMENT ON COLUMN action_visits.visit IS 'Number of the visit to this action at this position in the session, from 1; 0 if it was skipped';
 COMMENT ON COLUMN action_visits.phase_id IS 'The phase the session was in';
 COMMENT ON COLUMN action_visits.topic_id IS 'The topic it was in';
-COMMENT ON COLUMN action_visits.action_id IS 'The action';
+COMMENT ON COLUMN action_visits.action_id IS 'The action, by the name that it had at the end of the visit if a migration renamed it';
 COMMENT ON COLUMN action_visits.action_type IS 'Its type';
 COMMENT ON COLUMN action_visits.skill IS 'The skill that contains the action; null for none';
 COMMENT ON COLUMN action_visits.interrupt IS 'The interrupt that contains the action; null for none';
@@ -418,12 +418,12 @@ COMMENT ON TABLE scope_visits IS 'One row per visit of a session to a phase or a
 COMMENT ON COLUMN scope_visits.session_id IS 'The session';
 COMMENT ON COLUMN scope_visits.user_id IS 'The user of the session';
 COMMENT ON COLUMN scope_visits.script_id IS 'The id that the author gave the script';
-COMMENT ON COLUMN scope_visits.script_version IS 'Number of the version of the script';
+COMMENT ON COLUMN scope_visits.script_version IS 'Number of the version of the script in which it has this name';
 COMMENT ON COLUMN scope_visits.digest IS 'Digest of the text of the script';
 COMMENT ON COLUMN scope_visits.visit IS 'Number of the visit to it in this session, from 1; 0 if it was skipped';
 COMMENT ON COLUMN scope_visits.scope IS 'phase or topic';
-COMMENT ON COLUMN scope_visits.phase_id IS 'The phase, or the phase of the topic';
-COMMENT ON COLUMN scope_visits.topic_id IS 'The topic; null for a phase';
+COMMENT ON COLUMN scope_visits.phase_id IS 'The phase, or the phase of the topic, by the name at the end of the visit';
+COMMENT ON COLUMN scope_visits.topic_id IS 'The topic, by the name at the end of the visit; null for a phase';
 COMMENT ON COLUMN scope_visits.seq IS 'Number of the event that began the visit';
 COMMENT ON COLUMN scope_visits.entered_turn IS 'The turn in which the visit began';
 COMMENT ON COLUMN scope_visits.entered_at IS 'When that turn finished';
@@ -460,14 +460,14 @@ COMMENT ON COLUMN waits.turn IS 'The turn that began the wait';
 COMMENT ON COLUMN waits.answered_turn IS 'The turn of the reply; null for none';
 COMMENT ON COLUMN waits.phase_id IS 'The phase of the wait';
 COMMENT ON COLUMN waits.topic_id IS 'The topic of the wait';
-COMMENT ON COLUMN waits.action_id IS 'The action that waits';
+COMMENT ON COLUMN waits.action_id IS 'The action that waits, as in its visit';
 COMMENT ON COLUMN waits.action_type IS 'Type of that action';
 COMMENT ON COLUMN waits.kind IS 'What it waits for: text, choice, form, acknowledge, suggestion, time';
 COMMENT ON COLUMN waits.round IS 'Number of the wait in this visit of the action, from 1; more than 1 means that it asked again';
 COMMENT ON COLUMN waits.asked_at IS 'When the turn that began the wait finished';
 COMMENT ON COLUMN waits.answered_at IS 'When the turn of the reply started';
 COMMENT ON COLUMN waits.seconds IS 'Seconds between asked_at and answered_at';
-COMMENT ON COLUMN waits.outcome IS 'answered; open (it still waits); ended (its moment came or the question expired, the application ended or rewound the session, or its topic began again)';
+COMMENT ON COLUMN waits.outcome IS 'answered; open (it still waits); ended (its moment came or the question expired, the application ended or rewound the session, a person took it over, or its topic began again)';
 
 CREATE TABLE variable_history (
     session_id UUID,

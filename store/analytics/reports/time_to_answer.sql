@@ -1,9 +1,10 @@
 -- Response times of users by action, the longest first.
 -- waits: number of waits; answered: waits with a reply; still_open: waits that have not ended (the others ended because the
--- question expired, the application ended or rewound the session, or its topic began again); answered_share: answered / waits;
--- p50_seconds, p90_seconds, p95_seconds and mean_seconds: the percentiles, interpolated, and the mean of the seconds from the end
--- of the turn that began the wait to the reply. A wait in a skill counts at the position that called the skill. The action `wait`
--- waits for a moment, not for the user, and is left out.
+-- question expired, the application ended or rewound the session, a person took it over, or its topic began again);
+-- answered_share: answered / waits; p50_seconds, p90_seconds, p95_seconds and mean_seconds: the percentiles, interpolated, and the
+-- mean of the seconds from the end of the turn that began the wait to the reply. Messages that an application appended are no
+-- replies, nor those to a person who has taken the session over. A wait in a skill counts at the position that called the skill.
+-- The action `wait` waits for a moment, not for the user, and is left out.
 CREATE OR REPLACE MACRO time_to_answer(script := NULL, version := NULL, since := NULL, until := NULL) AS TABLE
 WITH asked AS MATERIALIZED (SELECT is_script(script) AND is_version(script, version) AS is_valid)
 SELECT script_id, concat_ws('/', phase_id, topic_id, action_id) AS step, kind, waits, answered, still_open,

@@ -118,7 +118,7 @@ async def working(processes: Processes, file: Path, sql: str = ENDLESS) -> tuple
 
 async def test_a_query_is_answered_elsewhere(processes: Processes, file: Path) -> None:
     found = await ask(processes, file, "SELECT max(id) AS latest, count(*) AS n FROM sessions")
-    assert (found.content, found.truncated) == (b"latest,n\r\n99,100\r\n", False)
+    assert (found.content, found.truncated_by) == (b"latest,n\r\n99,100\r\n", None)
     assert not children()
 
 

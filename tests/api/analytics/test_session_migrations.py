@@ -33,18 +33,19 @@ VISITS = f"SELECT action_id, visit, outcome, rounds FROM action_visits WHERE {OF
 WAITS = f"SELECT action_id, round, outcome, turn, answered_turn FROM waits WHERE {OF_THE_NAME} ORDER BY turn"
 
 
-async def moved(app: OpenApp, data: Path, second: str, steps: list[Any]) -> None:
-    """A session of the first version; a text is said, a number a version to move to."""
+async def moved(app: OpenApp, data: Path, later: list[str], steps: list[Any]) -> None:
+    """A session of the first version; a text is said, a number a version to move to, 0 the undo of a move."""
     async with app(data) as api:
-        script = await api.publish_script(FIRST)
+        await api.publish_script(FIRST)
         session = await api.create_session("names")
-        await api.publish_script(second)
-        assert script
+        for text in later:
+            await api.publish_script(text)
         for step in steps:
+            path = f"/api/sessions/{session['sessionId']}/migrate"
             if isinstance(step, str):
                 await api.send_texts(session, step)
             else:
-                answer = await api.post(f"/api/sessions/{session['sessionId']}/migrate", json={"version": step})
+                answer = await (api.post(path, json={"version": step}) if step else api.post(f"{path}/undo"))
                 assert answer.is_success, answer.text
 
 
@@ -59,12 +60,12 @@ async def moved(app: OpenApp, data: Path, second: str, steps: list[Any]) -> None
             [("ask_name", 1, "done", 2)],
             [("ask_name", 1, "answered", 0, 1), ("ask_name", 2, "answered", 1, 3)],
         ),
-        (RENAMED, [2, "7"], [("ask_name", 1, "done", 1)], [("ask_name", 1, "answered", 0, 2)]),
+        (RENAMED, [2, "7"], [("ask_number", 1, "done", 1)], [("ask_number", 1, "answered", 0, 2)]),
         (
             RENAMED,
             [2, "x", "7"],
-            [("ask_name", 1, "done", 2)],
-            [("ask_name", 1, "answered", 0, 2), ("ask_number", 2, "answered", 2, 3)],
+            [("ask_number", 1, "done", 2)],
+            [("ask_number", 1, "answered", 0, 2), ("ask_number", 2, "answered", 2, 3)],
         ),
         (
             GONE,
@@ -78,12 +79,78 @@ async def moved(app: OpenApp, data: Path, second: str, steps: list[Any]) -> None
 async def test_a_move_asks_nothing_again(
     app: OpenApp, tmp_path: Path, second: str, steps: list[Any], visits: list[Any], waits: list[Any]
 ) -> None:
-    await moved(app, tmp_path / "data", second, steps)
+    await moved(app, tmp_path / "data", [second], steps)
     place = Place(tmp_path / "a.duckdb")
     analytics_files.refresh_all(tmp_path / "data", place, is_masked=True)
     with duckdb.connect(str(place.path), read_only=True) as connection:
         assert connection.execute(VISITS).fetchall() == visits
         assert connection.execute(WAITS).fetchall() == waits
+    assert problems(place.path) == []
+
+
+TWICE = FIRST.replace("id: ask_name", "id: ask_figure") + (
+    "migrations: {actions: {main/only/ask_name: main/only/ask_number, main/only/ask_number: main/only/ask_figure}}\n"
+)
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize(
+    ("later", "steps", "rows"),
+    [
+        ([RENAMED, TWICE], ["x", 2, "x", 3, "x", "7"], [("main/only/ask_figure", 1, 1, 1.0, 3)]),
+        (
+            [RENAMED],
+            ["x", 2, "x", 2, "7", 1, "x"],
+            [("main/only/ask_number", 1, 1, 1.0, 3)],
+        ),
+        (
+            [RENAMED],
+            ["x", 2, 0, "x", "7"],
+            [("main/only/ask_name", 1, 1, 1.0, 2), ("main/only/ask_number", 1, 1, 1.0, 2)],
+        ),
+    ],
+    ids=["twice", "left under its new name", "undone"],
+)
+async def test_a_renamed_question_is_asked_again_at_most_as_often_as_it_was_visited(
+    app: OpenApp, tmp_path: Path, later: list[str], steps: list[Any], rows: list[Any]
+) -> None:
+    await moved(app, tmp_path / "data", later, steps)
+    place = Place(tmp_path / "a.duckdb")
+    analytics_files.refresh_all(tmp_path / "data", place, is_masked=True)
+    with duckdb.connect(str(place.path), read_only=True) as connection:
+        found = connection.execute(
+            "SELECT step, visits, asked_again, share, most_rounds FROM re_asked('names') "
+            "WHERE string_split(step, '/')[3] IN ('ask_name', 'ask_number', 'ask_figure') ORDER BY step"
+        ).fetchall()
+        assert found == rows
+    assert problems(place.path) == []
+
+
+MOVED_TOPIC = FIRST.replace("phase: main", "phase: begin").replace("topic: only", "topic: names") + (
+    "          - {ask: Last one?, id: ask_last}\n"
+    "migrations: {phases: {main: begin}, topics: {main/only: begin/names}}\n"
+)
+
+
+@pytest.mark.gate
+async def test_a_renamed_topic_is_one_step(app: OpenApp, tmp_path: Path) -> None:
+    await moved(app, tmp_path / "data", [MOVED_TOPIC], ["7", 2, "Rome"])
+    place = Place(tmp_path / "a.duckdb")
+    analytics_files.refresh_all(tmp_path / "data", place, is_masked=True)
+    with duckdb.connect(str(place.path), read_only=True) as connection:
+        for level, steps in {
+            "phase": [("begin", 1, 1), ("main", 0, 0)],
+            "topic": [("begin/names", 1, 1), ("main/only", 0, 0)],
+        }.items():
+            report = f"SELECT step, reached, stopped FROM funnel('names', level := '{level}') ORDER BY step"
+            assert connection.execute(report).fetchall() == steps
+        unknown = connection.execute("FROM funnel('names', level := 'action') WHERE position IS NULL").fetchall()
+        stopped = connection.execute("SELECT step FROM funnel('names', level := 'action') WHERE stopped = 1").fetchall()
+        values = connection.execute(
+            "SELECT name, topic_id, value FROM variables_current WHERE scope = 'topic'"
+        ).fetchall()
+        assert ("name", "names", "7") in values
+        assert (unknown, stopped) == ([], [("begin/names/ask_more",)])
     assert problems(place.path) == []
 
 

@@ -63,7 +63,7 @@ def test_an_answer_comes_in_the_format_that_is_asked_for(analyst: Cuebook, tmp_p
     chart = json.loads((tmp_path / "n.vl.json").read_bytes())
     assert chart["title"] == {"text": ["Who says how much"]}
     assert chart == json.loads(analyst("query", COUNT, "--title", "Who says how much", "--format", "vega-lite").stdout)
-    assert "there are more rows" in analyst("query", COUNT, "--rows", "1").stderr
+    assert "there are more rows: raise --rows" in analyst("query", COUNT, "--rows", "1").stderr
 
 
 @pytest.mark.gate

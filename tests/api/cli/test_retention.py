@@ -75,8 +75,9 @@ def test_without_policies_that_is_said(cuebook: RunCommand, app: OpenApp, tmp_pa
             pass
 
     asyncio.run(begin())
-    looked = cuebook("retention", "--dry-run", *DATA)
-    assert "no `retention` policy" in looked.stderr
+    for arguments in (["--dry-run"], [], ["--json"]):
+        said = cuebook("retention", *arguments, *DATA)
+        assert (said.exit_code, "there is no policy" in said.stderr, "redacted" in said.stderr) == (0, True, False)
     assert cuebook("retention", "--data", "nowhere").exit_code == 2
 
 

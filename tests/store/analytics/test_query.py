@@ -73,7 +73,7 @@ def test_the_columns_have_names_and_types(file: Path) -> None:
         ("share", "DECIMAL(2,1)"),
         ("s", "STRUCT(a TIMESTAMP WITH TIME ZONE)"),
     ]
-    assert (table.rows, table.truncated) == ([], False)
+    assert (table.rows, table.truncated_by) == ([], None)
 
 
 def test_a_plan_is_shown(file: Path) -> None:
@@ -109,11 +109,11 @@ def test_what_is_wrong_is_said_with_its_place(file: Path, sql: str, said: str) -
 
 def test_the_answer_is_bounded(file: Path) -> None:
     table = query(file, "SELECT range AS n FROM range(1_000_000_000_000)", QueryLimits(rows_max=10))
-    assert (table.names(), table.rows, table.truncated) == (["n"], [(n,) for n in range(10)], True)
-    assert not query(file, "SELECT 1 FROM range(10)", QueryLimits(rows_max=10)).truncated
+    assert (table.names(), table.rows, table.truncated_by) == (["n"], [(n,) for n in range(10)], "rows")
+    assert query(file, "SELECT 1 FROM range(10)", QueryLimits(rows_max=10)).truncated_by is None
     table = query(file, "SELECT repeat('x', 1000) FROM range(5000)", QueryLimits(bytes_max=100_000))
     assert 90 < len(table.rows) < 100
-    assert table.truncated
+    assert table.truncated_by == "bytes"
     with pytest.raises(QueryStopped, match="first row alone is larger than 1 MB"):
         query(file, "SELECT [repeat('x', 2_000_000)]", QueryLimits(bytes_max=1_000_000))
 
