@@ -20,6 +20,7 @@ from store.interface.errors import (
     CursorInvalid,
     DatabaseFileLost,
     DatabaseUnreachable,
+    DiskFull,
     DiskTooSmall,
     FilterInvalid,
     FolderUnwritable,
@@ -217,7 +218,7 @@ _QUOTING = frozenset({"ACTION_EXECUTION_ERROR", "MEMORY_FAILED"})
 
 _LOGGED_ONCE = frozenset({"DATABASE_FILE_LOST", "DATABASE_STOPPED"})
 """Codes that are logged once when they occur, not with every request that fails."""
-_NO_DEFECTS = ApiError | DatabaseUnreachable | DiskTooSmall | FolderUnwritable | BackupFailed
+_NO_DEFECTS = ApiError | DatabaseUnreachable | DiskFull | DiskTooSmall | FolderUnwritable | BackupFailed
 """Errors whose stack says nothing more."""
 _NO_FAILURES = frozenset({"ANALYTICS_NOT_READY"})
 """Codes above 500 with which clients are only asked to wait for work that goes on."""
@@ -251,6 +252,7 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
     NotWithPostgres: ("NOT_WITH_POSTGRES", ""),
     CompactionRunning: ("COMPACTION_RUNNING", "a compaction is in progress already"),
     DiskTooSmall: ("DISK_TOO_SMALL", ""),
+    DiskFull: ("DISK_TOO_SMALL", ""),
     StoreBusy: ("SERVER_BUSY", "the database is busy"),
     ReadTimedOut: ("SERVER_BUSY", "the database is busy"),
     DatabaseFileLost: (

@@ -5,7 +5,6 @@ further readers use its current data if that is recent enough for them; otherwis
 """
 
 import asyncio
-import errno
 import hashlib
 import math
 import shutil
@@ -33,10 +32,17 @@ from api.metrics import Metrics
 from api.schemas.analytics import MAX_AGE_DEFAULT_S
 from scripts.model.script import Script
 from store.analytics.delta import Delta
-from store.analytics.file import COPY, Place
+from store.analytics.file import COPY, NO_SPACE, Place
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking
-from store.interface.errors import AnalyticsUnreadable, DatabaseUnreadable, FolderUnwritable, StoreBusy
+from store.interface.errors import (
+    AnalyticsUnreadable,
+    DatabaseUnreadable,
+    DiskFull,
+    FolderUnwritable,
+    StoreBusy,
+    is_disk_full,
+)
 from store.interface.private_files import size_bytes
 from store.store import Store
 
@@ -223,8 +229,8 @@ class AnalyticsFiles:
         try:
             task.result()
         except OSError as error:
-            if error.errno == errno.ENOSPC:
-                raise ApiError("DISK_TOO_SMALL", "the disk has no space for the analytics files") from error
+            if is_disk_full(error):
+                raise DiskFull(NO_SPACE) from error
             raise FolderUnwritable(self._folder, error) from error
 
     async def _refresh_all(self, state: _State, *, units: bool) -> None:

@@ -25,6 +25,7 @@ from api.background import within
 from store.interface.errors import (
     AnalyticsUnreadable,
     DatabaseUnreadable,
+    DiskFull,
     QueryRefused,
     QueryStopped,
     StoreBusy,
@@ -48,7 +49,15 @@ _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 """Environment variables passed to workers; others may contain keys and addresses."""
 _ERRORS: dict[str, type[StoreError]] = {
     kind.__name__: kind
-    for kind in (AnalyticsUnreadable, DatabaseUnreadable, QueryRefused, QueryStopped, StoreBusy, StoreUnavailable)
+    for kind in (
+        AnalyticsUnreadable,
+        DatabaseUnreadable,
+        DiskFull,
+        QueryRefused,
+        QueryStopped,
+        StoreBusy,
+        StoreUnavailable,
+    )
 }
 
 A = TypeVar("A", bound=Struct)

@@ -12,7 +12,7 @@ import msgspec
 
 from store.duckdb.database_file import quoted
 from store.duckdb.statements import Cursor, transaction
-from store.interface.errors import AnalyticsUnreadable, StoreUnavailable
+from store.interface.errors import AnalyticsUnreadable, DiskFull, StoreUnavailable, describe_error, is_disk_full
 
 TURNS_MAX = 50_000
 """Maximum number of turns in one delta; copying them takes much less than the time limit of a read."""
@@ -158,15 +158,18 @@ def write_delta(
 ) -> Delta:
     """Write the changes since `known` into an empty folder; memory units only if `units` is true. Blocks.
 
-    Raises AnalyticsUnreadable if the file of known sessions cannot be read, StoreUnavailable if writing fails.
+    Raises AnalyticsUnreadable if the file of known sessions cannot be read, DiskFull or StoreUnavailable if writing
+    fails.
     """
     try:
         with transaction(cursor):
             delta = _write(cursor, tenant, folder, known, units=units, turns_max=turns_max)
             for table in _LEFTOVERS:
                 cursor.execute(f"DROP TABLE temp.{table}")
-    except OSError as error:
-        raise StoreUnavailable(f"the changes could not be written: {error.strerror}") from error
+    except (OSError, duckdb.IOException) as error:
+        if is_disk_full(error):
+            raise DiskFull("the disk has no space for the changes of the analytics files") from error
+        raise StoreUnavailable(f"the changes could not be written: {describe_error(error)}") from error
     return delta
 
 

@@ -21,11 +21,12 @@ from store.analytics.delta import Known
 from store.analytics.reporting import REPORTS, Report
 from store.duckdb.database_file import quoted, why_not_open
 from store.duckdb.event_fields_sql import remaining_event
-from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable
+from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, DiskFull, StoreUnavailable, is_disk_full
 
 MODEL_VERSION = 2
 """Version of the tables and reports; queries that work continue to work as long as it is unchanged."""
 MEMORY = "1GB"
+NO_SPACE = "the disk has no space for the analytics files"
 SHARED = "parts.sql"
 """The file of the macros that several reports use."""
 COPY = ".copy-"
@@ -187,6 +188,8 @@ def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckD
         why = why_not_open(path, error)
         if isinstance(why, DatabaseLocked):
             raise why from error
+        if is_disk_full(error):
+            raise DiskFull(NO_SPACE) from error
         raise AnalyticsUnreadable(f"{path} cannot be opened: {error}") from error
     return connection
 

@@ -26,7 +26,15 @@ from store.duckdb.database_file import attach
 from store.duckdb.statements import Cursor, transaction
 from store.duckdb.table_rows import insert_csv
 from store.interface.admission import SessionId
-from store.interface.errors import DatabaseLocked, FolderUnwritable, StoreError, StoreUnavailable, describe_error
+from store.interface.errors import (
+    DatabaseLocked,
+    DiskFull,
+    FolderUnwritable,
+    StoreError,
+    StoreUnavailable,
+    describe_error,
+    is_disk_full,
+)
 from store.interface.private_files import FILE_NAME, beside
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import PostgresEngine
@@ -123,6 +131,13 @@ class _Rows:
                     insert_csv(self.cursor, table, names, self._path, longest)
 
 
+def _failed(error: Exception) -> StoreUnavailable:
+    """Return the error of a refresh that failed."""
+    if is_disk_full(error):
+        return DiskFull("the disk has no space for the copy for analytics")
+    return StoreUnavailable(f"the copy for analytics failed: {describe_error(error)}")
+
+
 @contextmanager
 def _private_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a file that only this account can read, and delete it at the end. Raises StoreUnavailable."""
@@ -131,7 +146,7 @@ def _private_file(path: Path) -> Iterator[BinaryIO]:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             yield file
     except OSError as error:
-        raise StoreUnavailable(f"the copy for analytics failed: {error.strerror}") from error
+        raise _failed(error) from error
     finally:
         path.unlink(missing_ok=True)
 
@@ -173,7 +188,7 @@ class PostgresMirror:
                     database.checkpoint_if_due(connection.cursor)
                 yield connection
             except duckdb.Error as error:
-                raise StoreUnavailable(f"the copy for analytics failed: {describe_error(error)}") from error
+                raise _failed(error) from error
             finally:
                 connection.cursor.close()
 

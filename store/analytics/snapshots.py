@@ -18,7 +18,7 @@ from store.analytics.file import About, about, connect, described_tables, run_sq
 from store.analytics.parquet import DAY_OF, DIGEST
 from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
-from store.interface.errors import AnalyticsUnreadable
+from store.interface.errors import AnalyticsUnreadable, DiskFull, is_disk_full
 from store.interface.findings import Finding
 from store.interface.masking import HIDDEN, MASKED, Treatment
 
@@ -38,7 +38,7 @@ _COUNTED = ("sessions", "turns", "messages", "events")  # tables whose rows the 
 def finish_snapshot(path: Path, version: StorageVersion, spill: Path) -> None:
     """Give a copy of an analytics file a storage format, and add the digests of its tables. Blocks.
 
-    Raises AnalyticsUnreadable.
+    Raises AnalyticsUnreadable, DiskFull.
     """
     try:
         _copy_rows(path, version, spill)
@@ -51,6 +51,8 @@ def finish_snapshot(path: Path, version: StorageVersion, spill: Path) -> None:
                 connection.execute("INSERT INTO internal.digests VALUES (?, ?, ?, version())", row)
             connection.execute("CHECKPOINT analytics")
     except duckdb.Error as error:
+        if is_disk_full(error):
+            raise DiskFull("the disk has no space for the snapshot") from error
         raise AnalyticsUnreadable(f"the analytics file cannot be written for DuckDB {version}: {error}") from error
 
 

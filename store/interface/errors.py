@@ -1,5 +1,7 @@
 """The errors of the store, each named for its condition. No other exception leaves the package `store`."""
 
+import errno
+import os
 from pathlib import Path
 
 _SYSTEM_ERRORS = frozenset({"OSError", "OperationalError", "FatalException"})
@@ -163,6 +165,15 @@ class CompactionRunning(StoreError):
 
 class BackupRunning(StoreError):
     """A backup of the database is being written."""
+
+
+class DiskFull(StoreUnavailable):
+    """The disk has no space for what is being written, which the message names; the database is not affected."""
+
+
+def is_disk_full(error: Exception) -> bool:
+    """Return whether the system had no space for a file, by its error or by DuckDB's about it."""
+    return any(os.strerror(code) in str(error) for code in (errno.ENOSPC, errno.EDQUOT))
 
 
 class BackupFailed(StoreError):

@@ -6,6 +6,7 @@ import duckdb
 import msgspec
 import pytest
 
+from api.errors import translate
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelReply, ModelRequest, OnReply, Verdict
 from store.analytics.delta import Known, write_delta
@@ -13,7 +14,7 @@ from store.analytics.file import Place, maker
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking, refresh
 from store.duckdb.database import Database
-from store.interface.errors import AnalyticsUnreadable
+from store.interface.errors import AnalyticsUnreadable, DiskFull
 from store.interface.event_fields import EVENT_FIELDS
 from tests.support import analytics_files, eventful_database
 from tests.support.analytics_rules import problems
@@ -156,6 +157,18 @@ def test_what_of_events_is_masked_is_among_the_rules_that_a_file_is_made_by(monk
     before = maker.__wrapped__()
     monkeypatch.setitem(EVENT_FIELDS, "ended", ("reason",))
     assert maker.__wrapped__() != before
+
+
+def test_a_full_disk_is_named(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "delta"
+    folder.mkdir()
+    (folder / "turns.parquet").symlink_to("/dev/full")
+    database = Database.open(database_file(made).parent, read_only=True)
+    with pytest.raises(DiskFull, match="the disk has no space for") as caught:
+        write_delta(database.cursor(), "default", folder, Known(), units=False)
+    database.close()
+    answer = translate(caught.value)
+    assert (answer.code, answer.message, answer.kind.status) == ("DISK_TOO_SMALL", str(caught.value), 507)
 
 
 def test_a_row_that_cannot_be_read_is_reported_without_its_text(made: Path, tmp_path: Path) -> None:
