@@ -33,6 +33,9 @@ from store.sql import copy_progress
 FRESH = ".compacting"  # suffix of the file that a compaction writes
 EMPTY_LOG_TRIES = 10
 EMPTY_LOG_PAUSE_S = 0.1
+WAIT_BYTES = 8 * CHECKPOINT_BYTES
+"""Size of the log from which on writes wait for reads that prevent a checkpoint: EMPTY_LOG_TRIES times WAIT_PAUSE_S."""
+WAIT_PAUSE_S = 0.02
 
 log = structlog.get_logger()
 
@@ -163,7 +166,7 @@ class Database:
             raise StoreUnavailable(f"a checkpoint of {self.path} cannot begin: {error.strerror}") from error
         self._wal_inode = None
 
-    def empty_log(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    def empty_log(self, cursor: duckdb.DuckDBPyConnection, pause_s: float = EMPTY_LOG_PAUSE_S) -> None:
         """Make a checkpoint until the log is gone, for at most EMPTY_LOG_TRIES pauses.
 
         Raises DatabaseFileLost, StoreUnavailable.
@@ -177,13 +180,25 @@ class Database:
                 raise StoreUnavailable(f"the log could not be emptied: {describe_error(error)}") from error
             if not self._wal.exists():
                 return
-            time.sleep(EMPTY_LOG_PAUSE_S)  # it can be in use for a moment
-        raise StoreUnavailable("the log could not be emptied; try again")
+            time.sleep(pause_s)  # it can be in use for a moment
+        size = size_of(self._wal) // 1_000_000
+        raise StoreUnavailable(f"reads in progress prevent that the log, {size} MB, is emptied; try again")
 
     def checkpoint_if_due(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Make a checkpoint if the log is large. Raises OSError, and as `checkpoint`."""
-        if size_of(self._wal) >= CHECKPOINT_BYTES:
+        """Make a checkpoint if the log is large. Raises OSError, and as `checkpoint`.
+
+        If reads prevent it and the log is very large, wait a moment for those in progress; later ones prevent nothing,
+        since the caller commits nothing meanwhile.
+        """
+        size = size_of(self._wal)
+        if size < CHECKPOINT_BYTES:
+            return
+        try:
             self.checkpoint(cursor)
+        except duckdb.TransactionException:
+            if size < WAIT_BYTES:
+                raise
+            self.empty_log(cursor, WAIT_PAUSE_S)
 
     def require_file(self) -> None:
         """Raise DatabaseFileLost unless the file at the path is the one that is open.

@@ -5,17 +5,19 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from store.duckdb import database as database_module
 from store.duckdb.checkpointer import SAVED
 from store.duckdb.connection import DuckDBConnection
 from store.duckdb.database import Database
 from store.duckdb.database_file import CHECKPOINT_BYTES, log_of
-from store.interface.errors import DatabaseLocked, DatabaseUnreadable, StoreError
+from store.interface.errors import DatabaseLocked, DatabaseUnreadable, StoreError, StoreUnavailable
 from store.interface.private_files import FILE_NAME, beside
 from store.open_store import open_store
 from tests.support.duckdb_engine import engine_of
@@ -185,6 +187,30 @@ def test_a_checkpoint_that_a_read_prevents_leaves_nothing_to_undo(tmp_path: Path
     reader.execute("COMMIT")
     database.checkpoint(writer)
     assert not log_of(database.path).exists()
+    database.close()
+
+
+def test_a_very_large_log_waits_for_reads_that_began_before_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "CHECKPOINT_BYTES", 1)
+    database = Database.open(tmp_path)
+    reader, later, writer = database.cursor(), database.cursor(), database.cursor()
+    reader.execute("BEGIN; SELECT number FROM commits")
+    writer.execute("UPDATE commits SET number = 7")
+    later.execute("BEGIN; SELECT number FROM commits")
+    with pytest.raises(duckdb.TransactionException):
+        database.checkpoint_if_due(writer)
+    monkeypatch.setattr(database_module, "WAIT_BYTES", 1)
+    with pytest.raises(StoreUnavailable, match="reads in progress prevent that the log, 0 MB, is emptied"):
+        database.checkpoint_if_due(writer)
+    ending = threading.Timer(0.05, lambda: reader.execute("COMMIT"))
+    ending.start()
+    database.checkpoint_if_due(writer)
+    assert not log_of(database.path).exists()
+    ending.join()
+    for cursor in (reader, later, writer):
+        cursor.close()
     database.close()
 
 
