@@ -24,6 +24,7 @@ from api.schemas.lifecycle import (
     PastTurn,
     PromptMessage,
     SessionChange,
+    SessionWithMessages,
     SnapshotList,
     SnapshotView,
 )
@@ -141,10 +142,10 @@ class Operations:
         before_user_message: int | None = None,
         key: str | None = None,
         metadata: Values | None = None,
-    ) -> SessionView:
+    ) -> SessionWithMessages:
         """Copy a session; the copy continues independently."""
         body = NewFork(turn=turn, before_user_message=before_user_message, key=key, metadata=dict(metadata or {}))
-        return await self._wire.ask("POST", path_of(session_id, "fork"), SessionView, body=body, headers=once())
+        return await self._wire.ask("POST", path_of(session_id, "fork"), SessionWithMessages, body=body, headers=once())
 
     async def find(
         self,

@@ -23,7 +23,7 @@ from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Message, 
 from api.auth.request_checks import SAFE, cors_of
 from api.errors import ApiError, invalid_field
 from api.http.error_responses import NAME_CHARS_MAX, SIZE_SETTING, answer_error, require_known_parameters
-from api.http.openapi import PolicyPlugin, description, with_limits
+from api.http.openapi import PolicyPlugin, complete, description
 from api.http.request import JSON, TAKES, ApiRequest
 from api.http.routes import (
     access,
@@ -139,7 +139,7 @@ def _routes(body_bytes_max: int, import_bytes_max: int, cors_origins: tuple[str,
 def openapi_document(settings: Settings) -> dict[str, Any]:
     """Return the description of all routes, as a server with these settings has it at `/schema/openapi.json`."""
     routes = _routes(settings.body_bytes_max, settings.import_bytes_max, tuple(settings.cors_origins))
-    return with_limits(routes.openapi_schema.to_schema())
+    return complete(routes.openapi_schema.to_schema())
 
 
 def _guarded(app: ASGIApp) -> ASGIApp:

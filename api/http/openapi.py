@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from litestar import Request
@@ -21,7 +21,9 @@ from msgspec import Struct
 from api.auth.middleware import RULE
 from api.auth.policy import RoutePolicy, policy_of
 from api.errors import CODES, ErrorAnswer
-from api.schemas.base import Body
+from api.schemas.base import Body, View
+
+T = TypeVar("T", bound=Struct)
 
 
 class _RouteErrors(Struct, frozen=True):
@@ -126,35 +128,60 @@ def description() -> OpenAPIConfig:
         title="Cuebook",
         version=version("cuebook"),
         path="/schema",
-        render_plugins=[_JsonWithLimits(), ScalarRenderPlugin()],
+        render_plugins=[_CompleteJson(), ScalarRenderPlugin()],
         components=_KEYS_DESCRIBED,
         operation_id_creator=_operation_id,
         use_handler_docstrings=True,
     )
 
 
-class _JsonWithLimits(JsonRenderPlugin):
+class _CompleteJson(JsonRenderPlugin):
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
-        return super().render(request, with_limits(openapi_schema))
+        return super().render(request, complete(openapi_schema))
 
 
-def with_limits(document: dict[str, Any]) -> dict[str, Any]:
-    """Add the limits of bodies that Litestar leaves out: 0, those in lists, mappings and nullable values, and that they
-    have no other fields.
+def complete(document: dict[str, Any]) -> dict[str, Any]:
+    """Add what Litestar leaves out: the limits of bodies that are 0 or in lists, mappings and nullable values, that
+    bodies have no other fields, that some requests need no body, and that responses have fields with defaults too.
     """
     shown = document["components"]["schemas"]
-    for name, own in msgspec.json.schema_components(_bodies(Body))[1].items():
+    for name, own in msgspec.json.schema_components(_kinds(Body))[1].items():
         for field, part in own.get("properties", {}).items() if name in shown else ():
             _add_limits(shown[name]["properties"][field], part)
         if name in shown and own.get("additionalProperties") is False:
             shown[name]["additionalProperties"] = False
+    for view in _kinds(View):
+        if view.__name__ in shown:
+            _require_defaults(shown[view.__name__], view)
+    for path in document["paths"].values():
+        for operation in path.values():
+            _permit_absence(operation.get("requestBody"))
     return document
 
 
-def _bodies(kind: type[Body]) -> Iterator[type[Body]]:
-    for each in kind.__subclasses__():
+def _kinds(base: type[T]) -> Iterator[type[T]]:
+    for each in base.__subclasses__():
         yield each
-        yield from _bodies(each)
+        yield from _kinds(each)
+
+
+def _permit_absence(body: dict[str, Any] | None) -> None:
+    """Describe a body that may be null as one that may be absent: generators then leave it out."""
+    described = {} if body is None else body["content"].get("application/json", {})
+    match described.get("schema"):
+        case {"oneOf": [schema, {"type": "null"}], **others} if body is not None:
+            body["required"] = False
+            described["schema"] = {**schema, **others}
+        case _:
+            pass
+
+
+def _require_defaults(shown: dict[str, Any], view: type[View]) -> None:
+    """List the fields of a response that it always has, with a value or null."""
+    always = [each.encode_name for each in msgspec.structs.fields(view) if each.default is not msgspec.UNSET]
+    shown["required"] = sorted(always)
+    for name in always:
+        shown["properties"][name].pop("default", None)
 
 
 def _add_limits(shown: dict[str, Any], own: dict[str, Any]) -> None:

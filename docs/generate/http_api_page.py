@@ -97,7 +97,8 @@ def _route(path: str, method: str, route: Json) -> Iterator[str]:
         yield from (one_line(route["description"]), "")
     yield from _parameters(route.get("parameters", ()))
     if "requestBody" in route:
-        yield f"- **Body:** {_body(route['requestBody'])}"
+        label = "Body" if route["requestBody"]["required"] else "Body (optional)"
+        yield f"- **{label}:** {_body(route['requestBody'])}"
     for status, answer in sorted(route["responses"].items()):
         if int(status) < HTTPStatus.BAD_REQUEST:
             yield f"- **{status}:** {_answer(answer)}"

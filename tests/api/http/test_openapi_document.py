@@ -68,6 +68,21 @@ async def test_bodies_have_no_other_fields_and_answers_may(document: Any) -> Non
     assert [schemas[name].get("additionalProperties") for name in ("TurnAnswer", "ErrorBody")] == [None, None]
 
 
+async def test_body_that_may_be_absent_is_not_required(document: Any) -> None:
+    bodies = {operation["operationId"]: operation.get("requestBody") for _, _, operation in operations(document)}
+    optional = {name for name, body in bodies.items() if body is not None and not body["required"]}
+    assert optional == {"endSession", "forkSession", "publishVersion", "archiveVersion"}
+    assert bodies["forkSession"]["content"]["application/json"]["schema"]["$ref"].endswith("/NewFork")
+
+
+async def test_answers_list_all_that_they_always_have(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    for name, field in [("MessageList", "success"), ("TurnAnswer", "debugInfo"), ("ChainUnit", "count")]:
+        assert field in schemas[name]["required"]
+        assert "default" not in schemas[name]["properties"][field]
+    assert "events" not in schemas["TurnAnswer"]["required"]
+
+
 async def test_every_route_names_what_all_requests_can_meet(document: Any) -> None:
     lacking = []
     for method, path, operation in operations(document):

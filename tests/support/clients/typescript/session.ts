@@ -59,6 +59,9 @@ for await (const frame of frames(stream.data)) {
   if (frame.event === "turn") last = JSON.parse(frame.data) as Turn;
 }
 
+const fork = answered(await client.POST("/api/sessions/{sessionId}/fork", { params: { path } })); // without a body
+const found = answered(await client.POST("/api/memory/search", { body: { userId: "ana", text: "Ana" } }));
+
 const listed = answered(await client.GET("/api/sessions/{sessionId}/messages", { params: { path } }));
 const refused = await client.POST("/api/sessions", { body: { userId: "", scriptId: "visit" } });
 
@@ -67,6 +70,8 @@ console.log(
     turns: [begun.turn, first.turn, last?.turn],
     waits: [begun.wait?.kind, first.wait?.kind, last?.wait?.kind],
     events,
+    fork: fork.messages.map((message) => message.role),
+    found: found.chains.length > 0,
     roles: listed.data.map((message) => message.role),
     contents: listed.data.map((message) => message.content),
     refused: refused.error?.error.code,
