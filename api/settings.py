@@ -19,14 +19,16 @@ from runtime.context.selection import Contexts
 from runtime.models.hosted.settings import (
     OPENAI,
     OPENAI_URL,
+    Amount,
     Attempts,
+    Count,
     FormatSetting,
     ModelSettings,
     Price,
     Secret,
     Temperature,
 )
-from runtime.state.limits import Amount, Bounds, Count, Limits
+from runtime.state.limits import Bounds, Limits
 from scripts.expressions.time_values import zone_of
 from scripts.model.context_strategies import ContextSettings, read_settings
 from scripts.model.script import Locale

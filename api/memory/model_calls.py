@@ -17,7 +17,7 @@ from api.metrics import Metrics
 from api.model_calls import Spending, usage_columns
 from runtime.memory.summaries import Summarise, Summary, SummaryRequest
 from runtime.memory.summarizers import extractive_summary, parse_summary, request_of
-from runtime.state.limits import until
+from runtime.state.deadlines import until
 from runtime.state.ports import (
     Clock,
     GivenUp,

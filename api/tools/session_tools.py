@@ -16,7 +16,7 @@ from api.settings import Settings
 from api.tools.http_tools import HttpTools
 from api.tools.mcp_tools import McpTools
 from api.tools.python_tool import load_tool
-from runtime.state.limits import until
+from runtime.state.deadlines import until
 from runtime.state.tool_ports import (
     TOOL_PURPOSE,
     CallOptions,

@@ -13,8 +13,8 @@ from msgspec import Struct, structs
 
 from runtime.actions.outcomes import Finish
 from runtime.engine.inline_actions import InlineActions, perform
+from runtime.state.deadlines import until
 from runtime.state.events import Detected, Message
-from runtime.state.limits import until
 from runtime.state.ports import DetectorQuestion, MemoryFailed, ModelFailed, Verdict
 from runtime.state.state import Cell, Watch
 from runtime.turn.calls import BudgetExceeded

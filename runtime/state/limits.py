@@ -1,21 +1,8 @@
-"""The limits of one turn, the budgets of its calls of language models, the numeric types of settings, and the current
-deadline, which all code that runs under it can read.
-"""
+"""The limits of one turn, and the budgets of its calls of language models."""
 
-import asyncio
-import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from typing import Annotated, TypeAlias
-
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from runtime.state.state import Spent
-
-Count: TypeAlias = Annotated[int, Meta(ge=1)]
-Amount: TypeAlias = Annotated[float, Meta(gt=0)]
-"""Seconds, or an amount of money."""
 
 
 class Bounds(Struct, frozen=True):
@@ -27,9 +14,9 @@ class Bounds(Struct, frozen=True):
 
     def exceeded_by(self, spent: Spent) -> str:
         """Return the first bound that is used up: ``tokens``, ``cost``, ``calls``, or an empty text."""
-        pairs = (("tokens", self.tokens, spent.tokens), ("cost", self.cost, spent.cost))
-        for name, bound, used in (*pairs, ("calls", self.calls, spent.calls)):
-            if bound is not None and used >= bound:
+        for name in self.__struct_fields__:
+            bound = getattr(self, name)
+            if bound is not None and getattr(spent, name) >= bound:
                 return name
         return ""
 
@@ -52,28 +39,3 @@ class Limits(Struct, frozen=True):
     recall_s: float = 10.0  # of `turn_s`, for each memory search
     turn_budget: Bounds = UNLIMITED
     session_budget: Bounds = UNLIMITED
-
-
-# -- deadlines --------------------------------------------------------------------------------------------------------
-
-
-_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
-
-
-@asynccontextmanager
-async def until(ends_at: float) -> AsyncIterator[asyncio.Timeout]:
-    """End the block at a time of the event loop's clock; `math.inf` means no limit. Raises TimeoutError.
-
-    Blocks may be nested; the earliest deadline of all enclosing blocks applies.
-    """
-    token = _deadline.set(min(ends_at, _deadline.get()))
-    try:
-        async with asyncio.timeout_at(None if ends_at == math.inf else ends_at) as limit:
-            yield limit
-    finally:
-        _deadline.reset(token)
-
-
-def time_left() -> float:
-    """Return the seconds left until the earliest deadline: infinite if there is none, negative after it."""
-    return _deadline.get() - asyncio.get_running_loop().time()

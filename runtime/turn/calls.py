@@ -14,8 +14,9 @@ from collections.abc import Collection
 from msgspec import Struct
 from msgspec.structs import replace
 
+from runtime.state.deadlines import until
 from runtime.state.events import Message
-from runtime.state.limits import Bounds, until
+from runtime.state.limits import Bounds
 from runtime.state.ports import (
     SPEAKING,
     CallResult,

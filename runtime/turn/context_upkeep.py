@@ -15,9 +15,9 @@ from runtime.context.fitting import cut_text, tokens_of
 from runtime.context.ports import Condense
 from runtime.context.summaries import PIECE_TOKENS_MAX, SUMMARY_CHARS_MAX, pieces
 from runtime.context.windows import tokens_in
+from runtime.state.deadlines import until
 from runtime.state.events import Intervened, Message, Resized
 from runtime.state.inputs import Compress
-from runtime.state.limits import until
 from runtime.state.ports import ModelFailed
 from runtime.state.state import ContextMemory, LastResize
 from runtime.turn.calls import GIVEN_UP, BudgetExceeded, CallInterrupted

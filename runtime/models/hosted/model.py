@@ -16,7 +16,7 @@ from runtime.models.hosted.settings import ModelSettings
 from runtime.models.hosted.usage import UsageMeter
 from runtime.prompts.prompt import Prompt
 from runtime.prompts.rendering import Prompts
-from runtime.state.limits import time_left
+from runtime.state.deadlines import time_left
 from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, OnReply
 from scripts.expressions.values import Value
 

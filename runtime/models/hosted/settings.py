@@ -7,11 +7,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Meta, Struct
 
-from runtime.state.limits import Amount, Count
-
 OPENAI = "openai:"  # the prefix of names of models at the server's own endpoint
 OPENAI_URL = "https://api.openai.com/v1"
 
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+Amount: TypeAlias = Annotated[float, Meta(gt=0)]
+"""Seconds, or an amount of money."""
 Attempts: TypeAlias = Annotated[int, Meta(ge=1, le=10)]
 Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=2)]
 Price: TypeAlias = Annotated[float, Meta(ge=0)]

@@ -18,7 +18,8 @@ from runtime.models.hosted.router import HostedModels
 from runtime.models.hosted.settings import ModelSettings, Secret
 from runtime.prompts.rendering import Prompts
 from runtime.prompts.templates import Templates
-from runtime.state.limits import Limits, until
+from runtime.state.deadlines import until
+from runtime.state.limits import Limits
 from runtime.state.ports import GivenUp, ModelFailed, ModelReply, ModelRequest, Usage
 from scripts.model.variables import Output
 from tests.support.openai_server import Endpoint
