@@ -27,7 +27,7 @@ from runtime.models.recorded_turn import (
     ShadowModel,
 )
 from runtime.state.events import Message
-from runtime.state.inputs import Clear, Input, InputRefused, Intervention, Moved, Rewind
+from runtime.state.inputs import Clear, InputRefused, Moved, Rewind, TurnInput
 from runtime.state.limits import Bounds
 from runtime.state.ports import Model, ModelRequest
 from runtime.state.program import Program
@@ -181,9 +181,7 @@ class _Replayer(Struct):
         self.state = step.after
         self.history = newest((*self.history, *row_mapping.messages_of(step.row.messages)), self.history_max)
 
-    async def turn(
-        self, program: Program, step: RecordedStep, turn_input: Input | Moved | Intervention, model: Model
-    ) -> TurnRow:
+    async def turn(self, program: Program, step: RecordedStep, turn_input: TurnInput, model: Model) -> TurnRow:
         """Run a turn at its recorded time and return its row. Raises _TurnNotReplayable, ReplyRedacted."""
         source = self.session.source
         if not isinstance(turn_input, Moved):  # the state of a migration already contains them

@@ -23,7 +23,7 @@ from api.sessions.session_cache import CachedSession
 from api.settings import Settings
 from runtime.context.selection import Contexts
 from runtime.engine.engine import FailureKind, Turn, TurnFailed, run_turn
-from runtime.state.inputs import Chosen, Filled, Input, Intervention, Moved, Reply
+from runtime.state.inputs import Chosen, Filled, Input, Moved, Reply, TurnInput
 from runtime.state.ports import Clock, Ids, Model, OnDelta
 from runtime.state.state import Cell, State
 from runtime.state.tool_ports import Tools
@@ -118,7 +118,7 @@ class TurnRunner(Struct, frozen=True):
         self,
         cached: CachedSession,
         state: State,
-        turn_input: Input | Moved | Intervention,
+        turn_input: TurnInput,
         *,
         started: datetime,
         live: OnDelta | None = None,

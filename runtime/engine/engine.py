@@ -119,7 +119,7 @@ class TurnFailed(Exception):
 async def run_turn(
     program: Program,
     state: State,
-    turn_input: inputs.Input | inputs.Moved | inputs.Intervention,
+    turn_input: inputs.TurnInput,
     environment: TurnEnvironment,
     global_cells: Mapping[str, Cell] | None = None,
 ) -> Turn:
@@ -172,7 +172,7 @@ def _is_answer(turn_input: inputs.Input, wait: Wait, content: str) -> bool:
     return not isinstance(turn_input, inputs.Reply) or inputs.is_answer_to(wait, content)
 
 
-def _adds_messages(turn_input: inputs.Input | inputs.Moved | inputs.Intervention) -> bool:
+def _adds_messages(turn_input: inputs.TurnInput) -> bool:
     return not isinstance(turn_input, inputs.Intervention) or isinstance(turn_input, inputs.Append | inputs.Speak)
 
 
@@ -225,9 +225,7 @@ class _Engine:
         used = run.tool_calls.call_ids if run.program.tools else ()
         return Turn(run.state, saved, tuple(run.events), tuple(run.calls.made), used)
 
-    async def attempt(
-        self, turn_input: inputs.Input | inputs.Moved | inputs.Intervention, content: str, ends_at: float
-    ) -> Awaitable[object] | None:
+    async def attempt(self, turn_input: inputs.TurnInput, content: str, ends_at: float) -> Awaitable[object] | None:
         """Run the turn, and update the session's contexts as far as the time until `ends_at` allows.
 
         Returns the memory search or pattern match that must be made before the turn restarts, or None once it is

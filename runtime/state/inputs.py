@@ -142,6 +142,8 @@ Intervention: TypeAlias = (
 )
 """A change that an application makes to a session, besides sending messages. It is a turn like any other."""
 
+TurnInput: TypeAlias = Input | Moved | Intervention
+
 
 class InputRefused(ValueError):
     """An input that the session does not wait for; the message says what it waits for."""
@@ -151,7 +153,7 @@ class NotNow(InputRefused):
     """An intervention that is invalid for the session's status; the message says so."""
 
 
-def accepted(state: State, turn_input: Input | Moved | Intervention) -> str:
+def accepted(state: State, turn_input: TurnInput) -> str:
     """Return the text of an input, if the session waits for it. Raises InputRefused."""
     if isinstance(turn_input, Moved):
         return ""

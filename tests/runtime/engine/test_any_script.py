@@ -46,6 +46,7 @@ from runtime.state.inputs import (
     Speak,
     Start,
     TakeOver,
+    TurnInput,
 )
 from runtime.state.limits import Limits
 from runtime.state.ports import Advance, ModelFailed, ModelReply, ModelRequest, OnReply, Usage, Verdict
@@ -547,7 +548,7 @@ async def lived_on(session: Any, said: Any) -> Any:
     return await outcome(session, given_input)
 
 
-async def outcome(session: Any, given_input: Input | Moved | Intervention) -> Any:
+async def outcome(session: Any, given_input: TurnInput) -> Any:
     for _ in range(100):
         before = encode(session.state)
         try:
