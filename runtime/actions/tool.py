@@ -7,7 +7,7 @@ from runtime.turn.model_requests import count_visit
 from runtime.turn.tool_use import ToolUse, store_result, use_tool
 from scripts.expressions.members import FAILURE
 from scripts.expressions.values import Value
-from scripts.model.actions import ON_FAIL, CallTool, FailureExit, OnInterrupted
+from scripts.model.actions import ON_FAIL, CallTool, FailureExit
 from scripts.model.base import Template
 from scripts.model.tools import ToolDefinition, seconds_of
 
@@ -26,7 +26,7 @@ async def call_tool(run: TurnContext, action: CallTool) -> Outcome:
         visit=count_visit(run, action.id),
         arguments=_arguments(run, action, tool),
         timeout_s=tool.timeout_s if action.timeout is None else seconds_of(action.timeout),
-        on_interrupted=on_interrupted_of(tool, action.on_interrupted),
+        on_interrupted=action.on_interrupted or ("fail" if tool.makes_changes else "retry"),
         is_handled=action.on_fail is not None,
     )
     reply = await use_tool(run, use)
@@ -35,11 +35,6 @@ async def call_tool(run: TurnContext, action: CallTool) -> Outcome:
     if action.into is not None:
         store_result(run, action.into, reply.result)
     return DONE
-
-
-def on_interrupted_of(tool: ToolDefinition, written: OnInterrupted | None) -> OnInterrupted:
-    """Return whether an interrupted call is repeated: by default only if the tool changes nothing."""
-    return written or ("fail" if tool.makes_changes else "retry")
 
 
 def _arguments(run: TurnContext, action: CallTool, tool: ToolDefinition) -> dict[str, Value]:

@@ -121,18 +121,23 @@ class Contexts(Struct, frozen=True):
         return min(max(wanted, HISTORY_MAX), MESSAGES_MAX)
 
 
+def _split(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    """Return the system messages at the beginning of the conversation, and the other messages."""
+    head = head_of(messages[:HEAD_MAX])
+    return head, messages[len(head) :]
+
+
 def newest(messages: Sequence[Message], messages_max: int) -> tuple[Message, ...]:
     """Return the last messages, and the system messages at the beginning of the conversation."""
     if len(messages) <= messages_max:
         return tuple(messages)
-    head = head_of(messages[:HEAD_MAX])
-    return (*head, *messages[max(len(messages) - messages_max, len(head)) :])
+    head, said = _split(messages)
+    return (*head, *said[max(len(said) - messages_max, 0) :])
 
 
 def _complete(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the messages without the results of tools whose calls are not among them."""
-    head = head_of(messages[:HEAD_MAX])
-    said = messages[len(head) :]
+    head, said = _split(messages)
     return (*head, *said[without_orphan(said, 0) :])
 
 
@@ -140,8 +145,7 @@ def shown(chosen: SelectedStrategy | None, messages: Sequence[Message], memory: 
     """Return the part of the loaded messages that a model sees."""
     memory = memory or ContextMemory()
     if memory.after:
-        head = head_of(messages[:HEAD_MAX])
-        said = messages[len(head) :]
+        head, said = _split(messages)
         begin = next((place for place, each in enumerate(said) if each.number > memory.after), len(said))
         messages = (*head, *said[group_start(said, begin) :])
     if chosen is None:

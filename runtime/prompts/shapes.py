@@ -11,9 +11,9 @@ from runtime.prompts.prompt import Schema
 from runtime.state.ports import Advance, DetectorQuestion, ModelRequest
 from scripts.model.variables import Output, Records
 
-ADVANCES: tuple[str, ...] = get_args(Advance)
-
 _SCALAR = ["string", "number", "boolean", "null"]
+_PROGRESS: Mapping[str, Schema] = {"progress": {"type": "string", "enum": list(get_args(Advance))}}
+_TEXT: Mapping[str, Schema] = {"text": {"type": "string"}}
 
 
 def shape_of(request: ModelRequest) -> Schema | None:
@@ -21,19 +21,19 @@ def shape_of(request: ModelRequest) -> Schema | None:
     shape = _shape_of_reply(request)
     if not request.offers:
         return shape
-    return _object({**_tool_call(request), **(_text() if shape is None else shape["properties"])})
+    return _object({**_tool_call(request), **(_TEXT if shape is None else shape["properties"])})
 
 
 def _shape_of_reply(request: ModelRequest) -> Schema | None:
     match request.purpose:
         case "ask" if request.reply is not None:
-            return _object({**_progress(), **_verdict(judged=True), "values": _values(request), **_text()})
+            return _object({**_PROGRESS, **_verdict(judged=True), "values": _values(request), **_TEXT})
         case "ask":
             return None
         case "say" if request.reply is not None:
-            return _object({**_verdict(judged=request.criteria), **_text()})
+            return _object({**_verdict(judged=request.criteria), **_TEXT})
         case "chat" if is_judged(request):
-            return _object({**_verdict(judged=request.criteria), **_text()})
+            return _object({**_verdict(judged=request.criteria), **_TEXT})
         case "say" | "chat" | "summarise":
             return None
         case "memo":
@@ -72,10 +72,6 @@ def _object(properties: Mapping[str, Schema]) -> Schema:
     }
 
 
-def _progress() -> dict[str, Schema]:
-    return {"progress": {"type": "string", "enum": list(ADVANCES)}}
-
-
 def _verdict(*, judged: bool) -> dict[str, Schema]:
     """Return the properties of the verdict; if `judged`, with measures of the user's progress."""
     measures: dict[str, Schema] = {
@@ -91,10 +87,6 @@ def _tool_call(request: ModelRequest) -> dict[str, Schema]:
         "tool": {"type": ["string", "null"], "enum": [*(offer.id for offer in request.offers), None]},
         "arguments": {"type": "array", "items": _PAIR, "description": "a list or an object as JSON in a text"},
     }
-
-
-def _text() -> dict[str, Schema]:
-    return {"text": {"type": "string"}}
 
 
 def _values(request: ModelRequest) -> Schema:
