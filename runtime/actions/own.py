@@ -9,7 +9,7 @@ from runtime.state.scopes import WriteRefused
 from runtime.state.state import Wait
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value, bounded
-from scripts.model.actions import OwnAction, own_key
+from scripts.model.actions import OwnAction, action_type
 from scripts.model.base import Expression, Template, Variable
 from scripts.model.own_actions import action_type_of
 
@@ -80,7 +80,7 @@ async def carry_out(run: TurnContext, action: OwnAction, reply: str | None = Non
     """Run the function of an action of a package. Raises WriteRefused, and ActionFailed for other errors."""
     kind = action_type_of(action)
     if kind is None:
-        raise ActionFailed(f"the package of the action `{own_key(type(action))}` is not installed")
+        raise ActionFailed(f"the package of the action `{action_type(action)}` is not installed")
     if reply is not None:
         run.progress.round += 1
     try:
@@ -91,9 +91,9 @@ async def carry_out(run: TurnContext, action: OwnAction, reply: str | None = Non
         raise
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
         # by type only: its text may contain personal values
-        raise ActionFailed(f"the action `{own_key(type(action))}` raised {type(error).__name__}") from error
+        raise ActionFailed(f"the action `{action_type(action)}` raised {type(error).__name__}") from error
     if outcome is None:
         return DONE
     if not isinstance(outcome, Outcome):
-        raise ActionFailed(f"the action `{own_key(type(action))}` returned no outcome")
+        raise ActionFailed(f"the action `{action_type(action)}` returned no outcome")
     return outcome

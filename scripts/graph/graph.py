@@ -288,7 +288,7 @@ def _detail(action: Action) -> str:
         case actions.Repeat():
             return f"until {_spelled(action.until)}"
         case _:
-            return _spelled(getattr(action, key_field(type(action))))
+            return _spelled(getattr(action, key_field(type(action)).name))
 
 
 def _spelled(value: object) -> str:

@@ -1,6 +1,7 @@
 """The actions of a script, as authors write them, and their parts."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import Meta, Struct, field
@@ -522,12 +523,15 @@ Action: TypeAlias = (
 """All actions. Matched exhaustively, so that a new action breaks the type check until it is handled."""
 
 
-def _key_of(kind: type[Struct]) -> FieldInfo:
-    return next(each for each in fields(kind) if each.required)  # the first required field names the action
+@cache
+def key_field(kind: type[Struct]) -> FieldInfo:
+    """Return the field whose key names an action: the first required one."""
+    return next(each for each in fields(kind) if each.required)
 
 
-_OF_LANGUAGE = tuple(kind for kind in get_args(Action) if kind is not OwnAction)
-ACTION_TYPES: Mapping[str, type[Action]] = {_key_of(kind).encode_name: kind for kind in _OF_LANGUAGE}
+ACTION_TYPES: Mapping[str, type[Action]] = {
+    key_field(kind).encode_name: kind for kind in get_args(Action) if kind is not OwnAction
+}
 Question: TypeAlias = Say | AiSay | Show | Ask | AiAsk | Choose | UserSay | Form | Chat
 """The actions that may wait for a reply, and may remind of it or expire."""
 Asking: TypeAlias = Ask | AiAsk | Choose | Form
@@ -536,23 +540,11 @@ Leading: TypeAlias = AiSay | AiAsk | Chat
 """The actions in which the model leads, which have exits."""
 
 REMINDED, EXPIRED = "remind ", "expire"  # beginnings of the arms with the actions of reminders and expiry
-_TYPE_NAMES = {kind: name for name, kind in ACTION_TYPES.items()}
-_KEY_FIELDS = {kind: _key_of(kind).name for kind in _OF_LANGUAGE}
 
 
 def action_type(action: Action) -> str:
     """Return the key that names an action in a script: ``say``, ``ai_ask`` …"""
-    return _TYPE_NAMES.get(type(action)) or own_key(type(action))
-
-
-def own_key(kind: type[Struct]) -> str:
-    """Return the key that names an action of a package."""
-    return _key_of(kind).encode_name
-
-
-def key_field(kind: type[Action]) -> str:
-    """Return the field with the value of the key that names an action."""
-    return _KEY_FIELDS.get(kind) or _key_of(kind).name
+    return key_field(type(action)).encode_name
 
 
 def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from msgspec import Struct
 from msgspec.structs import fields
 
-from scripts.model.actions import OwnAction, own_key
+from scripts.model.actions import OwnAction, key_field
 from scripts.model.base import Variable
 
 GROUP = "cuebook.actions"
@@ -61,7 +61,7 @@ def installed_actions() -> Mapping[str, ActionType]:
         loaded = entry.load()
         if not isinstance(loaded, ActionType):
             raise ActionTypeInvalid(f"the entry point {entry.name} is not made with `cuebook.action`")
-        if (key := own_key(loaded.fields)) != entry.name:
+        if (key := key_field(loaded.fields).encode_name) != entry.name:
             raise ActionTypeInvalid(f"the entry point {entry.name} has another name than its action `{key}`")
         found[entry.name] = loaded
     return found

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scripts.model import actions
-from scripts.model.actions import ACTION_TYPES, Exit, own_key
+from scripts.model.actions import ACTION_TYPES, Exit, key_field
 from scripts.model.base import Expression, Reference, Template, Variable
 from scripts.model.languages import LANGUAGE_KEY, computable, key_in
 from scripts.model.moments import Clock, DateValue, Duration
@@ -176,8 +176,8 @@ class _Definitions:
 
 
 def _describe_type(kind: type[Struct]) -> Schema:
-    verb = next((verb for verb, action in ACTION_TYPES.items() if action is kind), kind.__name__)
-    verb = own_key(kind) if issubclass(kind, actions.OwnAction) and kind is not actions.OwnAction else verb
+    is_own = issubclass(kind, actions.OwnAction) and kind is not actions.OwnAction
+    verb = key_field(kind).encode_name if is_own or kind in _ACTIONS else kind.__name__
     return {"title": verb, "description": _documentation(kind)}
 
 
