@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from scripts.expressions.values import Value
 from scripts.formats.placeholders import variable_reference
-from scripts.formats.session import spellings
 from scripts.formats.session.session_format import TopicForm, translated_topic
 from scripts.formats.session.unused_keys import report_unused
 from scripts.formats.text_lists import choices_in, has_variable_name, named
@@ -16,7 +15,7 @@ from scripts.model.base import Expression, Location, Node
 from scripts.model.script import FormDefinition, Parameter, Phase, Script, Skill, Topic
 from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, pairs_of, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, keys_renamed, pairs_of, word
 
 _PARTS = {"topic", "topics", "actions", "input_parameters", "output_variables", "technique_name"}
 _OF_NAME = {"name", "var", "variable", "get"}
@@ -63,7 +62,7 @@ def _spelled(tree: Mapping) -> Mapping:
             is_known = part is not tree.get("metadata") or key.text in _Technique.__struct_fields__
             if is_known and not (key.text in {"technique", "metadata"} and isinstance(value, Mapping)):
                 held.setdefault(key.text, (key, value))
-    found = spellings.keys_renamed(Mapping(tuple(held.values()), tree.at), TECHNIQUE_KEYS)
+    found = keys_renamed(Mapping(tuple(held.values()), tree.at), TECHNIQUE_KEYS)
     return Mapping(tuple((key, _part(key.text, value)) for key, value in _with_topic(found).pairs), tree.at)
 
 
@@ -115,13 +114,13 @@ def _described(tree: Tree) -> Tree:
     """Return a parameter, also if it is written as ``{name: meaning}``."""
     if not isinstance(tree, Mapping):
         return tree
-    renamed = spellings.keys_renamed(tree, PARAMETER_KEYS)
+    renamed = keys_renamed(tree, PARAMETER_KEYS)
     is_pair = len(tree.pairs) == 1 and renamed.get("name") is None
     return _parameter_of(*tree.pairs[0]) if is_pair else renamed
 
 
 def _parameter_of(key: Scalar, value: Tree) -> Tree:
-    spelled = spellings.keys_renamed(value, PARAMETER_KEYS) if isinstance(value, Mapping) else value
+    spelled = keys_renamed(value, PARAMETER_KEYS) if isinstance(value, Mapping) else value
     return named("name", key, spelled, "description")
 
 

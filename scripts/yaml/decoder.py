@@ -13,14 +13,8 @@ from scripts.model import actions
 from scripts.model.base import Expression, Reference, Template, Variable
 from scripts.model.moments import Clock, DateValue, Duration, parse_clock, parse_duration, parse_until
 from scripts.model.script import After, Trigger
-from scripts.yaml.grammar import (
-    POLICIES,
-    Continuation,
-    policy_words,
-)
-from scripts.yaml.key_fixes import (
-    QUOTES,
-)
+from scripts.yaml.grammar import POLICIES, Continuation, policy_words
+from scripts.yaml.key_fixes import QUOTES
 from scripts.yaml.parser import Mapping, Scalar, Tree, is_empty, replaced, word
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.struct_reader import TRUTHS, StructReader

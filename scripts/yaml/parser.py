@@ -8,10 +8,12 @@ authors write ``choices: [yes, no]`` and mean the words.
 import difflib
 import re
 from collections.abc import Callable, Iterator
+from collections.abc import Mapping as MappingType
 from typing import TypeAlias
 
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.expressions.values import Value, number_in
 from scripts.model.actions import ACTION_TYPES
@@ -101,6 +103,11 @@ def items_of(tree: Tree | None) -> tuple[Tree, ...]:
     return tree.items if isinstance(tree, Sequence) else ()
 
 
+def listed(tree: Tree) -> tuple[Tree, ...]:
+    """Return the items of a list; a single item needs no dash."""
+    return tree.items if isinstance(tree, Sequence) else (tree,)
+
+
 def pairs_of(tree: Tree | None) -> tuple[tuple[Scalar, Tree], ...]:
     """Return the pairs of a mapping; everything else has none."""
     return tree.pairs if isinstance(tree, Mapping) else ()
@@ -120,6 +127,11 @@ def pairs_within(tree: Tree) -> Iterator[tuple[Scalar, Tree]]:
         yield from pairs_within(each)
 
 
+def text_in(tree: Tree | None) -> str:
+    """Return the text of a scalar; everything else has none."""
+    return tree.text if isinstance(tree, Scalar) else ""
+
+
 def is_null(tree: Tree) -> bool:
     """Return whether a value is null: nothing is written."""
     return isinstance(tree, Scalar) and tree.value is None
@@ -133,6 +145,31 @@ def is_empty(tree: Tree) -> bool:
 def replaced(tree: Mapping, key: str, change: Callable[[Tree], Tree]) -> Mapping:
     """Return a mapping with the value of a key changed."""
     return Mapping(tuple((name, change(value) if name.text == key else value) for name, value in tree.pairs), tree.at)
+
+
+def text_replaced(tree: Mapping, key: str, change: Callable[[str], str]) -> Mapping:
+    """Return a mapping with the text of a key changed."""
+
+    def changed(value: Tree) -> Tree:
+        if not isinstance(value, Scalar) or is_null(value):
+            return value
+        return Scalar(change(value.text), False, value.at)
+
+    return replaced(tree, key, changed)
+
+
+def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
+    """Rename keys of a mapping, unless it already has the new names."""
+    used_keys = set(tree.keys())
+    pairs = []
+    for key, value in tree.pairs:
+        name = names.get(key.text, key.text)
+        if name != key.text and name not in used_keys:
+            used_keys.add(name)
+            pairs.append((replace(key, text=name), value))
+        else:
+            pairs.append((key, value))
+    return Mapping(tuple(pairs), tree.at)
 
 
 def plain_value(tree: Tree) -> Value:
@@ -260,7 +297,7 @@ class _Builder:
 
     def merge(self, pairs: dict[str, tuple[Scalar, Tree]], tree: Tree) -> None:
         """Add the pairs of ``<<: *anchor``; the mapping's own keys take precedence."""
-        for part in tree.items if isinstance(tree, Sequence) else (tree,):
+        for part in listed(tree):
             if not isinstance(part, Mapping):
                 self.problems.add("SYNTAX_ERROR", "`<<` requires a mapping", tree.at, fix="Write `<<: *anchor`.")
                 continue

@@ -47,7 +47,7 @@ from scripts.yaml.key_fixes import (
     mapping_fix,
     unknown_key_fix,
 )
-from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, is_empty, pairs_of, plain_value
+from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, is_empty, is_null, pairs_of, plain_value
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.unknown_keys import is_ignorable
 
@@ -186,7 +186,7 @@ class StructReader:
             return self._plain(tree, actions.ChoiceItem)
         if set(members) >= {Template, Expression}:
             return self._given(tree)
-        if types.NoneType in members and isinstance(tree, Scalar) and tree.value is None:
+        if types.NoneType in members and is_null(tree):
             return None
         members = tuple(member for member in members if member is not types.NoneType)
         if len(members) == 1:
@@ -261,7 +261,7 @@ class StructReader:
         is_text = isinstance(tree, Scalar) and item in {str, Template, Validation, Exit} and tree.value is not None
         if is_text or (item in {Template, Exit} and isinstance(tree, Mapping)):
             return (self._any(tree, item),)  # a single one needs no dash
-        if isinstance(tree, Scalar) and tree.value is None:
+        if is_null(tree):
             return ()
         if self._language == "1" and item is OutputItem and not isinstance(tree, SequenceTree):
             tree = SequenceTree((tree,), tree.at)  # one result needs no list
@@ -388,7 +388,7 @@ class StructReader:
             if field.older in marks:
                 self.add("KEY_CONFLICT", f"`{name}` occurs twice, under two names", key.at, f"Use only `{name}`.")
                 continue
-            if self._respell and not field.required and isinstance(value, Scalar) and value.value is None:
+            if self._respell and not field.required and is_null(value):
                 continue  # in the other older formats, an empty value is a missing one
             if field.instead:
                 self.slip("DEPRECATED_KEY", f"`{key.text}` is obsolete", key.at, f"Write {field.instead} instead.")

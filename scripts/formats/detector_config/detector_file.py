@@ -28,7 +28,7 @@ from scripts.model.detectors import Example, Rule
 from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import LOOK_BACK_MAX, Detector, Phase, Script, Topic
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, listed, pairs_of, text_in
 from scripts.yaml.unknown_keys import is_switched_off
 
 _PARTS = {"trigger_config", "detection_config", "output_config", "safety_baseline"}
@@ -60,7 +60,7 @@ def _bodies(tree: Mapping) -> tuple[Tree, ...]:
     if written is None:
         pairs = tuple(pair for pair in tree.pairs if pair[0].text not in {"metadata", "examples"})
         return (Mapping(pairs, tree.at),)
-    return written.items if isinstance(written, Sequence) else (written,)
+    return listed(written)
 
 
 def holds_detectors(tree: Mapping) -> bool:
@@ -264,7 +264,7 @@ class _DetectorReader:
                 action = self._crisis(_held(value) if isinstance(value, Mapping) else {key: value}) or action
             elif isinstance(value, Mapping) and ("failure" in key or "fallback" in key):
                 for inner, value_tree in self._flat(value):
-                    word = value_tree.text if isinstance(value_tree, Scalar) else ""
+                    word = text_in(value_tree)
                     if "fallback" in inner and word in {"use_previous", "none", "skip", "ignore"}:
                         self._settings["on_failure"] = "use_previous" if word == "use_previous" else "none"
                     else:
@@ -300,7 +300,7 @@ class _DetectorReader:
         actions: list[Tree] = []
         for key, value in _held(tree).items():
             if "action" in key:
-                actions += value.items if isinstance(value, Sequence) else (value,)
+                actions += listed(value)
             else:
                 pass_over(self._reader, key, value)
         return actions

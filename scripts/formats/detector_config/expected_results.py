@@ -10,7 +10,7 @@ from scripts.formats.words import ALONE
 from scripts.model.detectors import Example, Line
 from scripts.model.script import Detector
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Tree, items_of, pairs_of
+from scripts.yaml.parser import Mapping, Scalar, Tree, items_of, pairs_of, text_in
 
 _ASSISTANTS = {"assistant", "ai", "bot", "counselor", "therapist", "consultant", "咨询师", "助手"}
 _SEEN = re.compile(r"(^|_)(detected|triggered|found|present)$|^(is|has)_")
@@ -37,7 +37,7 @@ def example(tree: Tree, detector: Detector, labels: list[str], reader: Reader) -
     named = tree.get("description") or tree.get("name")
     expected = tree.get("expected_output") or tree.get("expected") or tree.get("output")
     known = {id_of(label) for label in labels} | {rule.label for rule in detector.rules}
-    name = named.text if isinstance(named, Scalar) else ""
+    name = text_in(named)
     return _Expected(detector, lines, known, reader).example(tree, name, expected)
 
 

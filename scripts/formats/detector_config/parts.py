@@ -18,7 +18,7 @@ from scripts.formats.words import CRITERIA, DEGREES, TRENDS
 from scripts.formats.words import DETECTOR_KEYS as KEYS
 from scripts.model.detectors import SIGNIFICANT, Measure, Pattern, Rule, Sign, Trend
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, pairs_of
 from scripts.yaml.unknown_keys import SWITCH_FIX, is_switched_off
 
 WORD_CHARS_MAX = 30  # a longer text is a description, not words to look for
@@ -126,7 +126,7 @@ def _holds_action(key: str, tree: Tree) -> bool:
 def _holds_words(tree: Tree) -> bool:
     """Return whether a part has a list of words under each of its keys, such as `high` and `low`."""
     values = [value for _, value in pairs_of(tree)]
-    lists = [value for value in values if not (isinstance(value, Scalar) and value.value is None)]
+    lists = [value for value in values if not is_null(value)]
     return any(map(texts_in, lists)) and all(isinstance(each, Sequence) for each in lists)
 
 

@@ -12,6 +12,7 @@ from scripts.expressions.members import DETECTED
 from scripts.expressions.values import shorten, texts_in
 from scripts.formats import words
 from scripts.formats.condition_fixes import condition_fix
+from scripts.formats.condition_trees import condition_text
 from scripts.formats.conditions import to_condition
 from scripts.formats.detector_config.parts import CRISIS, degree_fix, degree_of, id_of, number_of, pass_over
 from scripts.formats.placeholders import (
@@ -20,7 +21,6 @@ from scripts.formats.placeholders import (
     to_template,
     to_value_expression,
 )
-from scripts.formats.session.spellings import condition_text
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template
 from scripts.model.script import Detector

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from scripts.expressions.values import Value, shorten, texts_in
 from scripts.formats.condition_fixes import condition_fix, name_fix, report_worded_exit
+from scripts.formats.condition_trees import CRITERIA
 from scripts.formats.conditions import compares, is_computed, report_joined_words, to_condition
 from scripts.formats.placeholders import (
     SCOPES,
@@ -23,6 +24,7 @@ from scripts.formats.placeholders import (
     variable_reference,
 )
 from scripts.formats.session import spellings
+from scripts.formats.session.config import FIT_FOR, TEXT_KEYS, ActionType, ComputedOutput, Config
 from scripts.formats.session.file_words import report_letters_in, report_meanings, variables_in, words_in
 from scripts.formats.session.unused_keys import from_metadata, report_unused_keys
 from scripts.formats.words import CONFIG_KEYS, FORM_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
@@ -34,16 +36,16 @@ from scripts.model.older_keys import exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Sequence
+from scripts.yaml.parser import Mapping, Sequence, keys_renamed
 
 _N = TypeVar("_N", bound=Node)
 _R = TypeVar("_R")
 
 
 class _Action(Node, frozen=True, kw_only=True):
-    action_type: spellings.ActionType
+    action_type: ActionType
     action_id: str
-    config: spellings.Config
+    config: Config
     condition: Template | None = None
     action_name: str = ""
     description: str = ""
@@ -105,11 +107,11 @@ RESPELL: MappingType[Any, Callable[[Mapping], Mapping]] = {
     _Action: spellings.action,
     Declaration: spellings.declaration,
     Output: spellings.output,
-    spellings.ComputedOutput: spellings.computed_output,
+    ComputedOutput: spellings.computed_output,
     TopicForm: partial(spellings.part, keys=TOPIC_KEYS, condition="condition"),
     _Phase: partial(spellings.part, keys=PHASE_KEYS),
-    **spellings.CRITERIA,
-    FormDefinition: partial(spellings.keys_renamed, names={**FORM_KEYS, "id": "form", "name": "title"}),
+    **CRITERIA,
+    FormDefinition: partial(keys_renamed, names={**FORM_KEYS, "id": "form", "name": "title"}),
     FormField: spellings.form_field,
 }
 """The functions that convert other spellings to the keys above, by type."""
@@ -213,7 +215,7 @@ class _Translator:
                 waits = key == "require_acknowledgment" and action.action_type == "ai_ask"
                 severity: Severity = "warning" if key in TUNING or waits else "error"
                 message = f"`{key}` has no effect on `{action.action_type}`"
-                fix = "Remove it: a question waits for its answer." if waits else spellings.FIT_FOR.get(key, "")
+                fix = "Remove it: a question waits for its answer." if waits else FIT_FOR.get(key, "")
                 self.reader.add("KEY_IGNORED", message, at, fix, severity=severity)
         match action.action_type:
             case "ai_say" | "ai_ask" | "ai_think":
@@ -258,7 +260,7 @@ class _Translator:
             **common,
         )
 
-    def exits(self, config: spellings.Config) -> tuple[Exit, ...]:
+    def exits(self, config: Config) -> tuple[Exit, ...]:
         """Return when a question ends: by words, by a condition if they compare variables, or by the criteria."""
         written = config.exit
         if written is not None and compares(written.source, lambda word: False):
@@ -267,7 +269,7 @@ class _Translator:
             report_worded_exit(self.reader, written.source, written.at)
         return exits_of(exit=self.text(written), exit_criteria=config.exit_criteria)
 
-    def use_skill(self, config: spellings.Config, common: dict[str, Any]) -> actions.Action | None:
+    def use_skill(self, config: Config, common: dict[str, Any]) -> actions.Action | None:
         if config.skill is None:
             self.reader.missing("skill", config.at, "Add `skill:` with the id of the skill.")
             return None
@@ -278,7 +280,7 @@ class _Translator:
             **{**common, "marks": {**common["marks"], "call": config.mark("skill")}},
         )
 
-    def show_form(self, config: spellings.Config, common: dict[str, Any]) -> actions.Action | None:
+    def show_form(self, config: Config, common: dict[str, Any]) -> actions.Action | None:
         """Return a form by name, or a form defined here, which is named after its action."""
         name = config.form or common["id"] or "form"
         if config.fields:
@@ -293,8 +295,8 @@ class _Translator:
             return None
         return actions.Form(sheet=name, max_rounds=config.max_rounds or actions.ROUNDS_DEFAULT, **common)
 
-    def said(self, config: spellings.Config) -> Template | None:
-        return next((text for key in spellings.TEXT_KEYS if (text := getattr(config, key)) is not None), None)
+    def said(self, config: Config) -> Template | None:
+        return next((text for key in TEXT_KEYS if (text := getattr(config, key)) is not None), None)
 
     def sheet(self, written: FormDefinition) -> FormDefinition:
         """Convert the placeholders of a form."""
@@ -319,7 +321,7 @@ class _Translator:
             report_calculated(self.reader, text, at)
         return Expression(to_value_expression(value, self.refer), at)
 
-    def assignment(self, written: spellings.ComputedOutput) -> Assignment:
+    def assignment(self, written: ComputedOutput) -> Assignment:
         value, at = written.value, written.mark("value")
         if isinstance(value, str) and is_computed(value, self.variables.__contains__):
             computed = self.condition(Template(value, at))
@@ -333,7 +335,7 @@ class _Translator:
             marks=written.marks,
         )
 
-    def outputs(self, config: spellings.Config) -> tuple[OutputItem, ...]:
+    def outputs(self, config: Config) -> tuple[OutputItem, ...]:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
         if config.target_variable is not None:
             at = config.mark("target_variable")
@@ -346,7 +348,7 @@ class _Translator:
         taken = (self.with_older(each, config, alone=len(found) == 1) for each in found)
         return (*taken, *map(self.assignment, config.assignments))
 
-    def with_older(self, output: Output, config: spellings.Config, *, alone: bool) -> Output:
+    def with_older(self, output: Output, config: Config, *, alone: bool) -> Output:
         """Complete an output with settings of its action: `required`, and the meaning of a single output."""
         is_target = config.target_variable is not None and output.get != config.target_variable
         if output.required is None and config.required is not None and not is_target:
@@ -356,9 +358,9 @@ class _Translator:
         validate = tuple(replace(each, say=self.text(each.say)) for each in output.validate)
         return replace(output, invalid=self.text(output.invalid), validate=validate)
 
-    def content(self, config: spellings.Config, goal_text: str) -> Template | None:
+    def content(self, config: Config, goal_text: str) -> Template | None:
         """Return the text of an action, from any of its keys, with the goal of a thought."""
-        written = [(key, getattr(config, key)) for key in spellings.TEXT_KEYS if getattr(config, key) is not None]
+        written = [(key, getattr(config, key)) for key in TEXT_KEYS if getattr(config, key) is not None]
         for key, _ in written[1:]:
             message = f"`{key}` and `{written[0][0]}` both contain the text; `{written[0][0]}` is used"
             self.reader.slip("KEY_CONFLICT", message, config.mark(key))
@@ -368,7 +370,7 @@ class _Translator:
             return replace(text, source=f"{text.source.rstrip()}\n\n{goal.source}")
         if text is not None or goal_text:
             return text or goal
-        if config.marks.keys().isdisjoint(spellings.TEXT_KEYS):  # else the reader has said what is wrong with it
+        if config.marks.keys().isdisjoint(TEXT_KEYS):  # else the reader has said what is wrong with it
             self.reader.missing("content", config.at)
         return None
 

@@ -1,23 +1,32 @@
 """Convert other spellings of the session and technique formats to the keys of those formats."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
-from typing import Annotated, Any, Literal
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from scripts.expressions.suggestions import SURE, likeness, snake_case
-from scripts.expressions.values import Value, literal, number_in
 from scripts.formats import words
+from scripts.formats.condition_trees import condition_text
+from scripts.formats.session.config import TEXT_KEYS, Config
 from scripts.formats.text_lists import choice_texts, has_variable_name, named
-from scripts.model.actions import Rounds
-from scripts.model.base import Node, Template
-from scripts.model.older_keys import CustomCondition, ExitCriteria
-from scripts.model.script import FormField
 from scripts.model.variables import Declaration, Output
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, pairs_of, replaced, word
+from scripts.yaml.parser import (
+    Mapping,
+    Scalar,
+    Sequence,
+    Tree,
+    is_null,
+    items_of,
+    keys_renamed,
+    listed,
+    pairs_of,
+    replaced,
+    text_in,
+    text_replaced,
+    word,
+)
 
 _ACTION_NAMES = {"type": "action_type", "id": "action_id", "when": "condition", "if": "condition"}
 _CONDITIONS = {"condition", *(key for key, name in _ACTION_NAMES.items() if name == "condition")}
@@ -28,7 +37,7 @@ ACTION_KEYS = {*_ACTION_NAMES, *_ACTION_NAMES.values(), "config", "action_name",
 def action(tree: Mapping) -> Mapping:
     """Move inline config keys of an action into `config`; keys of `config` itself come first."""
     for name in ("action_type", "type"):
-        tree = _changed(tree, name, snake_case)
+        tree = text_replaced(tree, name, snake_case)
     inline = tuple((key, value) for key, value in tree.pairs if not _is_of_action(key.text))
     config = tree.get("config")
     if config is not None and is_null(config):  # its keys may be beside it
@@ -48,7 +57,7 @@ def action(tree: Mapping) -> Mapping:
     if config is not None or pairs:
         at = config.at if config is not None else pairs[0][0].at
         own = Mapping(pairs, at)
-        entries.append((word("config", own), _config(_text(tree.get("action_type") or tree.get("type")), own)))
+        entries.append((word("config", own), _config(text_in(tree.get("action_type") or tree.get("type")), own)))
     return replaced(Mapping(tuple(entries), tree.at), "condition", condition_text)
 
 
@@ -83,8 +92,7 @@ def _spoken_value(key: Scalar, value: Tree) -> Tree:
         return condition_text(value)
     if key.text != "output" or is_null(value):
         return value
-    items = value.items if isinstance(value, Sequence) else (value,)
-    return Sequence(tuple(each for item in items for each in _named(item)), value.at)
+    return Sequence(tuple(each for item in listed(value) for each in _named(item)), value.at)
 
 
 def _named(item: Tree) -> Iterator[Tree]:
@@ -182,29 +190,6 @@ def document(tree: Mapping) -> Mapping:
     return Mapping((*rest, (word("session", inner), inner)), tree.at)
 
 
-_JOINS = {"all": " && ", "and": " && ", "any": " || ", "or": " || "}
-
-
-def condition_text(tree: Tree) -> Tree:
-    """Return the text of a condition that is written as ``{variable: x, operator: ">", value: 1}``, as a list of
-    conditions that must all hold, as ``{all: […]}``, ``{any: […]}`` or ``{not: …}``.
-    """
-    key, listed = tree.pairs[0] if isinstance(tree, Mapping) and len(tree.pairs) == 1 else (None, tree)
-    if isinstance(listed, Sequence) and (key is None or key.text in _JOINS):
-        parts = [condition_text(each) for each in listed.items]
-        texts = [f"({each.text})" for each in parts if isinstance(each, Scalar)]
-        joint = " && " if key is None else _JOINS[key.text]
-        return Scalar(joint.join(texts), False, tree.at) if texts and len(texts) == len(parts) else tree
-    if key is not None and key.text == "not":
-        inner = condition_text(Sequence((listed,), listed.at))
-        return Scalar(f"!{inner.text}", False, tree.at) if isinstance(inner, Scalar) else tree
-    found = comparison(tree) if isinstance(tree, Mapping) else None
-    name, sign, value = (found.get(key) if found is not None else None for key in ("variable", "operator", "value"))
-    if not (isinstance(name, Scalar) and isinstance(sign, Scalar) and isinstance(value, Scalar)):
-        return tree
-    return Scalar(f"{{{name.text}}} {sign.text} {literal(value.value)}", False, tree.at)
-
-
 def part(tree: Mapping, keys: MappingType[str, str], condition: str = "entry_condition") -> Mapping:
     """Convert the keys, the condition and the variables of a session, phase or topic."""
     return replaced(replaced(keys_renamed(tree, keys), condition, condition_text), "declare", _declared)
@@ -246,30 +231,8 @@ def _ends(key: Scalar, value: Tree) -> tuple[tuple[Scalar, Tree], ...]:
 
 def _typed(tree: Mapping, kinds: MappingType[str, str] = words.VARIABLE_TYPES) -> Mapping:
     """Return the type in the words of the model, and the choices as a list of texts."""
-    typed = _changed(tree, "type", lambda kind: kinds.get(kind.strip().lower(), kind))
+    typed = text_replaced(tree, "type", lambda kind: kinds.get(kind.strip().lower(), kind))
     return replaced(typed, "choices", choice_texts)
-
-
-def exit_criteria(tree: Mapping) -> Mapping:
-    """Convert the understanding of exit criteria to percent, if it is a fraction of one or a text such as `80%`."""
-    listed = replaced(
-        tree, "custom_conditions", lambda value: Sequence((value,), value.at) if isinstance(value, Mapping) else value
-    )
-    return replaced(listed, "understanding_threshold", _percent)
-
-
-def _percent(tree: Tree) -> Tree:
-    number = number_in(_text(tree).strip().rstrip("%％").strip())
-    if not isinstance(tree, Scalar) or number is None or number < 0:
-        return tree
-    is_part = number <= 1 and tree.text.strip()[-1] not in "%％"
-    return word(str(round(number * 100 if is_part else number)), tree)
-
-
-def comparison(tree: Mapping) -> Mapping:
-    """Convert the keys and the operator of a comparison to the spelling of this format."""
-    tree = _changed(keys_renamed(tree, words.COMPARISON_KEYS), "variable", lambda name: name.strip("${} "))
-    return _changed(tree, "operator", _comparison_sign)
 
 
 def computed_output(tree: Mapping) -> Mapping:
@@ -277,109 +240,11 @@ def computed_output(tree: Mapping) -> Mapping:
     return replaced(keys_renamed(tree, {"condition": "when", "if": "when"}), "when", condition_text)
 
 
-def _comparison_sign(written: str) -> str:
-    sign = written.strip()
-    return words.COMPARISONS.get(sign) or words.OPERATORS.get(sign, sign)
-
-
-CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_criteria, CustomCondition: comparison}
-
-
 def form_field(tree: Mapping) -> Mapping:
     """Convert a field of a form."""
     renamed = keys_renamed(tree, words.FIELD_KEYS)
     alone = {} if renamed.get("choices") is not None else {"checkbox": "boolean"}
     return _typed(renamed, {**words.FIELD_TYPES, **alone})
-
-
-def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
-    """Rename keys of a mapping, unless it already has the new names."""
-    used_keys = set(tree.keys())
-    pairs = []
-    for key, value in tree.pairs:
-        name = names.get(key.text, key.text)
-        if name != key.text and name not in used_keys:
-            used_keys.add(name)
-            pairs.append((replace(key, text=name), value))
-        else:
-            pairs.append((key, value))
-    return Mapping(tuple(pairs), tree.at)
-
-
-def _changed(tree: Mapping, key: str, change: Callable[[str], str]) -> Mapping:
-    """Return a mapping with the text of a key changed."""
-
-    def changed(value: Tree) -> Tree:
-        if not isinstance(value, Scalar) or is_null(value):
-            return value
-        return Scalar(change(value.text), False, value.at)
-
-    return replaced(tree, key, changed)
-
-
-def _text(tree: Tree | None) -> str:
-    return tree.text if isinstance(tree, Scalar) else ""
-
-
-# -- keys of `config` ------------------------------------------------------------------------------------------------
-
-
-ActionType = Literal["ai_say", "ai_ask", "ai_think", "use_skill", "show_form", "show_pic"]
-TEXT_KEYS = ("content", "question_template", "prompt_template", "content_template")
-
-FIT_FOR = {
-    **dict.fromkeys(("output", "output_variables", "target_variable"), "Move it to an `ai_ask` or `ai_think`."),
-    **dict.fromkeys(("content", "content_template", "question_template"), "Move the text to an `ai_say` before it."),
-    "require_acknowledgment": "Move it to an `ai_say` beside it.",
-    "choices": "Write it inside the output that it is for: `output: [{get: NAME, choices: […]}]`.",
-}
-
-
-def _older(instead: str) -> Meta:
-    return Meta(extra={"instead": instead})
-
-
-_OlderText = Annotated[Template | None, _older("`content`")]
-
-
-class ComputedOutput(Node, frozen=True, kw_only=True):
-    """A value that is computed after the answer; in a text with operators, from the variables in it."""
-
-    set: str
-    value: Value
-    when: Template | None = None
-
-
-class Config(Node, frozen=True, kw_only=True):
-    content: Template | None = None
-    content_template: _OlderText = None
-    question_template: _OlderText = None
-    prompt_template: _OlderText = None
-    output: tuple[Output, ...] = ()
-    assignments: tuple[ComputedOutput, ...] = ()
-    target_variable: Annotated[str | None, _older("`output: [{get: …}]`")] = None
-    extraction_prompt: Annotated[str | None, _older("`define` inside `output`")] = None
-    required: Annotated[bool | None, _older("`required` inside `output`")] = None
-    choices: Value = None
-    exit: Template | None = None
-    tone: str = ""
-    max_rounds: Rounds | None = None
-    require_acknowledgment: bool | None = None
-    say_goal: str = ""
-    think_goal: str = ""
-    input_variables: Value = None
-    output_variables: tuple[str, ...] = ()
-    exit_criteria: ExitCriteria | None = None
-    ai_role: str = ""
-    skill: str | None = None
-    input: MappingType[str, Value] = {}
-    returns: MappingType[str, str] = {}
-    form: str = ""
-    title: Template | None = None
-    fields: tuple[FormField, ...] = ()
-    image: Template | None = None
-    url: Template | None = None
-    caption: Template | None = None
 
 
 def _is_blank(tree: Tree) -> bool:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from scripts.expressions.values import texts_in
-from scripts.formats.session.spellings import ActionType, Config
+from scripts.formats.session.config import ActionType, Config
 from scripts.formats.words import CONFIG_KEYS, LOCALES
 from scripts.model.base import Location, Node
 from scripts.model.script import LOCALE

@@ -16,7 +16,7 @@ from scripts.formats.text_lists import choices_in, named
 from scripts.formats.words import FIELD_TYPES
 from scripts.model.base import Template
 from scripts.model.script import FieldType, FormDefinition, FormField
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, word
 from scripts.yaml.script_writer import without_places
 
 _LANGUAGES = ("python", "py", "javascript", "js", "lambda")
@@ -263,7 +263,7 @@ def table_of(notation: StageReader, item: Item) -> Table:
     """Read `format` and `rows` of a table."""
     columns = tuple(_columns(notation, item.take(*_FORMATS)))
     tree = item.take("rows", "row", "lines")
-    if tree is None or (isinstance(tree, Scalar) and tree.value is None):
+    if tree is None or is_null(tree):
         return Table(columns)
     if isinstance(tree, Sequence | Mapping):
         rows = tuple(notation.value(each) for each in mappings(tree))

@@ -25,7 +25,7 @@ from scripts.model.variable_names import read_names
 from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
 from scripts.yaml.grammar import policy_words
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, word
 
 KEYS = ("global", "globals", "skills", "roles", "forms", "rules")
 _NATIVE = ("interrupts", "repairs", "detectors")  # sections that this format does not have
@@ -346,7 +346,7 @@ def _words(notation: StageReader, tree: Tree | None) -> Iterator[str]:
 
 def _policy(notation: StageReader, tree: Tree | None) -> After | None:
     """Read what follows: the word of a policy, or ``goto GOAL``."""
-    if isinstance(tree, Scalar) and tree.value is None:
+    if tree is not None and is_null(tree):
         return After()
     if isinstance(tree, Mapping) and list(tree.keys()) == ["goto"]:
         return After(policy="goto", target=notation.word(tree.pairs[0][1]), at=tree.at)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
@@ -15,7 +14,7 @@ from scripts.formats.stage.stage_reader import NEVER, Item, StageReader, mapping
 from scripts.formats.words import VERBS
 from scripts.model import actions
 from scripts.model.base import Expression
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, word
 from scripts.yaml.unknown_keys import is_note
 
 Actions = tuple[actions.Action, ...]
@@ -167,7 +166,7 @@ def _with_other_arm(notation: StageReader, last: actions.If, tree: Mapping) -> a
     if last.otherwise and isinstance(inner := last.otherwise[-1], actions.If) and len(last.otherwise) == 1:
         return replace(last, otherwise=(_with_other_arm(notation, inner, tree),))
     other = item.take(*keywords.ELSE)
-    if isinstance(other, Scalar) and other.value is None:
+    if other is not None and is_null(other):
         other = item.take(*keywords.DO) or other  # `- else:` with a sibling `do:`
     if other is not None:
         item.finish()
@@ -209,9 +208,7 @@ def _verbs(notation: StageReader, item: Item) -> list[actions.Action]:
         tree = item.take(verb)
         action = _READERS[VERBS[verb]](notation, item, tree or Scalar("", True, item.at), shared)
         if action is not None:
-            mark = msgspec.structs.fields(type(action))
-            name = next(field.encode_name for field in mark if field.required)
-            marks = {**action.marks, name: tree.at if tree is not None else item.at}
+            marks = {**action.marks, actions.action_type(action): tree.at if tree is not None else item.at}
             found.append(replace(action, at=item.at, marks=marks))
     beside = item.take("output", "outputs") if "output" in item or "outputs" in item else None
     if beside is not None:  # outputs of an action that asks no question

@@ -21,7 +21,7 @@ from scripts.model.diagnostics import Problems
 from scripts.model.script import LOCALE, SHARED, DefaultScope, IncludeFile, Locale, Phase, Script, Topic
 from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null
 
 _SECTIONS = ("skills", "roles", "forms", "rules")
 _STAGES = ("stages", "phases", "stage", "phase")
@@ -149,7 +149,7 @@ class _Translator:
         for each in mappings(tree):
             if isinstance(each, Mapping):
                 found.append(self.phase(each, used_ids))
-            elif not (isinstance(each, Scalar) and each.value is None):
+            elif not is_null(each):
                 self.notation.refuse("TYPE_MISMATCH", "expected a stage with `steps`", each.at)
         return tuple(found)
 

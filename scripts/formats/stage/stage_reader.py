@@ -8,15 +8,15 @@ from scripts.expressions.expressions import compile_expression
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, ValueRefused, bounded, literal, number_in, shorten
 from scripts.formats.condition_fixes import condition_fix, name_fix
+from scripts.formats.condition_trees import condition_text
 from scripts.formats.conditions import is_ambiguous, is_computed, report_joined_words, to_condition
 from scripts.formats.placeholders import report_calculated, report_placeholders, to_template, to_text_expression
-from scripts.formats.session.spellings import condition_text
 from scripts.formats.stage.keywords import UNSUPPORTED
 from scripts.formats.stage.names import BRACES, KnownNames, Names, bare, is_name, refer, variable_name
 from scripts.formats.words import TRUTHS
 from scripts.model.base import Expression, Location, Template
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, plain_value
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, listed, plain_value, text_in
 from scripts.yaml.unknown_keys import SWITCH_FIX, intended_key, is_ignorable, is_switched_off
 
 NEVER = "false"
@@ -100,7 +100,7 @@ class StageReader:
 
     def templates(self, tree: Tree) -> tuple[Template, ...]:
         """Read one or several texts with placeholders."""
-        return tuple(self.template(each) for each in (tree.items if isinstance(tree, Sequence) else (tree,)))
+        return tuple(map(self.template, listed(tree)))
 
     def words(self, tree: Tree | None) -> tuple[str, ...]:
         """Read one or several texts without placeholders."""
@@ -207,7 +207,7 @@ class StageReader:
 
     def number(self, tree: Tree | None, least: int, most: int) -> int | None:
         """Read a whole number within limits, also if it is written as a text."""
-        if tree is None or (isinstance(tree, Scalar) and tree.value is None):
+        if tree is None or is_null(tree):
             return None
         found = number_in(tree.text) if isinstance(tree, Scalar) else None
         if found is None:
@@ -220,9 +220,9 @@ class StageReader:
 
     def truth(self, tree: Tree | None) -> bool | None:
         """Read a boolean, in any common spelling."""
-        if tree is None or (isinstance(tree, Scalar) and tree.value is None):
+        if tree is None or is_null(tree):
             return None
-        written = tree.text if isinstance(tree, Scalar) else ""
+        written = text_in(tree)
         word = written.strip().lower()
         if word in TRUTHS:
             return TRUTHS[word]
@@ -316,6 +316,6 @@ def content_at(tree: Tree) -> Location:
 
 def mappings(tree: Tree | None) -> tuple[Tree, ...]:
     """Return the items of a list; a single item needs no dash."""
-    if tree is None or (isinstance(tree, Scalar) and tree.value is None):
+    if tree is None or is_null(tree):
         return ()
-    return tree.items if isinstance(tree, Sequence) else (tree,)
+    return listed(tree)

@@ -7,8 +7,8 @@ import msgspec
 
 from scripts.expressions.values import shorten
 from scripts.formats.condition_fixes import report_worded_exit
+from scripts.formats.condition_trees import CRITERIA, condition_text
 from scripts.formats.conditions import compares
-from scripts.formats.session.spellings import CRITERIA, condition_text
 from scripts.formats.stage.names import bare, event_name, node_id
 from scripts.formats.stage.outputs import outputs
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at
@@ -18,7 +18,7 @@ from scripts.model.base import Expression, Template
 from scripts.model.older_keys import ExitCriteria, exits_of, speech_of
 from scripts.model.variables import OutputItem
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, listed, pairs_of
 
 _OF_OUTPUT = ("get", "define", "desc", "description", "choices", "options")
 
@@ -62,7 +62,7 @@ def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
     is_text = isinstance(written, Scalar) and isinstance(written.value, str)
     if isinstance(written, Scalar) and is_text and when is None and compares(written.text, notation.knows):
         found["exit_when"] = notation.computed(written.text, content_at(written))
-    elif written is not None and not (isinstance(written, Scalar) and written.value is None):
+    elif written is not None and not is_null(written):
         found["exit"] = notation.template(written)
         if is_text:
             report_worded_exit(notation.reader, notation.text(written), content_at(written))
@@ -100,8 +100,7 @@ def user_say_of(notation: StageReader, item: Item, tree: Tree, common: dict[str,
 
 def set_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action | None:
     value = item.take("value", "to", "as", "=")
-    trees = tree.items if isinstance(tree, Sequence) else (tree,)
-    pairs = [pair for each in trees for pair in _assigned(notation, each, value)]
+    pairs = [pair for each in listed(tree) for pair in _assigned(notation, each, value)]
     if not pairs:
         notation.lacks("`value` is missing; the variable would not be set", item.at, "Add `value:`.")
         return None
