@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from api.app import create_app
     from api.client.client import Client, SyncClient
     from api.client.history import InMemoryStore, with_history
-    from api.client.session_requests import StreamEvent, turn_of
+    from api.client.streams import StreamEvent, turn_of
     from api.client.transport import CuebookError, RetryPolicy
     from api.embedded import open_runtime
     from api.embedded_memory import open_memory
@@ -81,14 +81,14 @@ _MODULES: Final = {
     "RetryPolicy": "api.client.transport",
     "Settings": "api.settings",
     "SettingsInvalid": "api.settings",
-    "StreamEvent": "api.client.session_requests",
+    "StreamEvent": "api.client.streams",
     "SyncClient": "api.client.client",
     "Tool": "api.tools.python_tool",
     "UnitIdExists": "api.memory_errors",
     "create_app": "api.app",
     "open_memory": "api.embedded_memory",
     "open_runtime": "api.embedded",
-    "turn_of": "api.client.session_requests",
+    "turn_of": "api.client.streams",
     "verify_webhook": "api.webhooks.signing",
     "with_history": "api.client.history",
 }

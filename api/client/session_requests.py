@@ -1,16 +1,36 @@
-"""Sessions over HTTP: create one, send messages, read it."""
+"""Sessions over HTTP: create, find, read, change and delete them, and send messages."""
 
 import itertools
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal
+from uuid import uuid4
 
-import httpx
 import msgspec
-from httpx_sse import EventSource
-from msgspec import Struct
 
-from api.client.operations import Operations, Values, once, path_of
-from api.client.transport import UNREACHABLE, CuebookError, failure_of
+from api.client.streams import NoMoreEvents, ShownWords, StreamEvent, Values, ends_attempt, frames
+from api.client.transport import UNREACHABLE, CuebookError, HttpTransport
+from api.ids import in_path
+from api.schemas.lifecycle import (
+    CompressionView,
+    ContextView,
+    Ending,
+    ExternalMessage,
+    KeyedSession,
+    KeyedView,
+    ModelChoice,
+    NewCompression,
+    NewFork,
+    NewLabels,
+    NewSpeech,
+    NewValues,
+    PastTurn,
+    PromptMessage,
+    SessionChange,
+    SessionWithMessages,
+    SnapshotList,
+    SnapshotView,
+)
+from api.schemas.session_lists import Format, HitList, ImportView, SessionList, SessionStatsView
 from api.schemas.sessions import (
     EventList,
     MessageList,
@@ -22,28 +42,20 @@ from api.schemas.sessions import (
     TurnAnswer,
     VariableStore,
 )
+from runtime.state.state import Status
 from scripts.builtin import CHAT
+from scripts.model.script import Scope
 
 SEEN_MAX = 50_000  # ids of frames of one stream that are remembered, to skip repeated ones
+_SENT = {field.name: field.encode_name for field in msgspec.structs.fields(ExternalMessage)}
+"""Fields of a message that API requests accept, by their names in prompts."""
 
 
-class StreamEvent(Struct, frozen=True):
-    """An event of a turn in progress: `message.delta` (words), `message`, `variable`, …, last `turn`."""
+class Sessions:
+    """The sessions of a server. Each change is a turn; all methods raise CuebookError."""
 
-    kind: str
-    """The kind of the event, or `message.delta`, `message.reset`, `message.proactive`, `position`, `turn`."""
-    data: Values
-    """The fields of the event as the API writes them, in camelCase."""
-    id: str = ""
-    """Its place in the stream; empty for the last frames."""
-
-
-class _NoMoreEvents(Exception):
-    """The session is completed, and the client has all of its events."""
-
-
-class Sessions(Operations):
-    """The sessions of a server."""
+    def __init__(self, wire: HttpTransport) -> None:
+        self._wire = wire
 
     async def create(
         self,
@@ -60,7 +72,7 @@ class Sessions(Operations):
         context: Values | str | None = None,
         idempotency_key: str | None = None,
     ) -> SessionStart:
-        """Create a session; without a script it is a free conversation. Raises CuebookError.
+        """Create a session; without a script it is a free conversation.
 
         `script_version` may be one that is not published; by default it is the published one. `context` is its context
         strategy, as in scripts.
@@ -81,7 +93,7 @@ class Sessions(Operations):
         return await self._wire.ask("POST", "/api/sessions", SessionStart, body=new, headers=headers)
 
     async def get(self, session_id: str) -> SessionView:
-        """Return the current state of a session. Raises CuebookError."""
+        """Return the current state of a session."""
         return await self._wire.ask("GET", path_of(session_id), SessionView)
 
     async def send(
@@ -95,7 +107,7 @@ class Sessions(Operations):
         queue: bool = False,
         idempotency_key: str | None = None,
     ) -> TurnAnswer:
-        """Send a message, a choice or a filled form to a session. Raises CuebookError.
+        """Send a message, a choice or a filled form to a session.
 
         With `expected_turn` the request fails if the session is at another turn. With `queue` it waits while the
         session answers another message.
@@ -116,14 +128,14 @@ class Sessions(Operations):
     ) -> AsyncIterator[StreamEvent]:
         """Send a message and yield the events of its turn as they occur; the last event is `turn`, whose data `turn_of`
         decodes. An interrupted stream resumes where it was; if the turn has begun again meanwhile, such as after a
-        restart of the server, `message.reset` retracts the words so far. Raises CuebookError.
+        restart of the server, `message.reset` retracts the words so far.
         """
         body, headers = _message(content, choice, form), _asking(expected_turn, queue, idempotency_key)
         seen: set[tuple[str, str]] = set()
-        words = _ShownWords()
+        words = ShownWords()
         for attempt in itertools.count(1):
             try:
-                async for event in self._frames("POST", path_of(session_id, "messages"), headers, body=body):
+                async for event in frames(self._wire, "POST", path_of(session_id, "messages"), headers, body=body):
                     if event.kind == "turn":
                         yield event
                         return
@@ -131,7 +143,7 @@ class Sessions(Operations):
                     if place not in seen:  # else it was yielded before the stream was interrupted
                         for shown in words.replaced_by(event):
                             yield shown
-                    if len(seen) < SEEN_MAX and not _ends_attempt(event):
+                    if len(seen) < SEEN_MAX and not ends_attempt(event):
                         seen.add(place)
                 raise _broken_off()
             except CuebookError as failed:
@@ -140,12 +152,12 @@ class Sessions(Operations):
     async def messages(
         self, session_id: str, *, after: int = 0, limit: int = 100, cursor: str | None = None
     ) -> MessageList:
-        """Return a page of messages, oldest first. Raises CuebookError."""
+        """Return a page of messages, oldest first."""
         parameters = {"after": after, "limit": limit, "cursor": cursor}
         return await self._wire.ask("GET", path_of(session_id, "messages"), MessageList, parameters=parameters)
 
     async def transcript(self, session_id: str) -> AsyncIterator[MessageView]:
-        """Yield every message, oldest first, page by page. Raises CuebookError."""
+        """Yield every message, oldest first, page by page."""
         page = await self.messages(session_id, limit=200)
         while True:
             for message in page.data:
@@ -155,16 +167,16 @@ class Sessions(Operations):
             page = await self.messages(session_id, limit=200, cursor=page.next_cursor)
 
     async def variables(self, session_id: str) -> dict[str, Any]:
-        """Return every variable with its value at the current position. Raises CuebookError."""
+        """Return every variable with its value at the current position."""
         return await self._wire.ask("GET", path_of(session_id, "variables"), dict[str, Any])
 
     async def variable_store(self, session_id: str) -> VariableStore:
-        """Return the variables by scope, with type, source and time. Raises CuebookError."""
+        """Return the variables by scope, with type, source and time."""
         parameters = {"scoped": True}
         return await self._wire.ask("GET", path_of(session_id, "variables"), VariableStore, parameters=parameters)
 
     async def events(self, session_id: str, *, after: int = 0, limit: int = 100, wait_s: int = 0) -> EventList:
-        """Return a page of events, oldest first; `wait_s` is how long to wait for one. Raises CuebookError."""
+        """Return a page of events, oldest first; `wait_s` is how long to wait for one."""
         parameters = {"after": after, "limit": limit}
         headers = {"Prefer": f"wait={wait_s}"} if wait_s else {}
         return await self._wire.ask(
@@ -172,72 +184,229 @@ class Sessions(Operations):
         )
 
     async def follow(self, session_id: str, *, after: int = 0) -> AsyncIterator[StreamEvent]:
-        """Yield the events of a session after a number, with streamed words, until it ends. Raises CuebookError."""
+        """Yield the events of a session after a number, with streamed words, until it ends."""
         place: dict[str, str] = {}
         failures = 0
         while True:
             try:
-                async for event in self._frames("GET", path_of(session_id, "events"), place, {"after": after}):
+                async for event in frames(self._wire, "GET", path_of(session_id, "events"), place, {"after": after}):
                     place, failures = ({"Last-Event-ID": event.id} if event.id else place), 0
                     yield event
                     if event.kind == "ended":
                         return
-            except _NoMoreEvents:
+            except NoMoreEvents:
                 return
             except CuebookError as failed:
                 failures += 1
                 await self._wire.retry_delay(failures, failed)
 
-    async def _frames(
+    # -- changes and lists ------------------------------------------------------------------------------------------
+
+    async def get_or_create(
         self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        parameters: Mapping[str, object] | None = None,
-        body: object = None,
-    ) -> AsyncIterator[StreamEvent]:
-        """Yield the events of a stream. Raises CuebookError, also for its error, and _NoMoreEvents."""
-        headers = {**headers, "Accept": "text/event-stream"}
-        async with self._wire.stream(method, path, body=body, parameters=parameters, headers=headers) as answer:
-            if answer.status_code == 204:
-                raise _NoMoreEvents
-            async for frame in EventSource(answer).aiter_sse():
-                if not frame.data:
-                    continue  # a frame without an event only sets the reconnection time
-                if frame.event == "error":
-                    raise failure_of(httpx.Response(500, content=frame.data.encode()))
-                yield StreamEvent(frame.event, msgspec.json.decode(frame.data), frame.id)
+        key: str,
+        user_id: str,
+        script_id: str = CHAT,
+        *,
+        initial_variables: Values | None = None,
+        metadata: Values | None = None,
+        locale: str | None = None,
+        timezone: str | None = None,
+        context: Values | str | None = None,
+    ) -> KeyedView:
+        """Return the session with a key such as `telegram:123`, created if it is missing; concurrent calls create one.
 
+        `context` is its context strategy, as in scripts: `"window"`, or `{"strategy": "window", "k": 5}`.
+        """
+        body = KeyedSession(
+            key=key,
+            user_id=user_id,
+            script_id=script_id,
+            initial_variables=dict(initial_variables or {}),
+            metadata=dict(metadata or {}),
+            locale=locale,
+            timezone=timezone,
+            context=context if context is None or isinstance(context, str) else dict(context),
+        )
+        return await self._wire.ask("POST", "/api/sessions/by-key", KeyedView, body=body)
 
-class _ShownWords:
-    """The words of a turn that a program shows: of which run of the turn, and from which message on."""
+    async def by_key(self, key: str) -> SessionView:
+        """Return the session with a key."""
+        return await self._wire.ask("GET", "/api/sessions/by-key", SessionView, parameters={"key": key})
 
-    def __init__(self) -> None:
-        self._run = ""
-        self._first = 0  # 0: none are shown
+    async def update_metadata(self, session_id: str, metadata: Values, *, key: str | None = None) -> SessionView:
+        """Merge metadata into a session's, in which null removes a name; set its key if it has none."""
+        body = NewLabels(metadata=dict(metadata), key=key)
+        return await self._wire.ask("PATCH", path_of(session_id), SessionView, body=body)
 
-    def replaced_by(self, event: StreamEvent) -> Iterator[StreamEvent]:
-        """Yield the event, and before it what retracts the words of an earlier run, whose end nobody has reported."""
-        number = event.data.get("message", 0)
-        if event.kind == "message.delta":
-            place, run, _ = event.id.rsplit(".", 2)
-            if self._first and run != self._run:
-                yield StreamEvent("message.reset", {"message": self._first}, place)
-                self._first = 0
-            self._run, self._first = run, self._first or number
-        elif event.kind == "message.reset" and number <= self._first:
-            self._first = 0
-        yield event
+    async def set_variables(self, session_id: str, variables: Values, *, scope: Scope | None = None) -> SessionChange:
+        """Set variables, all or none; null unsets one."""
+        body = NewValues(variables=dict(variables), scope=scope)
+        return await self._change("PATCH", session_id, "variables", body)
 
+    async def pause(self, session_id: str) -> SessionChange:
+        """Pause a session: it takes no message until it is resumed."""
+        return await self._change("POST", session_id, "pause")
 
-def turn_of(event: StreamEvent) -> TurnAnswer:
-    """Return the answer of a turn from the last event of its stream. Raises ValidationError for another event."""
-    return msgspec.convert(event.data, TurnAnswer)
+    async def resume(self, session_id: str) -> SessionChange:
+        """Resume a paused session."""
+        return await self._change("POST", session_id, "resume")
 
+    async def end(self, session_id: str, reason: str = "") -> SessionChange:
+        """End the conversation."""
+        return await self._change("POST", session_id, "end", Ending(reason=reason))
 
-def _ends_attempt(event: StreamEvent) -> bool:
-    """Return whether an event retracts all words of an attempt at a turn; it has the same id in every attempt."""
-    return event.kind == "message.reset" and "." not in event.id
+    async def clear(self, session_id: str) -> SessionChange:
+        """Remove all messages from the conversation; the database retains them."""
+        return await self._change("POST", session_id, "clear")
+
+    async def rewind(
+        self, session_id: str, *, turn: int | None = None, before_user_message: int | None = None
+    ) -> SessionChange:
+        """Restore the state after a turn, or before a message of the user, counted from 0."""
+        body = PastTurn(turn=turn, before_user_message=before_user_message)
+        return await self._change("POST", session_id, "rewind", body)
+
+    async def append(self, session_id: str, messages: Sequence[Values]) -> SessionChange:
+        """Append messages from elsewhere, as `{"role": "user", "content": "…"}`, in one turn; tool calls as in prompts,
+        with `tool_calls` and `tool_call_id`. Other fields are stored as metadata.
+        """
+        body = {"messages": [_request_message(each) for each in messages]}
+        return await self._change("POST", session_id, "messages/append", body)
+
+    async def take_over(self, session_id: str) -> SessionChange:
+        """Talk in place of the script, under the name of the key, until the session is given back."""
+        return await self._change("POST", session_id, "take-over")
+
+    async def speak(self, session_id: str, content: str) -> SessionChange:
+        """Say something in a session that was taken over with the same key."""
+        return await self._change("POST", session_id, "speak", NewSpeech(content=content))
+
+    async def give_back(self, session_id: str) -> SessionChange:
+        """Let the script continue, which puts its question again; or dismiss a request for a person."""
+        return await self._change("POST", session_id, "give-back")
+
+    async def use_model(self, session_id: str, model: str | None) -> SessionChange:
+        """Ask another language model from now on, whatever the script names; None: those of the script again."""
+        return await self._change("POST", session_id, "model", ModelChoice(model=model))
+
+    async def fork(
+        self,
+        session_id: str,
+        *,
+        turn: int | None = None,
+        before_user_message: int | None = None,
+        key: str | None = None,
+        metadata: Values | None = None,
+    ) -> SessionWithMessages:
+        """Copy a session; the copy continues independently."""
+        body = NewFork(turn=turn, before_user_message=before_user_message, key=key, metadata=dict(metadata or {}))
+        return await self._wire.ask("POST", path_of(session_id, "fork"), SessionWithMessages, body=body, headers=once())
+
+    async def find(
+        self,
+        *,
+        user_id: str | None = None,
+        status: Status | None = None,
+        script_id: str | None = None,
+        key_prefix: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        sort: Literal["activity", "created"] = "activity",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> SessionList:
+        """Return a page of sessions, the last active first."""
+        parameters = {
+            "userId": user_id,
+            "status": status,
+            "scriptId": script_id,
+            "keyPrefix": key_prefix,
+            "metadata": [f"{name}:{value}" for name, value in (metadata or {}).items()],
+            "sort": sort,
+            "limit": limit,
+            "cursor": cursor,
+        }
+        return await self._wire.ask("GET", "/api/sessions", SessionList, parameters=parameters)
+
+    async def search(
+        self,
+        words: str,
+        *,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> HitList:
+        """Return a page of messages that contain all words (`"a phrase"` in quotes), the last recorded first."""
+        parameters = {"q": words, "userId": user_id, "sessionId": session_id, "limit": limit, "cursor": cursor}
+        return await self._wire.ask("GET", "/api/sessions/search", HitList, parameters=parameters)
+
+    async def stats(self, session_id: str) -> SessionStatsView:
+        """Return the statistics of a session."""
+        return await self._wire.ask("GET", path_of(session_id, "stats"), SessionStatsView)
+
+    async def history(
+        self, session_id: str, *, max_messages: int = 50, max_tokens: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the last messages as `{"role", "content"}` for a prompt, from the start of an exchange."""
+        parameters = {"maxMessages": max_messages, "maxTokens": max_tokens}
+        return await self._history(session_id, parameters)
+
+    async def prompt_messages(self, session_id: str) -> list[dict[str, Any]]:
+        """Return the messages that models see by the context strategy, after the summary and memo."""
+        return await self._history(session_id, {"view": "context"})
+
+    async def _history(self, session_id: str, parameters: Mapping[str, object]) -> list[dict[str, Any]]:
+        """Read messages; their fields get the names they have in prompts."""
+        path = path_of(session_id, "history")
+        found = await self._wire.ask("GET", path, list[PromptMessage], parameters=parameters)
+        return [
+            {name: value for name, value in msgspec.structs.asdict(each).items() if value is not msgspec.UNSET}
+            for each in found
+        ]
+
+    async def context(self, session_id: str) -> ContextView:
+        """Return the context: what the strategy stores, and what models see."""
+        return await self._wire.ask("GET", path_of(session_id, "context"), ContextView)
+
+    async def compress(self, session_id: str, *, keep: int = 20, instruct: str = "") -> CompressionView:
+        """Summarise all but the last messages for models."""
+        body = NewCompression(keep=keep, instruct=instruct)
+        return await self._wire.ask("POST", path_of(session_id, "compress"), CompressionView, body=body, headers=once())
+
+    async def export(self, session_id: str, form: Format = "json", *, masked: bool | None = None) -> str:
+        """Return the session as a document; a masked one has no personal values and cannot be imported."""
+        parameters = {"format": form, "masked": masked}
+        return (await self._wire.content("GET", path_of(session_id, "export"), parameters=parameters)).decode()
+
+    async def import_session(
+        self, document: Values, *, user_id: str | None = None, key: str | None = None, replace: bool = False
+    ) -> ImportView:
+        """Import a JSON document of `export`, or a session of Agently."""
+        parameters = {"userId": user_id, "key": key, "replace": replace}
+        return await self._wire.ask("POST", "/api/sessions/import", ImportView, body=document, parameters=parameters)
+
+    async def snapshots(self, session_id: str, *, after: int | None = None, limit: int = 100) -> SnapshotList:
+        """Return a page of turns, each with the position after it."""
+        parameters = {"after": after, "limit": limit}
+        return await self._wire.ask("GET", path_of(session_id, "snapshots"), SnapshotList, parameters=parameters)
+
+    async def snapshot(self, session_id: str, turn: int) -> SnapshotView:
+        """Return the session after a turn."""
+        return await self._wire.ask("GET", path_of(session_id, "snapshots", str(turn)), SnapshotView)
+
+    async def delete(self, session_id: str) -> bool:
+        """Delete a session permanently; return false if there is none."""
+        try:
+            await self._wire.ask("DELETE", path_of(session_id), type(None))
+        except CuebookError as failed:
+            if failed.code == "SESSION_NOT_FOUND":
+                return False
+            raise
+        return True
+
+    async def _change(self, method: str, session_id: str, what: str, body: object = None) -> SessionChange:
+        return await self._wire.ask(method, path_of(session_id, what), SessionChange, body=body, headers=once())
 
 
 def _broken_off() -> CuebookError:
@@ -255,3 +424,21 @@ def _asking(expected_turn: int | None, queue: bool, idempotency_key: str | None)
     if queue:
         headers["Prefer"] = "busy=queue"
     return headers
+
+
+def _request_message(message: Values) -> Values:
+    """Return a message in the format of requests, without empty fields."""
+    fields = {name: value for name, value in message.items() if value is not None}
+    others = {name: value for name, value in fields.items() if name not in _SENT}
+    sent = {_SENT[name]: value for name, value in fields.items() if name in _SENT}
+    return {**sent, "metadata": {**others, **sent.get("metadata", {})}} if others else sent
+
+
+def path_of(session_id: str, *further: str) -> str:
+    """Return the path of a session."""
+    return "/".join(["/api/sessions", in_path(session_id), *further])
+
+
+def once(idempotency_key: str | None = None) -> dict[str, str]:
+    """Return the Idempotency-Key header; the server carries out requests with the same key once."""
+    return {"Idempotency-Key": idempotency_key or str(uuid4())}

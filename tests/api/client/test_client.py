@@ -11,7 +11,8 @@ import pytest
 
 from api.client.client import SyncSessions
 from api.client.in_process import InProcess
-from api.client.session_requests import Sessions, turn_of
+from api.client.session_requests import Sessions
+from api.client.streams import turn_of
 from api.client.transport import RetryPolicy
 from api.embedded import open_runtime
 from cuebook import Client, CuebookError, SyncClient
