@@ -120,18 +120,11 @@ class UserErased(StoreError):
         super().__init__(f"the user of session {session_id} was erased after it began")
 
 
-class DraftConflict(StoreError):
-    """A draft was changed from a revision that is no longer its latest. A revision of 0 is that of no draft."""
-
-    def __init__(self, script_id: str, expected: int, actual: int) -> None:
-        self.actual = actual
-        super().__init__(f"the draft of {script_id} is at revision {actual}, this change began from {expected}")
-
-
 class RowConflict(StoreError):
-    """A row was changed from a revision that is no longer its latest."""
+    """A row was changed from a revision that is no longer its latest. A revision of 0 is that of no row."""
 
     def __init__(self, expected: int, actual: int) -> None:
+        self.actual = actual
         super().__init__(f"it is at revision {actual}, this change began from {expected}")
 
 

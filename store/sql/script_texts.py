@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from store.interface.errors import DraftConflict, IdTaken
+from store.interface.errors import IdTaken, RowConflict
 from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.pages import Page, bounded
 from store.interface.rows import DraftEntryRow, DraftRow, ScriptRow, ScriptStatus, ScriptTextRow
@@ -111,13 +111,13 @@ def texts_after(connection: Connection, after: tuple[str, str] | None, limit: in
 def save_draft(connection: Connection, draft: DraftRow, expected: int | None) -> DraftRow:
     """Add or replace the draft of a script; return it as stored, with a revision above the one before.
 
-    Raises DraftConflict unless there is the `expected` revision (0: no draft; None: any), RowRefused if the tenant has
+    Raises RowConflict unless there is the `expected` revision (0: no draft; None: any), RowRefused if the tenant has
     as many as it may. Within a transaction.
     """
     before = DRAFTS.find(connection, draft.tenant, draft.script_id)
     actual = before.revision if before is not None else 0
     if expected is not None and expected != actual:
-        raise DraftConflict(draft.script_id, expected, actual)
+        raise RowConflict(expected, actual)
     if before is None:
         DRAFTS.require_room(connection, draft.tenant)
     created_at = before.created_at if before is not None else draft.created_at
@@ -130,11 +130,11 @@ def save_draft(connection: Connection, draft: DraftRow, expected: int | None) ->
 def delete_draft(connection: Connection, tenant: str, script_id: str, expected: int | None = None) -> bool:
     """Delete the draft of a script, if it has the `expected` revision; return whether there was one.
 
-    Raises DraftConflict. Within a transaction.
+    Raises RowConflict. Within a transaction.
     """
     before = DRAFTS.find(connection, tenant, script_id)
     if before is not None and expected is not None and expected != before.revision:
-        raise DraftConflict(script_id, expected, before.revision)
+        raise RowConflict(expected, before.revision)
     return DRAFTS.delete(connection, tenant, script_id)
 
 

@@ -54,7 +54,7 @@ from scripts.checks.check import is_id
 from scripts.graph.graph import build_graph
 from scripts.model.script import FormName
 from scripts.parse.read_script import Reading, Source, read_script
-from store.interface.errors import DraftConflict, RowRefused
+from store.interface.errors import RowConflict, RowRefused
 from store.interface.list_rows import ScriptChanges, ScriptFilter
 from store.interface.rows import DraftRow
 
@@ -259,8 +259,9 @@ def _refusing_conflict() -> Iterator[None]:
     """Raise ApiError DRAFT_CONFLICT if the draft has another revision than the request names."""
     try:
         yield
-    except DraftConflict as conflict:
-        raise ApiError("DRAFT_CONFLICT", str(conflict), context={"revision": conflict.actual}) from conflict
+    except RowConflict as conflict:
+        message = f"the draft was changed meanwhile: {conflict}"
+        raise ApiError("DRAFT_CONFLICT", message, context={"revision": conflict.actual}) from conflict
 
 
 def _require_draft(found: T | None, draft_id: str) -> T:
