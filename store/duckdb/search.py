@@ -5,12 +5,13 @@ DuckDB stops when it has enough turns: 3 ms for a common word, 70 ms for a word 
 Only the messages of the matching turns are decoded and matched exactly.
 """
 
-import re
+import msgspec
 
 from store.duckdb.statements import Cursor, fetch
 from store.interface.list_rows import SearchFilter
 from store.interface.rows import Role
-from store.sql.message_search import Candidate, Position, escaped, search_conditions, search_in_pages
+from store.memory.filters_sql import exact_pattern
+from store.sql.message_search import Candidate, Position, search_conditions, search_in_pages
 from store.sql.sessions import LAST_MOVES
 
 
@@ -64,15 +65,15 @@ _GAPS = """coalesce(from_json(t.state -> '$.gaps', '[["INTEGER"]]'), [])"""
 
 def _stored(word: str) -> str:
     """Return a regular expression that finds a word anywhere in the JSON of a turn: cheap, and misses no match."""
-    return f"(?i){_quoted(escaped(word))}"
+    return f"(?i){_escaped(word)}"
 
 
 def _within(word: str, role: Role | None) -> str:
     """Return a regular expression that finds a word in the text of a message, not in names and ids of the JSON."""
     role_field = "" if role is None else f'"role":"{role}",'
-    return rf'{role_field}"content":"(?:[^"\\]|\\.)*(?i:{_quoted(escaped(word))})'
+    return rf'{role_field}"content":"(?:[^"\\]|\\.)*(?i:{_escaped(word)})'
 
 
-def _quoted(text: str) -> str:
-    """Return an RE2 regular expression that matches exactly this text."""
-    return re.sub(r"[!-/:-@\[-^`{-~]", r"\\\g<0>", text)
+def _escaped(word: str) -> str:
+    """Return an RE2 regular expression that matches exactly this word as the encoder of the rows escapes it."""
+    return exact_pattern(msgspec.json.encode(word)[1:-1].decode())

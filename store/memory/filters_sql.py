@@ -209,7 +209,7 @@ def _is_like(text: str, pattern: str, values: list[_Value]) -> str:
     """Return SQL for `LIKE` as an RE2 regular expression, whose time is linear in the text for every pattern."""
     parts = re.findall(r"\\(.)|(.)", pattern, re.DOTALL)
     expression = "".join(
-        _literal(escaped) if escaped else _WILD.get(plain, _literal(plain)) for escaped, plain in parts
+        exact_pattern(escaped) if escaped else _WILD.get(plain, exact_pattern(plain)) for escaped, plain in parts
     )
     return f"regexp_full_match({text}, {_placeholder(expression, values)}, 's')"
 
@@ -217,5 +217,6 @@ def _is_like(text: str, pattern: str, values: list[_Value]) -> str:
 _WILD = {"%": ".*", "_": "."}
 
 
-def _literal(character: str) -> str:
-    return re.sub(r"[!-/:-@\[-^`{-~]", r"\\\g<0>", character)
+def exact_pattern(text: str) -> str:
+    """Return an RE2 regular expression that matches exactly this text."""
+    return re.sub(r"[!-/:-@\[-^`{-~]", r"\\\g<0>", text)

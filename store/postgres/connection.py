@@ -6,7 +6,7 @@ inserted with one statement, whose parameters are the columns as arrays.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -122,11 +122,9 @@ class PostgresConnection:
             {"tenant": tenant, "sessions": list(session_ids)},
         )
 
-    @contextmanager
-    def in_transaction(self) -> Iterator[None]:
+    def in_transaction(self) -> AbstractContextManager[object]:
         """Execute the statements in the block in one transaction, which may be within another one."""
-        with self.connection.transaction():
-            yield
+        return self.connection.transaction()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

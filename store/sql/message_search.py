@@ -7,7 +7,6 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct
 
 from store.interface.list_rows import FoundMessage, Hit, SearchFilter
@@ -116,8 +115,3 @@ def _is_match(message: FoundMessage, what: SearchFilter) -> bool:
     return what.role in {None, message.role} and all(
         re.search(re.escape(word), message.content, re.IGNORECASE) for word in what.words
     )
-
-
-def escaped(word: str) -> str:
-    """Return a word as it is escaped in stored JSON, by the encoder of the rows."""
-    return msgspec.json.encode(word)[1:-1].decode()
