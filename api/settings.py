@@ -1,6 +1,5 @@
 """Settings of a server, from cuebook.toml, then CUEBOOK_* variables, then flags; an unknown name is an error."""
 
-import ipaddress
 import os
 import re
 import tomllib
@@ -14,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct, field
 
+from api.allowed_targets import read_target
 from api.validation_messages import humanize_validation_error, name_choices, types_at
 from runtime.context.selection import Contexts
 from runtime.models.hosted.settings import (
@@ -144,49 +144,6 @@ class McpServer(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.url):
             raise ValueError("an MCP server has either `command` or `url`")
-
-
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-_HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_-]{1,63})*")
-_PORT = re.compile(r"(\[.+\]|[^:]+):([0-9]{1,5})")
-
-
-class AllowedTarget(Struct, frozen=True):
-    """A network or a host name, optionally limited to one port."""
-
-    network: Network | None
-    host: str
-    port: int | None
-
-    def matches(self, host: str, port: int, address: Address) -> bool:
-        """Return whether an address of a host, at a port, belongs to this target."""
-        if self.port not in {None, port}:
-            return False
-        if self.network is None:
-            return self.host == host.lower().rstrip(".")
-        return address.version == self.network.version and address in self.network
-
-
-def read_target(text: str) -> AllowedTarget:
-    """Parse `10.0.0.0/8`, `10.0.0.7:9000`, `[::1]:9000`, `hooks.internal` or `hooks.internal:9000`.
-
-    Raises ValueError.
-    """
-    name, port = text, None
-    if (with_port := _PORT.fullmatch(text)) is not None:
-        name, port = with_port[1].strip("[]"), int(with_port[2])
-    if port is not None and not 0 < port < 65_536:
-        raise ValueError(f"{text!r} has no port from 1 to 65535")
-    try:
-        return AllowedTarget(ipaddress.ip_network(name), "", port)
-    except ValueError as error:
-        if "has host bits set" in str(error):
-            raise ValueError(f"{text!r} is not a network: {error}") from None
-    if not _HOST.fullmatch(name) or re.fullmatch(r"[0-9.]+", name):
-        raise ValueError(f"{text!r} is not a network or host such as 10.0.0.0/8, 127.0.0.1:9000 or hooks.internal")
-    return AllowedTarget(None, name.lower(), port)
 
 
 FILE_NAME = "cuebook.toml"

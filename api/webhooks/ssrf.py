@@ -14,8 +14,9 @@ import httpcore
 import httpx
 from msgspec import Struct
 
+from api.allowed_targets import Address, AllowedTarget, read_target
 from api.schemas.webhooks import URL_CHARS_MAX
-from api.settings import Address, AllowedTarget, Settings, read_target
+from api.settings import Settings
 
 CONNECT_S = 5.0  # for a connection
 KEEP_ALIVE_S = 30.0
