@@ -11,6 +11,7 @@ import structlog
 from store.interface.errors import StoreError
 
 LOOK_S = 60.0  # between two checks whether something is due
+TROUBLE_S = 2.0  # the least time until work is done again after the database failed
 
 log = structlog.get_logger()
 
@@ -29,16 +30,21 @@ async def background(work: Coroutine[None, None, None], stopped: str) -> AsyncIt
 
 def looking(look: Callable[[], Awaitable[None]], what: str) -> AbstractAsyncContextManager[None]:
     """Call `look`, which does what is due, every LOOK_S seconds inside the context; `what` names it in the log."""
-    return background(_look_repeatedly(look, what), f"scheduled {what} have stopped until the server is restarted")
+    work = repeat(look, LOOK_S, f"scheduled {what} failed")
+    return background(work, f"scheduled {what} have stopped until the server is restarted")
 
 
-async def _look_repeatedly(look: Callable[[], Awaitable[None]], what: str) -> None:
+async def repeat(work: Callable[[], Awaitable[object]], every_s: float, problem: str, *, first_s: float = 0.0) -> None:
+    """Do work after `first_s`, and again every `every_s`. Log `problem` if the database fails, and wait longer then."""
+    await asyncio.sleep(first_s)
     while True:
+        pause_s = every_s
         try:
-            await look()
+            await work()
         except StoreError as error:
-            log.warning(f"scheduled {what} failed", problem=str(error))
-        await asyncio.sleep(LOOK_S)
+            log.warning(problem, problem=str(error))
+            pause_s = max(every_s, TROUBLE_S)
+        await asyncio.sleep(pause_s)
 
 
 def start_background(work: Coroutine[None, None, None], stopped: str) -> asyncio.Task[None]:

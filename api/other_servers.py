@@ -18,7 +18,7 @@ from api.analytics.pseudonyms import FILE_NAME as PSEUDONYMS
 from api.analytics.pseudonyms import salt_of
 from api.atomic_files import write_whole
 from api.auth.authenticator import Authenticator
-from api.background import background, cancel_all, retain, start_background
+from api.background import background, cancel_all, repeat, retain, start_background
 from api.key_file import SecretKeyFile
 from api.privacy.deletion import Deletion
 from api.sessions.live_turns import LiveTurns
@@ -34,7 +34,6 @@ MARKS_S = 1.0
 """How soon a key, webhook or link that was revoked on another server has no effect here."""
 FOLLOW_S = 0.2
 """How often the heads of sessions with open streams are read."""
-TROUBLE_S = 2.0
 _STALE = "files for analytics may contain data of an erased user; restart the server to delete them"
 ERASURES = "erasures.json"
 """The file of the numbers of erasures after which the files of this server were deleted."""
@@ -56,6 +55,7 @@ class OtherServers(Struct):
     """What reads again, by the mark that says that others changed it."""
     leads: bool = False
     """Whether this server does what one server at a time does: retention, snapshots, dashboards."""
+    _marks: Marks = Marks("", "", "", {})
     _dropping: asyncio.Lock = field(default_factory=asyncio.Lock)
     _tasks: set[asyncio.Task[None]] = set()
 
@@ -65,12 +65,12 @@ class OtherServers(Struct):
         await self._beat()
         try:
             async with AsyncExitStack() as stack:
-                for work, every_s in ((self._beat, BEAT_S), (self._follow, FOLLOW_S)):
-                    stopped = "this server no longer follows the other servers"
-                    await stack.enter_async_context(background(_repeat(work, every_s), stopped))
                 marks = await self.shared.marks()
-                watch = self._watch(marks._replace(erasures=await asyncio.to_thread(self._known_erasures)))
-                await stack.enter_async_context(background(watch, "changes of other servers are not noticed"))
+                self._marks = marks._replace(erasures=await asyncio.to_thread(self._known_erasures))
+                for work, every_s in ((self._beat, BEAT_S), (self._follow, FOLLOW_S), (self._reload_changed, MARKS_S)):
+                    repeated = repeat(work, every_s, "the database of the servers cannot be read", first_s=every_s)
+                    stopped = "this server no longer follows the other servers"
+                    await stack.enter_async_context(background(repeated, stopped))
                 yield
         finally:
             await cancel_all(*self._tasks)
@@ -83,21 +83,16 @@ class OtherServers(Struct):
         self.authenticator.share_limits(servers)
         self.leads = await self.shared.lead("housekeeping", LEAD_S)
 
-    async def _watch(self, marks: Marks) -> None:
-        while True:
-            await asyncio.sleep(MARKS_S)
-            try:
-                now = await self.shared.marks()
-                for name, reloads in self.reloads.items():
-                    if getattr(now, name) != getattr(marks, name):
-                        for reload in reloads:
-                            await reload()
-                if now.erasures != marks.erasures:
-                    retain(self._tasks, start_background(self._drop_copies(now.erasures), _STALE))
-                marks = now
-            except StoreError as error:
-                log.warning("changes of other servers could not be read", problem=str(error))
-                await asyncio.sleep(TROUBLE_S)
+    async def _reload_changed(self) -> None:
+        """Read again what others have changed since the last call."""
+        before, now = self._marks, await self.shared.marks()
+        for name, reloads in self.reloads.items():
+            if getattr(now, name) != getattr(before, name):
+                for reload in reloads:
+                    await reload()
+        if now.erasures != before.erasures:
+            retain(self._tasks, start_background(self._drop_copies(now.erasures), _STALE))
+        self._marks = now
 
     async def _drop_copies(self, erasures: Mapping[str, int]) -> None:
         """Delete the files of this server that may contain data of a user who was erased, also while it did not run."""
@@ -124,16 +119,6 @@ class OtherServers(Struct):
             self.live.advanced(progress.session, progress.event_count, is_completed=progress.is_completed)
         for session in {*followed} - {progress.session for progress in found}:
             self.live.remove(session)
-
-
-async def _repeat(work: Callable[[], Awaitable[None]], every_s: float) -> None:
-    while True:
-        await asyncio.sleep(every_s)
-        try:
-            await work()
-        except StoreError as error:
-            log.warning("the database of the servers cannot be read", problem=str(error))
-            await asyncio.sleep(TROUBLE_S)
 
 
 async def require_same_keys(shared: SharedDatabase, folder: Path) -> None:

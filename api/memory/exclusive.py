@@ -1,13 +1,13 @@
 """Which of several servers on one database maintains a memory."""
 
-import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import structlog
 
-from api.background import background
+from api.background import background, repeat
 from api.memory.loaded_memory import OwnerId
 from store.interface.errors import StoreError
 from store.interface.shared_database import SharedDatabase
@@ -33,19 +33,12 @@ async def claim(shared: SharedDatabase | None, owner: OwnerId) -> AsyncIterator[
         yield False
         return
     try:
-        async with background(_prolong(shared, job), "the claim on a memory is not prolonged"):
+        prolong = partial(shared.lead, job, CLAIM_S)
+        prolonging = repeat(prolong, PROLONG_S, "the claim on a memory could not be prolonged", first_s=PROLONG_S)
+        async with background(prolonging, "the claim on a memory is not prolonged"):
             yield True
     finally:
         try:
             await shared.stop_leading(job)
         except StoreError as error:  # it expires
             log.warning("the claim on a memory could not be released", problem=str(error))
-
-
-async def _prolong(shared: SharedDatabase, job: str) -> None:
-    while True:
-        await asyncio.sleep(PROLONG_S)
-        try:
-            await shared.lead(job, CLAIM_S)
-        except StoreError as error:
-            log.warning("the claim on a memory could not be prolonged", problem=str(error))

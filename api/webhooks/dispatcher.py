@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from api.background import cancel_all, retain, start_background, wait_at_most
+from api.background import cancel_all, repeat, retain, start_background, wait_at_most
 from api.metrics import Metrics
 from api.schemas.webhooks import PING, Ping, PingData
 from api.webhooks.backoff import Backoff, delay_s
@@ -84,7 +84,11 @@ class Dispatcher:
         """Deliver while the context lasts; running deliveries then get GOODBYE_S, others wait for the next start."""
         sending, recording, cleaning = (
             start_background(work, "webhook deliveries have stopped until the server is restarted")
-            for work in (self._send_all(), self._record_all(), self._delete_periodically())
+            for work in (
+                self._send_all(),
+                self._record_all(),
+                repeat(self._delete_finished, IDLE_S, "old deliveries could not be deleted"),
+            )
         )
         try:
             yield
@@ -236,16 +240,9 @@ class Dispatcher:
         for (tenant, webhook_id), attempts in by_webhook.items():
             await self._webhooks.note_health(tenant, webhook_id, _health(attempts))
 
-    async def _delete_periodically(self) -> None:
-        while True:
-            if self._webhooks.any():
-                try:
-                    await self._delete_finished()
-                except StoreError as error:
-                    log.warning("old deliveries could not be deleted", problem=type(error).__name__)
-            await asyncio.sleep(IDLE_S)
-
     async def _delete_finished(self) -> None:
+        if not self._webhooks.any():
+            return
         now = self._clock()
         retention_s = timedelta(seconds=self._settings.webhook_keep_s)
         bounds = DeliveryBounds(self._settings.webhook_pending_max, SETTLED_MAX, now - retention_s)
