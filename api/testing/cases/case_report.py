@@ -66,6 +66,8 @@ def _failure_lines(failure: CaseFailure) -> Iterator[Line]:
     yield "", f"  {failure.file}:{failure.line} {where}: {failure.what}"
     yield "", f"    expected {_shown(failure.expected)}"
     yield "", f"    got      {_shown(failure.got)}"
+    if isinstance(failure.expected, str) and str(failure.got).startswith(f"{failure.expected}, "):
+        yield "", "    In [ ] a comma ends a text: put quotes around a text with a comma."
 
 
 def _shown(value: Value) -> str:

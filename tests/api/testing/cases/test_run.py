@@ -115,6 +115,14 @@ def test_a_failure_names_both_sides_and_the_line_of_the_expectation(
     assert found["file"] == "tea.case.yaml"
 
 
+def test_a_pattern_that_a_comma_cut_off_is_explained(cuebook: RunCommand, write: WriteFile) -> None:
+    write("tea.yaml", "cuebook: 1\nscript: tea\nactions: [{say: 'Tea, please.'}]\n")
+    write("tea.case.yaml", "script: tea.yaml\ncases:\n  - {name: a, turns: [{expect: [Tea, please.]}]}\n")
+    failed = cuebook("test", "tea.case.yaml")
+    hint = "In [ ] a comma ends a text: put quotes around a text with a comma."
+    assert (failed.exit_code, failed.stdout.count(hint)) == (1, 1)
+
+
 def test_warnings_that_are_not_expected_are_listed_with_their_place(test: Callable[..., Any]) -> None:
     (found,) = test(PASSING.replace("[undefined_variable]", "[]"), 1)["results"][0]["failures"]
     assert found["got"] == ["undefined_variable in turn 3 at confirm: `nothing` has no value"]
