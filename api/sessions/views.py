@@ -42,8 +42,8 @@ from store.interface.rows import EventRow, FailureRow, MessageRow, SettledCallRo
 from store.store import Store
 
 _BEGIN = (
-    "The session `sessionId` of `context` exists: it begins with the next message to it, whatever its `content`. "
-    "A second request to create it creates another session, unless both have the same `Idempotency-Key`."
+    "Send the session `sessionId` of `context` a message, with any `content`: then it begins. "
+    "A new request to create it makes another session."
 )
 _ALWAYS_SENT = frozenset({"name", "label", "type", "required", "value"})  # properties of a form's fields
 

@@ -145,7 +145,7 @@ async def test_a_session_that_fails_at_first_can_be_begun_again(app: OpenApp, tm
         answer = await api.post("/api/sessions", json={"userId": "ana", "scriptId": "led"})
         error = assert_failed(answer, "LLM_SERVICE_ERROR", "introduce")
         assert answer.headers["retry-after"] == "5"
-        assert "it begins with the next message" in error["recovery"]["suggestion"]
+        assert "then it begins" in error["recovery"]["suggestion"]
         session = {"sessionId": error["context"]["sessionId"]}
         for _ in range(2):
             assert (await seen(api, session))["error"]["recovery"] == error["recovery"]
