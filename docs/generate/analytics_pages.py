@@ -41,7 +41,7 @@ def reports() -> str:
             "a rewind removed from the conversation. `script_version` is the version that a session started with; of a",
             "call, the version that made it. `step` consists of the ids of the phase, topic and action. `since` and",
             "`until` are dates or times; without an offset they are in the `zone` of the report, else in UTC (in SQL",
-            "always in UTC).",
+            "always in UTC); what is at `until` does not count.",
             "",
             "| report | shows | parameters |",
             "|---|---|---|",

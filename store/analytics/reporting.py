@@ -97,8 +97,8 @@ def statement(report: Report, arguments: Mapping[str, str]) -> str:
         for name in ("since", "until")
         if isinstance(value := values.get(name), datetime)
     }
-    if [*times.values()] != sorted(times.values()):
-        raise ReportRefused("`until` is before `since`", "until")
+    if len(times) == 2 and times["until"] <= times["since"]:
+        raise ReportRefused("`until` is not after `since`; what is counted is before `until`", "until")
     literals = (f"{name} := {_literal(value)}" for name, value in (values | times).items())
     return f"FROM {report.name}({', '.join(literals)})"
 
