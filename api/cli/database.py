@@ -135,7 +135,8 @@ async def retention(settings: Settings, dry_run: bool, as_json: bool) -> None:
     if not (found["policies"] if dry_run else found["policyCount"]):
         errors.print(
             "there is no policy in the settings, so every session is stored without limit; define one in cuebook.toml, "
-            "such as `[[retention]]` with the line `after_days = 90`"
+            "such as `[[retention]]` with the line `after_days = 90`",
+            markup=False,
         )
 
 

@@ -77,7 +77,7 @@ def test_without_policies_that_is_said(cuebook: RunCommand, app: OpenApp, tmp_pa
     asyncio.run(begin())
     for arguments in (["--dry-run"], [], ["--json"]):
         said = cuebook("retention", *arguments, *DATA)
-        assert (said.exit_code, "there is no policy" in said.stderr, "redacted" in said.stderr) == (0, True, False)
+        assert (said.exit_code, "`[[retention]]`" in said.stderr, "redacted" in said.stderr) == (0, True, False)
     assert cuebook("retention", "--data", "nowhere").exit_code == 2
 
 
