@@ -1,6 +1,7 @@
 """The base types of the script model: locations in files, nodes, texts and expressions."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import chain, count
 from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta, Struct
@@ -109,6 +110,12 @@ class Reference(Struct, frozen=True, gc=False):
 
     id: str
     at: Location = NOWHERE
+
+
+def unused_name(name: str, used_names: Collection[str]) -> str:
+    """Return a name; one that is used already, with a number from 2 on."""
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(each for each in chain((name,), numbered) if each not in used_names)
 
 
 def parts(node: Any) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scripts.formats.stage.yaml_fixups import readable
-from scripts.model.base import Location, Node, Reference
+from scripts.model.base import Location, Node, Reference, unused_name
 from scripts.model.diagnostics import CODES, Problem, Problems
 from scripts.model.script import Script, skills_called
 from scripts.model.variable_names import read_names, written_names
@@ -183,7 +183,7 @@ def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
     new: dict[str, str] = {}
     for name in odd:
         word = re.sub(r"\W+", "_", name).strip("_")
-        new[name] = next(each for each in (word, *(f"{word}_{n}" for n in range(2, 10_000))) if each not in used_names)
+        new[name] = unused_name(word, used_names)
         used_names.add(new[name])
     losses = []
     for name, at in odd.items():

@@ -21,7 +21,7 @@ from scripts.model.diagnostics import Problems
 from scripts.model.script import SHARED, IncludeFile, Script, Topic, all_actions
 from scripts.translations.string_tables import read_table
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, listed, word
 
 INCLUDE_FILES_MAX = 20
 BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rules.yaml")
@@ -50,11 +50,11 @@ def used_names(tree: Tree | None) -> list[str]:
     """Return the names in the `use` of a file, in any format."""
     if not isinstance(tree, Mapping):
         return []
-    listed = [part for key in ("session", "sessions") if (part := tree.get(key)) is not None]
-    sessions = [each for part in listed for each in items_of(part) or (part,)]
+    written = [part for key in ("session", "sessions") if (part := tree.get(key)) is not None]
+    sessions = [each for part in written for each in listed(part)]
     holders = [each for each in (*sessions, tree) if isinstance(each, Mapping)]
     used = [each for holder in holders for key in ("use", "include", "import") if (each := holder.get(key)) is not None]
-    names = [item for each in used for item in items_of(each) or (each,)]
+    names = [item for each in used for item in listed(each)]
     return [item.text for item in names if isinstance(item, Scalar)]
 
 

@@ -22,7 +22,7 @@ from scripts.formats.placeholders import (
     to_value_expression,
 )
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
-from scripts.model.base import NOWHERE, Expression, Location, Template
+from scripts.model.base import NOWHERE, Expression, Location, Template, unused_name
 from scripts.model.script import Detector
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Tree, pairs_of, plain_value, word
@@ -73,9 +73,7 @@ class _Builder:
         self._spares_crisis = spares_crisis
 
     def _id(self, name: str) -> str:
-        used_ids = {action.id for action in self.actions}
-        name = id_of(name)
-        return next(each for each in (name, *(f"{name}_{n}" for n in range(2, 10_000))) if each not in used_ids)
+        return unused_name(id_of(name), {action.id for action in self.actions})
 
     def crisis(self, name: Scalar) -> None:
         when = Expression(f'detected.label == "{CRISIS}"', name.at)

@@ -30,7 +30,7 @@ from scripts.formats.session.unused_keys import from_metadata, report_unused_key
 from scripts.formats.words import CONFIG_KEYS, FORM_KEYS, PHASE_KEYS, SESSION_KEYS, TOPIC_KEYS, TUNING
 from scripts.model import actions
 from scripts.model.actions import Exit
-from scripts.model.base import Expression, Location, Node, Template
+from scripts.model.base import Expression, Location, Node, Template, unused_name
 from scripts.model.diagnostics import Severity
 from scripts.model.older_keys import exits_of, speech_of
 from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
@@ -284,8 +284,7 @@ class _Translator:
         """Return a form by name, or a form defined here, which is named after its action."""
         name = config.form or common["id"] or "form"
         if config.fields:
-            used_ids = {sheet.id for sheet in self.forms}
-            name = next(each for each in (name, *(f"{name}_{n}" for n in range(2, 10_000))) if each not in used_ids)
+            name = unused_name(name, {sheet.id for sheet in self.forms})
             written = FormDefinition(
                 id=name, title=config.title, text=self.said(config), fields=config.fields, at=config.at
             )

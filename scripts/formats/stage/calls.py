@@ -10,7 +10,7 @@ from scripts.formats.stage.names import KnownNames, bare, is_name, node_id, vari
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
 from scripts.formats.text_lists import choices_in, is_coded
 from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
-from scripts.model.base import Expression, Location, Template
+from scripts.model.base import Expression, Location, Template, unused_name
 from scripts.model.variables import Output
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, word
 
@@ -354,5 +354,4 @@ def _list(notation: StageReader, text: str, at: Location) -> tuple[str, str]:
 
 def _unused(notation: StageReader) -> str:
     """Return a default name for an item that differs from those of enclosing loops."""
-    used_names = {loop.name for loop in notation.loops}
-    return next(name for name in (ITEM, *(f"{ITEM}_{n}" for n in range(2, 100))) if name not in used_names)
+    return unused_name(ITEM, {loop.name for loop in notation.loops})
