@@ -102,14 +102,14 @@ def _offers(run: TurnContext, action: Choose, *, only_open: bool = False) -> Ite
 
 
 def _fixed(run: TurnContext, item: ChoiceItem, only_open: bool) -> Iterator[Offer]:
-    if not only_open or item.when is None or run.holds(item.when):
+    if not only_open or run.holds(item.when):
         yield Offer(Choice(item.key, run.text(item.text)), _value(item), item.once, bool(item.actions))
 
 
 def _listed(run: TurnContext, item: ListedChoices, only_open: bool) -> Iterator[Offer]:
     for each in items_of(run, item.loop)[:CHOICES_MAX]:
         names = {item.loop.name: each}
-        if only_open and item.when is not None and not run.holds(item.when, names):
+        if only_open and not run.holds(item.when, names):
             continue
         value = run.value(item.key, names)
         if is_given(value):

@@ -199,7 +199,7 @@ class Cursor:
         """Enter the first of these phases whose `when` holds and that has actions; if none, end the session."""
         for phase in phases:
             self._run.count_action()
-            if phase.when is not None and not self._run.holds(phase.when):
+            if not self._run.holds(phase.when):
                 self._run.record(events.ScopeSkipped("phase", phase.id))
                 continue
             self._enter_phase(phase)
@@ -218,7 +218,7 @@ class Cursor:
     def _enter_first(self, topics: tuple[Topic, ...]) -> bool:
         for topic in topics:
             self._run.count_action()
-            if topic.when is not None and not self._run.holds(topic.when):
+            if not self._run.holds(topic.when):
                 self._run.record(events.ScopeSkipped("topic", topic.id))
                 continue
             self._enter_topic(topic)

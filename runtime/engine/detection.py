@@ -121,7 +121,7 @@ async def _look(
     watching = [
         each
         for each in run.program.script.detectors
-        if watches(each, role) and said.content.strip() and (each.when is None or run.holds(each.when))
+        if watches(each, role) and said.content.strip() and run.holds(each.when)
     ]
     if not watching:
         return []

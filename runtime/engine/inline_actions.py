@@ -60,7 +60,7 @@ def perform(run: TurnContext, actions: tuple[Action, ...]) -> Finish | None:
 def _is_due(run: TurnContext, action: Action) -> bool:
     """Whether the `when` of an action holds; it does not if it searches a memory that fails."""
     try:
-        return action.when is None or run.holds(action.when)
+        return run.holds(action.when)
     except MemoryFailed as error:
         _warn(run, error)
         return False

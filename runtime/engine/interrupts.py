@@ -23,7 +23,7 @@ async def interrupt_of(run: TurnContext, action: Action, said: str, detected: Co
         said = ""  # only detectors interrupt here
     if state.interrupted or not (said.strip() or detected):
         return None
-    applying = [each for each in run.program.script.interrupts if each.when is None or run.holds(each.when)]
+    applying = [each for each in run.program.script.interrupts if run.holds(each.when)]
     by_words = [each for each in applying if _is_triggered(each, said, detected)]
     best = max((each.priority for each in by_words), default=None)
     by_intent = [

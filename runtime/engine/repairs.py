@@ -129,7 +129,7 @@ def _value(run: TurnContext, computed: _Computed, changed: Collection[str]) -> V
 
     Raises ActionFailed.
     """
-    applying = [each for each in computed.assignments if each.when is None or run.holds(each.when)]
+    applying = [each for each in computed.assignments if run.holds(each.when)]
     if applying:
         return run.value(applying[-1].value)
     decides = any(each.when and each.when.compiled.reads.intersection(changed) for each in computed.assignments)

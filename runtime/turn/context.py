@@ -288,7 +288,7 @@ class TurnContext:
     def assign_computed(self, items: tuple[OutputItem, ...]) -> None:
         """Assign the ``{set, value, when}`` items of an output list, in order."""
         for each in items:
-            if isinstance(each, Assignment) and (each.when is None or self.holds(each.when)):
+            if isinstance(each, Assignment) and self.holds(each.when):
                 self.assign(each.set, self.value(each.value), "script")
 
     def target(self, name: str) -> tuple[str, str]:
@@ -314,10 +314,12 @@ class TurnContext:
         """Return the value of an expression; `names` are additional names. Raises ActionFailed."""
         return self._evaluated(expression, names).value
 
-    def holds(self, expression: Expression, names: Mapping[str, Value] | None = None) -> bool:
-        """Return whether a condition holds; a condition that fails to evaluate is false and adds a warning."""
+    def holds(self, condition: Expression | None, names: Mapping[str, Value] | None = None) -> bool:
+        """Return whether a condition holds or is None; one that fails to evaluate is false and adds a warning."""
+        if condition is None:
+            return True
         try:
-            return bool(self._evaluated(expression, names).value)
+            return bool(self._evaluated(condition, names).value)
         except ActionFailed as error:
             self.warn("expression_failed", str(error))
             return False
