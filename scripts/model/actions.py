@@ -539,12 +539,13 @@ Asking: TypeAlias = Ask | AiAsk | Choose | Form
 Leading: TypeAlias = AiSay | AiAsk | Chat
 """The actions in which the model leads, which have exits."""
 
+_TYPE_NAMES = {kind: name for name, kind in ACTION_TYPES.items()}
 REMINDED, EXPIRED = "remind ", "expire"  # beginnings of the arms with the actions of reminders and expiry
 
 
 def action_type(action: Action) -> str:
     """Return the key that names an action in a script: ``say``, ``ai_ask`` …"""
-    return key_field(type(action)).encode_name
+    return _TYPE_NAMES.get(type(action)) or key_field(type(action)).encode_name
 
 
 def arms(action: Action) -> Mapping[str, "tuple[Action, ...]"]:
