@@ -72,10 +72,13 @@ async def test_due_rows_are_taken_by_one_server_and_again_after_their_lease(stor
         timer = msgspec.structs.replace(timer_of("clinic", "ana", talk.session_id), next_attempt_at=MOMENT, due=MOMENT)
         await one.timers.replace("clinic", talk.session_id, [timer], 1)
     now = MOMENT + timedelta(seconds=1)
-    timers = await asyncio.gather(*(store.timers.ahead(now, 12) for store in stores for _ in range(2)))
-    taken = [row.session_id for found in timers for row in found.due]
+    taken: list[str] = []
+    while len(taken) < len(talks):  # reads at the same moment find the same rows, and all but one get none of them
+        timers = await asyncio.gather(*(store.timers.ahead(now, 12) for store in stores for _ in range(2)))
+        assert any(found.due for found in timers)
+        taken += [row.session_id for found in timers for row in found.due]
+        assert timers[0].next_due is not None
     assert len(taken) == len(set(taken)) == len(talks)
-    assert timers[0].next_due is not None
     sent = await asyncio.gather(*(store.delivery.ahead({WEBHOOK: 12}, 12, now) for store in stores for _ in range(2)))
     taken = [row.delivery_id for found in sent for row in found.due]
     assert len(taken) == len(set(taken))
