@@ -85,12 +85,19 @@ _DEFINED_IN = {
     "GOTO_UNKNOWN": "phases",
     "SKILL_UNKNOWN": "skills",
     "FORM_UNKNOWN": "forms",
+    "FIELDS_INVALID": "forms",
+    "COLUMNS_INVALID": "forms",
     "ROLE_UNKNOWN": "roles",
+    "PARAMETER_UNKNOWN": "skills",
+    "RETURN_UNKNOWN": "skills",
     "DETECTOR_UNKNOWN": "detectors",
+    "DETECTOR_WITHOUT_RULE": "detectors",
+    "DETECTOR_EXAMPLE_FAILS": "detectors",
     "EXPERIMENT_UNKNOWN": "experiments",
     "TOOL_UNKNOWN": "tools",
+    "TIMEZONE_MISSING": "",
 }
-"""The key of the script below which a name is defined, by the code of the problem that nothing has it."""
+"""The key of the script below which something is defined, by the code of the problem that it does not exist."""
 _IN_ACTIONS = regex.compile(r"\bactions\[")
 
 _KEEPS_VALUES = frozenset({"EXPRESSION_INVALID", "TEMPLATE_INVALID", "DEPRECATED_KEY", "KEY_IGNORED"})
@@ -568,14 +575,17 @@ class _Checker:
 
     def parameters(self, action: actions.Call, skill: Skill) -> None:
         known = [each.var for each in skill.params]
+        missing = [
+            each for each in skill.params if each.required and each.value is None and each.var not in action.input
+        ]
         for name, value in action.input.items():
             if name not in known:
                 fix = suggest(name, known)
                 self.add("PARAMETER_UNKNOWN", f"the skill {skill.id} has no parameter `{name}`", value.at, fix)
-        for each in skill.params:
-            if each.required and each.value is None and each.var not in action.input:
-                fix = f"Add `{each.var}:` to `with`, or to `input` in a file without `cuebook: 1`."
-                self.add("PARAMETER_MISSING", f"the skill {skill.id} requires `{each.var}`", action.mark("call"), fix)
+                missing = [each for each in missing if not suggest(name, [each.var], "")]
+        for each in missing:
+            fix = f"Add `{each.var}:` to `with`, or to `input` in a file without `cuebook: 1`."
+            self.add("PARAMETER_MISSING", f"the skill {skill.id} requires `{each.var}`", action.mark("call"), fix)
         for name in action.output.values():
             if name and name not in skill.returns:
                 fix = suggest(name, list(skill.returns))

@@ -117,16 +117,17 @@ def _too_long(at: Location) -> Fault:
 
 def call_faults(action: CallTool, tool: ToolDefinition, declared: FindDeclaration) -> Iterator[Fault]:
     """Yield every problem of an action that calls a tool; `declared` finds the declaration of a variable."""
+    missing = [name for name in tool.required if name not in action.given]
     for name, value in action.given.items():
         if name not in tool.params:
             fix = suggest(name, list(tool.params))
             yield Fault("PARAMETER_UNKNOWN", f"the tool {tool.id} has no parameter `{name}`", value.at, fix)
+            missing = [each for each in missing if not suggest(name, [each], "")]
         else:
             yield from _value_faults(name, value, tool.params[name], declared)
-    for name in tool.required:
-        if name not in action.given:
-            message, fix = f"the tool {tool.id} requires `{name}`", f"Add `{name}:` to `with`."
-            yield Fault("PARAMETER_MISSING", message, action.mark("tool"), fix)
+    for name in missing:
+        message, fix = f"the tool {tool.id} requires `{name}`", f"Add `{name}:` to `with`."
+        yield Fault("PARAMETER_MISSING", message, action.mark("tool"), fix)
     if action.timeout is not None and not 0 < seconds_of(action.timeout) <= TIMEOUT_S_MAX:
         yield _too_long(action.mark("timeout"))
     if action.into is not None:

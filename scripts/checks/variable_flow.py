@@ -95,8 +95,7 @@ class VariableFlow:
     def check(self, problems: Problems, *, is_whole: bool = True) -> frozenset[tuple[str, tuple[str, str]]]:
         """Add a problem for every read of a variable that no action sets; return these names with their locations.
 
-        `is_whole` is false if parts of the script are missing because of errors: they may set or declare the variable,
-        so that only misspelt names are reported.
+        `is_whole` is false if parts of the script are missing because of errors: they may set or declare the variables.
         """
         reported: set[tuple[str, tuple[str, str]]] = set()
         everywhere = {each.var for each in self._script.global_variables}
@@ -142,14 +141,15 @@ class VariableFlow:
             fix = suggest(read.name, sorted(known), otherwise="")
         else:
             fix = _OUT_OF_SIGHT if isinstance(read.place.node, Skill) or not declared else ""
-        if (constant := _CONSTANTS.get(read.name.lower(), "")) and not fix:
+        constant = _CONSTANTS.get(read.name.lower(), "")
+        if constant and not fix:
             fix = f"Write `{constant}`, or '{read.name}' in quotes if it is a text."
         name = read.name
         if self._script.form not in {"native", "detectors"}:
             name = name[:-1] if name.endswith("_") and is_reserved(name[:-1]) else name  # renamed by the stage format
             of_user = _OF_USER if name.lower().startswith("user.") else ""
             fix = _BUILT_IN.get(name.lower(), "") or fix or of_user
-        if is_whole or fix:
+        if is_whole or constant:
             problems.add("VARIABLE_NEVER_SET", f"nothing sets `{name}`", read.at, path=path, fix=fix)
         return True
 

@@ -38,6 +38,8 @@ def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None) -> 
 
 def _closest(word: str, allowed: Sequence[str]) -> list[str]:
     least = _CLOSE if len(word) > 4 else _CLOSE_SHORT
+    if swapped := [each for each in allowed if each != word and sorted(each) == sorted(word)]:
+        return swapped[:1]
     alike = [each for each in allowed if each[:1] == word[:1]]
     if len(word) == 2 and not word.isascii() and (found := [each for each in alike if len(each) == 2]):
         return found[:1]  # of two characters, the second may be wrong

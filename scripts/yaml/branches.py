@@ -6,6 +6,7 @@ The ids of those are the id of the first with the number of the branch: `how_far
 from collections.abc import Callable
 from typing import Any
 
+from scripts.expressions.suggestions import suggest
 from scripts.model.actions import If
 from scripts.yaml.parser import Mapping, Sequence, Tree, word
 
@@ -68,7 +69,8 @@ def _branches(tree: Tree, on_fault: OnFault) -> list[Mapping]:
             continue
         other = set(item.keys()) - set(BRANCH_KEYS)
         if other:
-            fix = "A branch has only `if`, `then` and `id`; write `else` below the list of `elif`."
+            fix = suggest(min(other), BRANCH_KEYS, "")
+            fix = fix or "A branch has only `if`, `then` and `id`; write `else` below the list of `elif`."
             on_fault(item, f"a branch without `{min(other)}`", fix)
             continue
         found.append(item)

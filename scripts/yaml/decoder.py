@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import literal, shorten
 from scripts.model import actions
 from scripts.model.base import Expression, Reference, Template, Variable
@@ -134,7 +135,8 @@ class Reader(StructReader):
         if not others and first.text in fields and not isinstance(text, Scalar):
             fix = f"Write `{first.text}` without a dash, below the `key` and `text` of its choice."
             raise self._invalid("UNKNOWN_KEY", f"`{first.text}` is a key of a choice, not a choice", first.at, fix)
-        if not others or first.text in fields or not isinstance(text, Scalar):
+        is_field = first.text in fields or bool(suggest(first.text, list(fields), ""))
+        if not others or is_field or not isinstance(text, Scalar):
             return
         beside, other = others[0]
         fix = f"Write `key: {first.text}` and `text: {shorten(text.text).strip(QUOTES)}` beside `{beside.text}`."

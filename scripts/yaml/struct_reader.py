@@ -23,7 +23,7 @@ from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Temp
 from scripts.model.diagnostics import Problems, Severity
 from scripts.model.languages import Language
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
-from scripts.model.script import FormDefinition, FormField
+from scripts.model.script import FormDefinition, FormField, Phase, Script, Topic
 from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import nested
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given
@@ -61,6 +61,7 @@ _BESIDE_IF = {
     (False, True): "Write a condition of one action as `when`, or begin a new item with `- if:`.",
 }
 """Fixes for an item with a second action, by whether the first and the second are `if`."""
+_OUTER = (Script, Phase, Topic)
 _INCREASES = re.compile(r"(?P<sign>[+-])=\s*(?P<value>\w+)")
 
 
@@ -329,13 +330,16 @@ class StructReader:
         if kind is actions.Set and self._language == "1":
             self._signs(tree.get("set"))
         values, marks = self._members(tree, fields)
-        lacking = [field for field in fields.values() if field.required and field.name not in values]
-        for field in lacking:
-            is_elsewhere = any(self._stands_for(key, field.key) for key, _ in tree.pairs if key.text not in fields)
-            if field.older not in marks and not is_elsewhere:
+        absent = [field for field in fields.values() if field.name not in values]
+        unknown = [key.text for key, _ in tree.pairs if self._is_unknown(key, fields)]
+        for field in absent:
+            is_elsewhere = any(_stands_for(key, field.key) for key in unknown)
+            if field.required and field.older not in marks and not is_elsewhere:
                 with self.inside(f".{field.key}"):
                     self.missing(field.key, tree.at)
-        if lacking:
+        # without what a misspelt key says, a part would mean something else; the parts of outer ones are still checked
+        is_incomplete = unknown and self._language == "1" and kind not in _OUTER
+        if any(field.required for field in absent) or (is_incomplete and _are_misspelt(unknown, absent)):
             raise Invalid
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
         if self._language == "older" and kind in languages.OLDER_KEYS:
@@ -346,10 +350,9 @@ class StructReader:
             raise Invalid
         return kind(**values, **located)
 
-    def _stands_for(self, key: Scalar, missing: str) -> bool:
-        """Return whether a key that is reported as unknown is probably the missing one, or has what belongs there."""
-        is_meant = bool(suggest(key.text, [missing], "")) or (key.text, missing) == ("actions", "topics")
-        return is_meant and self.problems.has_at(key.at, "UNKNOWN_KEY")
+    def _is_unknown(self, key: Scalar, fields: Collection[str]) -> bool:
+        """Return whether a key is reported as unknown."""
+        return key.text not in fields and self.problems.has_at(key.at, "UNKNOWN_KEY")
 
     def in_snake_case(self, tree: Mapping, names: Collection[str]) -> Mapping:
         """Return a mapping with its keys in the casing of these names: `maxRounds` as `max_rounds`."""
@@ -503,6 +506,16 @@ def _end(word: Scalar) -> Location:
 
 def _key(tree: Mapping, name: str) -> Scalar:
     return next(key for key, _ in tree.pairs if key.text == name)
+
+
+def _stands_for(key: str, missing: str) -> bool:
+    """Return whether an unknown key is probably the missing one, or contains what belongs there."""
+    return bool(suggest(key, [missing], "")) or (key, missing) == ("actions", "topics")
+
+
+def _are_misspelt(keys: Sequence[str], absent: Sequence[Field]) -> bool:
+    """Return whether one of these unknown keys is probably one of the fields that are absent."""
+    return any(suggest(key, [field.key for field in absent], "") for key in keys)
 
 
 def _names(names: Sequence[str] | dict[str, Any]) -> str:

@@ -116,7 +116,7 @@ class _File(Node, frozen=True, kw_only=True):
 def read_detectors(tree: Mapping, reader: Reader) -> Script | None:
     """Return a script with a free conversation that the detectors of a native file watch."""
     file = reader.read(tree, _File)
-    if file is not None and not file.detectors:
+    if file is not None and not file.detectors and not reader.problems.fatal:
         reader.add("NO_ACTIONS", "the file contains no detector", tree.at, severity="error")
     if file is None or not file.detectors:
         return None

@@ -758,6 +758,21 @@ ONE_PROBLEM = {
     "a misspelt list of skills": NATIVE + "  - call: rest\n" + REST.replace("skills", "skils"),
     "a misspelt action with a form": NATIVE + "  - fom: f\n" + TABLE,
     "actions without a topic": "cuebook: 1\nscript: v\nphases: [{phase: a, actions: [{say: Hi.}]}]\n",
+    "a misspelt key of a choice": NATIVE + "  - {choose: A?, into: a, choices: [{kye: a, text: A}]}\n",
+    "a misspelt key of a call": NATIVE + "  - {call: rest, wiht: {x: 1}}\n"
+    "skills: [{skill: rest, params: [{var: x}], actions: [{say: Hi.}]}]\n",
+    "a misspelt parameter": NATIVE + "  - {call: rest, with: {minuts: 1}}\n"
+    "skills: [{skill: rest, params: [{var: minutes}], actions: [{say: Hi.}]}]\n",
+    "a misspelt list of parameters": NATIVE + "  - {call: rest, with: {x: 1}}\n"
+    "skills: [{skill: rest, parmas: [{var: x}], actions: [{say: Hi.}]}]\n",
+    "a misspelt key of a reminder": NATIVE + "  - {ask: A?, into: a, remind: [{after: 1 day, sya: Hi.}]}\n",
+    "a misspelt list of rules": NATIVE + "  - say: Hi.\n"
+    "detectors: [{detector: d, ruels: [{words: [x]}], do: [{say: Oh.}], examples: [{messages: [x], label: d}]}]\n",
+    "a misspelt rule": NATIVE + "  - say: Hi.\n"
+    "detectors: [{detector: d, rules: [{wrods: [x]}], do: [{say: Oh.}], examples: [{messages: [x], label: d}]}]\n",
+    "a misspelt list of choices": NATIVE + "  - form: f\n"
+    "forms: [{form: f, fields: [{field: a, type: choice, chocies: [b, c]}]}]\n",
+    "a misspelt time zone": NATIVE.replace("actions", "tiemzone: UTC\nactions") + '  - {wait: {at: "9:00"}}\n',
     "a file that does not exist": "cuebook: 1\nscript: v\nuse: [skills.yaml]\nactions: [{call: rest}]\n",
 }
 
