@@ -14,14 +14,43 @@ _NOT_A_TIME = re.compile("Invalid RFC3339 encoded datetime|Expected `datetime` w
 _NOT_AN_ID = f"Expected `str` matching regex {ID_PATTERN!r}"
 _NOT_A_TAG = f"Expected `str` matching regex {LOCALE.pattern!r}"  # in msgspec's words
 _NOT_AMONG = re.compile(r"Invalid enum value (.*?)(?= - at `\$|\Z)", re.DOTALL)
+_EXPECTED = re.compile(
+    r"Expected `(?P<kinds>[a-z]+(?: \| [a-z]+)*)`"
+    r"(?:(?P<length> of length)? (?P<sign>[<>]=?) (?P<bound>[-+.\de]+))?(?:, got `(?P<got>[a-z]+)`)?"
+)
+_KINDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "datetime": "a time",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "an object",
+    "str": "a text",
+}
+"""What msgspec's names of types mean to a client in any language."""
+_UNITS = {"array": "items", "str": "characters", "object": "names"}
+_COUNTS = {">=": "more", "<=": "fewer"}
+_SIGNS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _STEP = re.compile(r"[^.\[\]]+")
 
 
 def humanize_validation_error(problem: str) -> str:
-    """Replace what a message of msgspec says about a time, an id or a language tag by a description."""
+    """Replace what a message of msgspec says about a type, its bounds, a time, an id or a language tag."""
     problem = _NOT_A_TIME.sub(TIME_EXPECTED, problem)
     problem = problem.replace(_NOT_A_TAG, "expected a language tag such as en, de or pt-BR")
-    return problem.replace(_NOT_AN_ID, "expected an id without control characters and line breaks")
+    problem = problem.replace(_NOT_AN_ID, "expected an id without control characters and line breaks")
+    return _EXPECTED.sub(_expected, problem)
+
+
+def _expected(found: re.Match[str]) -> str:
+    kinds = found["kinds"].split(" | ")
+    words = f"expected {' or '.join(_KINDS.get(kind, kind) for kind in kinds)}"
+    if found["length"]:
+        words += f" of {found['bound']} or {_COUNTS[found['sign']]} {_UNITS[kinds[0]]}"
+    elif found["sign"]:
+        words += f" of {_SIGNS[found['sign']]} {found['bound'].removesuffix('.0')}"
+    sent = "a decimal number" if found["got"] == "float" else _KINDS.get(found["got"], found["got"])
+    return f"{words}, not {sent}" if sent else words
 
 
 def name_choices(problem: str, types: Iterable[inspect.Type]) -> str:

@@ -189,7 +189,7 @@ def _tenant(values: Mapping[bytes, str]) -> str:
     except UnicodeDecodeError as error:
         raise invalid_field(TENANT_HEADER, "this is not UTF-8") from error
     if len(tenant) > TENANT_CHARS_MAX:
-        raise ApiError("REQUEST_INVALID", f"a tenant name has at most {TENANT_CHARS_MAX} characters")
+        raise invalid_field(TENANT_HEADER, f"the name of a tenant has at most {TENANT_CHARS_MAX} characters")
     check_id(TENANT_HEADER, tenant)
     return tenant
 

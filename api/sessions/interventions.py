@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import UNSET, Struct
 
-from api.errors import ApiError, refusing_field
+from api.errors import ApiError, invalid_field, refusing_field
 from api.models import ModelUnknown, require_model
 from api.schemas.base import Body
 from api.schemas.lifecycle import Ending, ExternalMessage, ModelChoice, NewMessages, NewSpeech, NewValues, PastTurn
@@ -84,7 +84,7 @@ class Interventions(Struct, frozen=True):
     def rewind(self, back: PastTurn) -> PlannedIntervention:
         """Restore the state that an earlier turn left; later messages leave the conversation."""
         if back == PastTurn():
-            raise ApiError("REQUEST_INVALID", "name a `turn` to rewind to, or `beforeUserMessage`")
+            raise invalid_field("turn", "name the turn to rewind to, or `beforeUserMessage`")
 
         async def choose(cached: CachedSession) -> Intervention | None:
             turn = await resolve_turn(self.runner.store, cached, back)
@@ -229,7 +229,7 @@ def _to_append(message: ExternalMessage, index: int) -> Appended:
     words = [part.get("text") for part in parts if part.get("type", "text") == "text"]
     texts = [text for text in words if isinstance(text, str)]
     if len(texts) != len(words):
-        raise ApiError("REQUEST_INVALID", f"messages[{index}]: a part of the type `text` has a `text`")
+        raise invalid_field(f"messages[{index}].content", "a part of the type `text` has a `text`")
     others = {
         PARTS: parts if len(words) < len(parts) else None,
         "tool_calls": message.tool_calls,

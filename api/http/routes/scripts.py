@@ -14,7 +14,7 @@ from api.catalog.catalog import SavedScript, unusable
 from api.catalog.diff import diff
 from api.catalog.outline import outline
 from api.catalog.script_views import list_entry, problem_views, view
-from api.errors import ApiError, refusing, require_found
+from api.errors import ApiError, invalid_field, refusing, require_found
 from api.http.request import (
     REVISION_ETAG,
     ApiRequest,
@@ -229,7 +229,7 @@ async def save_draft(
 ) -> Response[DraftEntry]:
     """Save the unpublished changes of a script, which may have errors. Running sessions and versions do not change."""
     if not is_id(draft_id):
-        raise ApiError("REQUEST_INVALID", f"{draft_id!r} cannot be the id of a script")
+        raise invalid_field("draftId", f"{draft_id!r} cannot be the id of a script")
     now = request.services.clock()
     draft = DraftRow(
         tenant=request.tenant,

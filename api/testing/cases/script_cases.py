@@ -6,7 +6,7 @@ from pathlib import Path
 
 from api.background import within
 from api.catalog.script_views import problem_views
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.schemas.scripts import CaseFailureView, CaseReport, CaseResultView, CoverageCount, MissedPart
 from api.testing.cases.case_model import FoundCase, Prepared
 from api.testing.cases.case_reader import read_case_text
@@ -33,7 +33,7 @@ def run_cases(reading: Reading, script: Script, files: Mapping[str, str]) -> Cas
     )
     cases = [case for each in readings for case in each.cases]
     if len(cases) > CASES_MAX:
-        raise ApiError("REQUEST_INVALID", f"{len(cases)} cases; at most {CASES_MAX} run in one request")
+        raise invalid_field("files", f"{len(cases)} cases; at most {CASES_MAX} run in one request")
     results = asyncio.run(_run(cases))
     reached = [reached_by(prepared.program, result.turns) for result in results]
     coverage = cover(prepared.program, reached)

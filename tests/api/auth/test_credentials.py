@@ -76,7 +76,7 @@ async def test_the_operator_acts_for_the_tenant_of_the_header_with_every_role(ac
         assert (sender.principal.tenant, sender.principal.name, sender.known) == (tenant, "operator", None)
         assert "admin" in sender.principal.roles
     refused = access.refusal(OPERATOR_KEY, x_cuebook_tenant="t" * (TENANT_CHARS_MAX + 1))
-    assert refused == ("REQUEST_INVALID", "a tenant name has at most 200 characters")
+    assert refused == ("REQUEST_INVALID", "x-cuebook-tenant: the name of a tenant has at most 200 characters")
 
 
 async def test_a_key_acts_for_its_own_tenant_whatever_the_header_names(access: Access) -> None:

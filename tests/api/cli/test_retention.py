@@ -112,9 +112,9 @@ async def test_a_server_with_other_policies_is_not_asked(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("retention = 7", r"Expected `array`"),
+        ("retention = 7", r"expected a list"),
         ("[[retention]]\naction = 'redact'", r"missing required field `after_days`.*retention\[0\]"),
-        ("[[retention]]\nafter_days = 0", r">= 1.*retention\[0\]\.after_days"),
+        ("[[retention]]\nafter_days = 0", r"at least 1.*retention\[0\]\.after_days"),
         (
             "[[retention]]\nafter_days = 7\naction = 'all'",
             r"'all' is not one of delete, redact.*retention\[0\]\.action",
