@@ -7,7 +7,7 @@ from typing import Any
 
 from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, bare, is_name, node_id, variable_name
-from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, mappings
+from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, entries
 from scripts.formats.text_lists import choices_in, is_coded
 from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
 from scripts.model.base import Expression, Location, Template, unused_name
@@ -86,7 +86,7 @@ def _called(notation: StageReader, tree: Tree) -> tuple[str, dict[str, Expressio
 
 def _parameters(notation: StageReader, item: Item) -> Iterator[tuple[str, Expression]]:
     """Read parameters: a mapping, a list of ``{set, value}`` or ``{name: value}``, or names alone."""
-    for tree in mappings(item.take(*_INPUTS)):
+    for tree in entries(item.take(*_INPUTS)):
         if not isinstance(tree, Mapping):
             for word in notation.variables(tree):
                 yield word, Expression(notation.refer(word), tree.at)
@@ -138,7 +138,7 @@ def list_of_input(notation: StageReader, item: Item, tree: Tree) -> Scalar | Non
     found = [
         value
         for each in held
-        for one in mappings(each)
+        for one in entries(each)
         if isinstance(one, Mapping)
         for key, value in one.pairs
         if key.text in FOREACH and isinstance(value, Scalar)
@@ -156,7 +156,7 @@ def _read(notation: StageReader, name: Tree) -> Expression:
 def _returned(notation: StageReader, item: Item) -> dict[str, str]:
     """Read the variables that store the results of a skill."""
     found: dict[str, str] = {}
-    for tree in mappings(item.take("output", "outputs", "returns", "get")):
+    for tree in entries(item.take("output", "outputs", "returns", "get")):
         if not isinstance(tree, Mapping):
             found |= {name: name for name in notation.variables(tree)}
             continue
@@ -248,7 +248,7 @@ class _Choices:
         self._verbs = verbs
 
     def every(self, tree: Tree | None) -> None:
-        for each in mappings(tree):
+        for each in entries(tree):
             match each:
                 case Sequence():
                     self.every(each)

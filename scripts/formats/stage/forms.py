@@ -11,7 +11,7 @@ from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, text_of
 from scripts.formats.stage.names import node_id
 from scripts.formats.stage.outputs import choices_of, limit
-from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
+from scripts.formats.stage.stage_reader import Item, StageReader, entries, parts_of
 from scripts.formats.text_lists import choices_in, named
 from scripts.formats.words import FIELD_TYPES
 from scripts.model.base import Template
@@ -217,7 +217,7 @@ def _mappings_of(notation: StageReader, tree: Tree | None) -> Iterator[Mapping]:
             if key.text not in _LANGUAGES:
                 yield _with_type(named("field", key, value, "label"))
         return
-    for each in mappings(tree):
+    for each in entries(tree):
         if isinstance(each, Mapping):
             is_named = not is_widget(each) and (len(each.pairs) == 1 or _has_types(each)) and _is_by_name(each)
             yield from _mappings_of(notation, each) if is_named else (each,)
@@ -266,7 +266,7 @@ def table_of(notation: StageReader, item: Item) -> Table:
     if tree is None or is_null(tree):
         return Table(columns)
     if isinstance(tree, Sequence | Mapping):
-        rows = tuple(notation.value(each) for each in mappings(tree))
+        rows = tuple(notation.value(each) for each in entries(tree))
         return Table(columns, most=len(rows), initial_rows=rows)
     if (between := _RANGE.fullmatch(tree.text)) is not None:
         return Table(columns, int(between["least"]), int(between["most"]))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, shorten
-from scripts.formats.stage.stage_reader import Item, StageReader, mappings, parts_of
+from scripts.formats.stage.stage_reader import Item, StageReader, entries, parts_of
 from scripts.formats.text_lists import choice_texts, has_variable_name, named, report_letters, report_meaning
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location
@@ -80,7 +80,7 @@ def _declared(notation: StageReader, tree: Tree | None, *, are_values: bool) -> 
     if isinstance(tree, Scalar):
         return [Declaration(var=name, at=tree.at) for name in notation.variables(tree)]
     found: list[Declaration] = []
-    for each in mappings(tree):
+    for each in entries(tree):
         if isinstance(each, Mapping):
             found += _of_mapping(notation, each, are_values=are_values)
         elif isinstance(each, Scalar) and each.value is not None:

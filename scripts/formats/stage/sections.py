@@ -14,7 +14,7 @@ from scripts.formats.stage.keywords import BLOCKS, KINDS, UNSUPPORTED
 from scripts.formats.stage.names import Names, names_of, node_id, of_owner, variable_name
 from scripts.formats.stage.outputs import declarations
 from scripts.formats.stage.stage_actions import actions_of, block
-from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.stage.stage_reader import Item, StageReader, entries
 from scripts.formats.text_lists import choices_in
 from scripts.formats.words import ROLE_TYPES, VERBS
 from scripts.model.actions import Action, Foreach, walk
@@ -46,7 +46,7 @@ def recognises(tree: Mapping) -> bool:
 
 
 def _mappings(tree: Tree | None) -> list[Mapping]:
-    return [each for each in mappings(tree) if isinstance(each, Mapping)]
+    return [each for each in entries(tree) if isinstance(each, Mapping)]
 
 
 def read(tree: Mapping, reader: Reader, outside: Names) -> IncludeFile:
@@ -98,7 +98,7 @@ def _named(notation: StageReader, tree: Tree, verb: str) -> Iterator[Mapping]:
     if isinstance(tree, Mapping) and _is_by_name(tree, verb):
         yield from _by_name(tree, verb)
         return
-    for each in mappings(tree):
+    for each in entries(tree):
         if isinstance(each, Mapping):
             is_one = len(each.pairs) == 1 and not is_widget(each) and _is_by_name(each, verb)
             yield from _by_name(each, verb) if is_one else (each,)
@@ -339,7 +339,7 @@ def _read_trigger(notation: StageReader, tree: Tree, cause: _Cause) -> None:
 
 
 def _words(notation: StageReader, tree: Tree | None) -> Iterator[str]:
-    for each in choices_in(tree).items if isinstance(tree, Scalar) else mappings(tree):
+    for each in choices_in(tree).items if isinstance(tree, Scalar) else entries(tree):
         parts = re.split(r"[,，、;；]", notation.text(each))
         yield from (part.strip() for part in parts if part.strip())
 

@@ -10,7 +10,7 @@ from scripts.expressions.suggestions import suggest
 from scripts.formats.stage import keywords, verb_actions
 from scripts.formats.stage.calls import call, choose, foreach_of, list_of_input, loop_of
 from scripts.formats.stage.names import node_id
-from scripts.formats.stage.stage_reader import NEVER, Item, StageReader, mappings
+from scripts.formats.stage.stage_reader import NEVER, Item, StageReader, entries
 from scripts.formats.words import VERBS
 from scripts.model import actions
 from scripts.model.base import Expression
@@ -25,7 +25,7 @@ _ACTION_KEYS = ("say", "ai_say", "ai_ask", "think", "user_say", "goto", "set", "
 def block(notation: StageReader, tree: Tree | None) -> Actions:
     """Read a list of actions; a single action needs no dash."""
     found: list[actions.Action] = []
-    for written in mappings(tree):
+    for written in entries(tree):
         each = (
             notation.reader.in_snake_case(written, keywords.ACTION_WORDS) if isinstance(written, Mapping) else written
         )
@@ -141,7 +141,7 @@ def _if(notation: StageReader, item: Item) -> list[actions.Action]:
         notation.lacks("`if` has no actions", item.at, "Write them below `do:`.")
     then = _body(notation, item)
     otherwise = block(notation, other)
-    for arm in reversed([arm for tree in nested for arm in mappings(tree)]):
+    for arm in reversed([arm for tree in nested for arm in entries(tree)]):
         otherwise = _elif(notation, arm, otherwise)
     found = actions.If(condition=condition, then=then, otherwise=otherwise, at=item.at, marks=item.marks, **common)
     return [found]

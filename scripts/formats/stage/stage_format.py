@@ -12,7 +12,7 @@ from scripts.formats.stage.names import Names, names_of, node_id
 from scripts.formats.stage.outputs import declarations
 from scripts.formats.stage.sections import with_sections
 from scripts.formats.stage.stage_actions import actions_of, block
-from scripts.formats.stage.stage_reader import Item, StageReader, mappings
+from scripts.formats.stage.stage_reader import Item, StageReader, entries
 from scripts.formats.stage.verb_actions import scene
 from scripts.formats.words import LOCALES, VERBS
 from scripts.model.actions import Action
@@ -60,7 +60,7 @@ class _Translator:
     def script(self, tree: Mapping) -> Script | None:
         report_globals(self.notation.reader, tree)
         document = Item(self.notation, tree)
-        sessions = mappings(document.take("sessions")) or ((tree,) if "stages" in document else ())
+        sessions = entries(document.take("sessions")) or ((tree,) if "stages" in document else ())
         first = next((each for each in sessions if isinstance(each, Mapping)), None)
         if first is None:
             self.notation.reader.add("REQUIRED_FIELD_MISSING", "`sessions` is empty", tree.at)
@@ -146,7 +146,7 @@ class _Translator:
     def phases(self, tree: Tree | None) -> tuple[Phase, ...]:
         used_ids: set[str] = set()
         found = []
-        for each in mappings(tree):
+        for each in entries(tree):
             if isinstance(each, Mapping):
                 found.append(self.phase(each, used_ids))
             elif not is_null(each):
@@ -159,7 +159,7 @@ class _Translator:
         declared = declarations(self.notation, item.take("declare", "variables"))
         condition = self.notation.condition(item.take("when", "if", "condition"))
         goal = item.word(*_AIMS, "goal")
-        steps = [*mappings(item.take(*_STEPS))]
+        steps = [*entries(item.take(*_STEPS))]
         if (beside := item.take_pairs(_SCENE)) is not None:
             steps.insert(0, beside)
         if "actions" in item or "do" in item:
@@ -179,7 +179,7 @@ class _Translator:
         return phase
 
     def only_phase(self, name: str, steps: Tree | None, at: Location) -> tuple[Phase, ...]:
-        topics = self.topics(list(mappings(steps)))
+        topics = self.topics(list(entries(steps)))
         return (Phase(id=node_id(name), topics=topics, at=at),) if topics else ()
 
     def unique_id(self, written: str, kind: str, used_ids: set[str], at: Location) -> tuple[str, str]:

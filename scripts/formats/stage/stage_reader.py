@@ -314,8 +314,6 @@ def content_at(tree: Tree) -> Location:
     return tree.content_at if isinstance(tree, Scalar) else tree.at
 
 
-def mappings(tree: Tree | None) -> tuple[Tree, ...]:
-    """Return the items of a list; a single item needs no dash."""
-    if tree is None or is_null(tree):
-        return ()
-    return listed(tree)
+def entries(tree: Tree | None) -> tuple[Tree, ...]:
+    """Return the items of a list; a single item needs no dash, and null is none."""
+    return () if tree is None or is_null(tree) else listed(tree)
