@@ -72,7 +72,7 @@ CREATE OR REPLACE TEMP TABLE paired AS
         ON l.session_id = p.session_id AND l.action_id = p.renaming.last_action_id AND p.renaming.last_seq < l.seq;
 
 CREATE OR REPLACE TEMP TABLE moved AS
-    SELECT session_id, seq, turn, phase_id, topic_id FROM placed
+    SELECT session_id, seq, turn, verdict, phase_id, topic_id FROM placed
     WHERE kind = 'migrated' AND string_split(old_place, '/')[:2] != string_split(new_place, '/')[:2];
 DELETE FROM action_visits USING touched AS t WHERE action_visits.session_id = t.session_id;
 CREATE OR REPLACE TEMP TABLE new_visits AS
@@ -96,7 +96,8 @@ CREATE OR REPLACE TEMP TABLE new_visits AS
             recorded_at AS entered_at, 'skipped' AS outcome, seq AS left_seq, turn AS left_turn, recorded_at AS left_at, 0 AS rounds
         FROM placed WHERE kind = 'action_skipped'
     ) AS v
-    ASOF LEFT JOIN moved AS m ON m.session_id = v.session_id AND m.seq < coalesce(v.left_seq, 2147483647);
+    -- a topic that starts again leaves an action that its new version may not have
+    ASOF LEFT JOIN (FROM moved WHERE verdict != 'restart_topic') AS m ON m.session_id = v.session_id AND m.seq < coalesce(v.left_seq, 2147483647);
 
 -- Visits of phases and topics: a session is in one at a time, so the next visit ends the one before.
 DELETE FROM scope_visits USING touched AS t WHERE scope_visits.session_id = t.session_id;
@@ -239,12 +240,12 @@ UPDATE sessions SET number = n.number FROM (
     ) AS n WHERE n.session_id = sessions.session_id AND n.number != sessions.number;
 
 -- 6. Variables that have a value: the last write, unless its scope was left since. Variables of skills are not included.
--- The phase and topic of a write may have other names since then.
+-- The current phase and topic may have had other names when a variable was written.
 CREATE OR REPLACE TEMP TABLE renamed_writes AS
     SELECT h.session_id, h.seq, v.phase_id, v.topic_id
     FROM (FROM variable_history SEMI JOIN moved USING (session_id) WHERE scope IN ('phase', 'topic')) AS h
     ASOF JOIN placed AS p ON p.session_id = h.session_id AND p.seq <= h.seq
-    ASOF JOIN (FROM scope_visits WHERE outcome != 'skipped') AS v ON v.session_id = h.session_id AND v.scope = h.scope AND v.seq <= h.seq
+    JOIN (FROM scope_visits WHERE outcome = 'open') AS v ON v.session_id = h.session_id AND v.scope = h.scope AND v.seq <= h.seq
     WHERE h.phase_id = p.phase_id AND (h.scope = 'phase' OR h.topic_id = p.topic_id);
 DELETE FROM variables_current USING touched AS t WHERE variables_current.session_id = t.session_id;
 DELETE FROM variables_current WHERE session_id IS NULL;

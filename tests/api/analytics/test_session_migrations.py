@@ -155,6 +155,28 @@ async def test_a_renamed_topic_is_one_step(app: OpenApp, tmp_path: Path) -> None
 
 
 @pytest.mark.gate
+async def test_an_action_that_is_gone_keeps_its_topic(app: OpenApp, tmp_path: Path) -> None:
+    """A renamed topic starts again, since the session is at an action that the new version does not have."""
+    await moved(app, tmp_path / "data", [MOVED_TOPIC.replace("id: fill", "id: fill_in")], ["7", 2])
+    place = Place(tmp_path / "a.duckdb")
+    analytics_files.refresh_all(tmp_path / "data", place, is_masked=True)
+    with duckdb.connect(str(place.path), read_only=True) as connection:
+        reached = dict(
+            connection.execute(
+                "SELECT step, reached FROM funnel('names', level := 'action') WHERE reached > 0"
+            ).fetchall()
+        )
+        unknown = connection.execute("FROM funnel('names', level := 'action') WHERE position IS NULL").fetchall()
+        topics = connection.execute(
+            "SELECT topic_id, visit FROM scope_visits WHERE scope = 'topic' ORDER BY seq"
+        ).fetchall()
+    assert reached == {"main/only/ask_name": 1, "main/only/fill": 1, "begin/names/ask_name": 1}
+    assert unknown == []
+    assert topics == [("names", 1), ("names", 2)]
+    assert problems(place.path) == []
+
+
+@pytest.mark.gate
 async def test_a_form_that_is_drawn_again_is_one_wait(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         await api.publish_script(FIRST)
