@@ -144,6 +144,8 @@ class _Checker:
     def may_be_lost(self, code: str) -> bool:
         """Return whether what has an unknown name may be in a part that an error made unreadable."""
         holder = _DEFINED_IN[code]
+        if any(each.code == "DUPLICATE_KEY" for each in self.problems.errors):
+            return True
         return any(holder in path or path.startswith("use") or (not path and holder != "phases") for path in self.lost)
 
     def faults(self, found: Iterable[Fault]) -> None:

@@ -77,6 +77,9 @@ def unknown_key_fix(key: Scalar, value: Tree, fields: Mapping[str, Field], path:
     allowed = [field.key for field in fields.values() if not field.instead]
     if is_empty(value) and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
         return COMMA
+    first, _, rest = key.text.partition(" ")
+    if first in fields and rest:
+        return f"Write a colon after `{first}`: `{first}: {rest}`."
     return _CONTINUED if " " in key.text.strip() else suggest(key.text, allowed)
 
 

@@ -275,6 +275,7 @@ class _Builder:
         before = self.nodes
         pairs: dict[str, tuple[Scalar, Tree]] = {}
         merged: list[Tree] = []
+        is_undashed = False  # the rest of the mapping is probably another item
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key = self.node(event, depth + 1)
             value = self.node(next(self.events), depth + 1)
@@ -283,17 +284,22 @@ class _Builder:
             if key.plain and key.text == "<<":
                 merged.append(value)
             elif key.text in pairs:
-                first = pairs[key.text][0].at.line
-                message = f"duplicate key `{key.text}`, first in line {first}"
-                fix = "Start each action with its own dash." if len(ACTION_TYPES & pairs.keys()) > 1 else ""
-                if depth > 1 and key.text == next(iter(pairs)):
-                    fix = f"To start a list item here, write a dash before it: `- {key.text}:`. Otherwise remove one."
-                self.problems.add("DUPLICATE_KEY", message, key.at, fix=fix)
+                is_undashed = is_undashed or self.duplicate(key, pairs, is_item=depth > 1)
             else:
                 pairs[key.text] = (key, value)
         for tree in merged:
             self.merge(pairs, tree)
         return Mapping(tuple(pairs.values()), self.place(start), self.nodes - before + 1, start.anchor is not None)
+
+    def duplicate(self, key: Scalar, pairs: dict[str, tuple[Scalar, Tree]], *, is_item: bool) -> bool:
+        """Report a key that a mapping has already; return whether it probably begins another item of a list."""
+        fix = "Start each action with its own dash." if len(ACTION_TYPES & pairs.keys()) > 1 else ""
+        begins_item = is_item and key.text == next(iter(pairs))
+        if begins_item:
+            fix = f"To start a list item here, write a dash before it: `- {key.text}:`. Otherwise remove one."
+        message = f"duplicate key `{key.text}`, first in line {pairs[key.text][0].at.line}"
+        self.problems.add("DUPLICATE_KEY", message, key.at, fix=fix)
+        return begins_item
 
     def merge(self, pairs: dict[str, tuple[Scalar, Tree]], tree: Tree) -> None:
         """Add the pairs of ``<<: *anchor``; the mapping's own keys take precedence."""

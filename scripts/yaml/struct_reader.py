@@ -330,17 +330,7 @@ class StructReader:
         if kind is actions.Set and self._language == "1":
             self._signs(tree.get("set"))
         values, marks = self._members(tree, fields)
-        absent = [field for field in fields.values() if field.name not in values]
-        unknown = [key.text for key, _ in tree.pairs if self._is_unknown(key, fields)]
-        for field in absent:
-            is_elsewhere = any(_stands_for(key, field.key) for key in unknown)
-            if field.required and field.older not in marks and not is_elsewhere:
-                with self.inside(f".{field.key}"):
-                    self.missing(field.key, tree.at)
-        # without what a misspelt key says, a part would mean something else; the parts of outer ones are still checked
-        is_incomplete = unknown and self._language == "1" and kind not in _OUTER
-        if any(field.required for field in absent) or (is_incomplete and _are_misspelt(unknown, absent)):
-            raise Invalid
+        self._require(tree, kind, [field for field in fields.values() if field.name not in values], marks)
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
         if self._language == "older" and kind in languages.OLDER_KEYS:
             older = languages.OLDER_KEYS[kind]
@@ -350,9 +340,27 @@ class StructReader:
             raise Invalid
         return kind(**values, **located)
 
-    def _is_unknown(self, key: Scalar, fields: Collection[str]) -> bool:
-        """Return whether a key is reported as unknown."""
-        return key.text not in fields and self.problems.has_at(key.at, "UNKNOWN_KEY")
+    def _require(
+        self, tree: Mapping, kind: type[Struct], absent: Sequence[Field], marks: MappingType[str, Location]
+    ) -> None:
+        """Report required fields that are absent. Raises Invalid if there are any, or if a key is a misspelt field:
+        without what it says, the part would mean something else. The parts of outer types are checked nevertheless.
+        """
+        unknown = self._unknown_errors([key for key, _ in tree.pairs if key.text not in self._fields(kind)])
+        meant = {field.key for field in absent if any(_stands_for(key, field.key) for key in unknown)}
+        for field in absent:
+            if field.required and field.older not in marks and field.key not in meant:
+                with self.inside(f".{field.key}"):
+                    self.missing(field.key, tree.at)
+        is_strict = self._language == "1" and kind not in _OUTER
+        if any(field.required for field in absent) or (is_strict and meant):
+            raise Invalid
+
+    def _unknown_errors(self, keys: Sequence[Scalar]) -> list[str]:
+        """Return the keys that are reported as unknown by an error."""
+        errors = self.problems.errors if keys else ()
+        wrong = {(each.line, each.column) for each in errors if each.code == "UNKNOWN_KEY"}
+        return [key.text for key in keys if (key.at.line, key.at.column) in wrong]
 
     def in_snake_case(self, tree: Mapping, names: Collection[str]) -> Mapping:
         """Return a mapping with its keys in the casing of these names: `maxRounds` as `max_rounds`."""
@@ -510,12 +518,8 @@ def _key(tree: Mapping, name: str) -> Scalar:
 
 def _stands_for(key: str, missing: str) -> bool:
     """Return whether an unknown key is probably the missing one, or contains what belongs there."""
-    return bool(suggest(key, [missing], "")) or (key, missing) == ("actions", "topics")
-
-
-def _are_misspelt(keys: Sequence[str], absent: Sequence[Field]) -> bool:
-    """Return whether one of these unknown keys is probably one of the fields that are absent."""
-    return any(suggest(key, [field.key for field in absent], "") for key in keys)
+    begins = re.split(r"[\s:：]", key)[0] == missing  # the colon, or the space behind it, is missing
+    return begins or bool(suggest(key, [missing], "")) or (key, missing) == ("actions", "topics")
 
 
 def _names(names: Sequence[str] | dict[str, Any]) -> str:

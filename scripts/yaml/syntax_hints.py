@@ -16,12 +16,13 @@ from scripts.model.languages import action_keys
 _WIDE = {"：": ": ", "，": ", ", "【": "[", "】": "]", "｛": "{", "｝": "}", "“": '"', "”": '"', "\u3000": " "}
 _WIDE_COLON = re.compile(r"[\s\u3000-]*(?:[^\W]{1,40}：|\u3000|[^\W]{1,40}: *｛(?=\s*\w+\s*[:：]))")
 _WIDE_MARK = re.compile(r"(?<=[\w\"'\]}])[：，]|[【】｛｝“”]")
+_IN_QUOTES = re.compile(r"\"[^\"]*\"|'[^']*'")
 _BLANKS = "\u00a0\u1680\u2000-\u200d\u202f\u205f\u2060\ufeff"
 _HIDDEN = re.compile(f"[{_BLANKS}]")
 _HIDDEN_WHERE_YAML_LOOKS = re.compile(rf" *(?:-[ ]*)?(?:[^\s:\"'{{\[]{{1,40}}:[ ]*)?(?P<char>[{_BLANKS}])")
 _TAB = re.compile(r" *(?:-[ ]*)?(?P<char>\t)")
 _BULLET = re.compile(r"\s*(?P<char>[－—–‐−•·●○▪◦＊*+])[ \u3000]*[^\W\d]\w*\s*[:：]")
-_DASH_WITHOUT_SPACE = re.compile(r"\s*-(?P<rest>[^\W\d]\w*:(?:\s|$).*)")
+_DASH_WITHOUT_SPACE = re.compile(r"\s*-(?P<rest>(?:[^\W\d]\w*:(?:\s|$)|[{\[]).*)")
 _NO_COLON = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[a-z_]+)(?: +(?P<value>[^\s:#].*))?")
 _COLON_WITHOUT_SPACE = re.compile(r"\s*(?:- +)?(?P<key>[^\W\d]\w*):(?P<value>[^\s/:].*)")
 _KEY = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[^\s:#\"'{}\[\],&*!|>%@`-][^:#\"'{}\[\]]{0,60}?) *:(?P<value>\s.*|$)")
@@ -36,6 +37,10 @@ _STARTS_WITH_BRACKET = re.compile(
 )
 _OPENERS = {"{": "}", "[": "]"}
 _SPECIAL = "@`%*&!?|>"
+_OUTER_KEYS = frozenset(
+    {"cuebook", "script", "title", "phases", "phase", "topics", "topic", "actions", "skill", "form"}
+)
+_OUTER_KEYS |= {"field", "var", "tool", "detector", "interrupt", "role", "key", "text"}
 
 
 class SyntaxHint(Struct, frozen=True):
@@ -84,8 +89,9 @@ class _Diagnosis:
 
     def hint(self) -> SyntaxHint:
         for look in (
-            self._quote, self._character, self._starts_with_bracket, self._flow, self._spaces, self._special,
-            self._block_text, self._list_in_line, self._no_colon, self._colon, self._indentation, self._no_key,
+            self._quote, self._character, self._starts_with_bracket, self._no_colon_before_bracket, self._flow,
+            self._spaces, self._special, self._block_text, self._list_in_line, self._no_colon, self._colon,
+            self._indentation, self._no_key,
         ):  # fmt: skip
             if (found := look()) is not None:
                 return found
@@ -203,6 +209,8 @@ class _Diagnosis:
                 return SyntaxHint(self._line, self._column, f"this {here} has no opening bracket", "Remove it.")
             return None
         is_next = self._line > self._opened[0]
+        if written[self._column - 1 : self._column] in _OPENERS.values():
+            return self._unclosed()  # another bracket is closed here
         if is_next and (not written.strip() or re.match(r"\s*(?:- |[^\W\d]\w*: )", written)):
             return self._unclosed()
         return self._unquoted(written) or (self._unclosed() if is_next or self._column > len(written) else None)
@@ -274,20 +282,29 @@ class _Diagnosis:
         return SyntaxHint(self._line, found.start("dash") + 1, "a list cannot begin in the line of its key", fix)
 
     def _no_colon(self) -> SyntaxHint | None:
-        """Find an action, or a key of one, without its colon: the next line seems to continue its text."""
+        """Find an action, or another key, without its colon: the next line seems to continue its text."""
         is_continued = "mapping values are not allowed" in self._problem
         if not is_continued and "expected ':'" not in self._problem:
             return None
         number, written = list(self._near())[-1] if is_continued else (self._line, self._at(self._line))
-        found = _NO_COLON.fullmatch(written)
-        if found is None or ": " in f"{written} " or found["key"] not in {*ACTION_TYPES, *action_keys()}:
+        found = None if ": " in f"{written} " else _NO_COLON.fullmatch(written)
+        if found is not None and is_continued and found["lead"]:
+            is_text = "-" not in found["lead"] or self._at(self._line).lstrip().startswith("- ")
+            found = None if is_text else found  # a text may begin with such a word
+        return self._without_colon(number, found)
+
+    def _no_colon_before_bracket(self) -> SyntaxHint | None:
+        """Find a key without its colon before a mapping or list in brackets."""
+        found = _NO_COLON.fullmatch(self._at(self._line))
+        return self._without_colon(self._line, found) if found and (found["value"] or "")[:1] in _OPENERS else None
+
+    def _without_colon(self, line: int, found: re.Match[str] | None) -> SyntaxHint | None:
+        if found is None or found["key"] not in {*ACTION_TYPES, *action_keys(), *_OUTER_KEYS}:
             return None
-        if is_continued and ("-" not in found["lead"] or self._at(self._line).lstrip().startswith("- ")):
-            return None  # a text that begins with such a word
-        key, value = found["key"], (found["value"] or "").strip()
-        correct = f"{found['lead'].lstrip()}{key}: {value}".rstrip()
-        fix = f"Write `{correct}`."
-        return SyntaxHint(number, found.end("key") + 1, f"a colon is missing after `{key}`", fix)
+        correct = f"{found['lead'].lstrip()}{found['key']}: {found['value'] or ''}".strip()
+        return SyntaxHint(
+            line, found.end("key") + 1, f"a colon is missing after `{found['key']}`", f"Write `{correct}`."
+        )
 
     def _colon(self) -> SyntaxHint | None:
         """Find a colon in an unquoted text."""
@@ -322,8 +339,12 @@ class _Diagnosis:
         written = self._at(self._line)
         begin = _indent(written)
         is_item = written.lstrip().startswith("- ") or written.strip() == "-"
-        if not is_item and _KEY.match(written) is None:
+        if not is_item and _KEY.match(written) is None and not written.lstrip().startswith("{"):
             return None
+        above = list(self._near())[-1][1]
+        if not is_item and above.lstrip().startswith("- {") and begin == _indent(above) + 2:
+            message = "a dash is missing at the beginning of the line"
+            return SyntaxHint(self._line, begin + 1, message, f"Write `- {_short(written.strip())}`.")
         if is_item and (undashed := self._first_without_dash(begin)) is not None:
             return undashed
         levels = list(self._levels(self._line))
@@ -361,7 +382,8 @@ class _Diagnosis:
         else:
             return None
         item = self._at(first)
-        if not is_list or first == self._line or item.lstrip().startswith("- ") or _KEY.match(item) is None:
+        is_content = _KEY.match(item) is not None or item.lstrip().startswith("{")
+        if not is_list or first == self._line or item.lstrip().startswith("- ") or not is_content:
             return None
         name = item.strip().partition(":")[0]
         fix = f"Write `- {item.strip()}` with the dash in column {column + 1}."
@@ -416,7 +438,9 @@ def _end_of_text(written: str, begin: int) -> int:
 
 def _wide(written: str) -> re.Match[str] | None:
     """Find Chinese punctuation in place of YAML syntax."""
-    return _WIDE_COLON.match(written) or (_WIDE_MARK.search(written) if "{" in written or "[" in written else None)
+    if (colon := _WIDE_COLON.match(written)) is not None or not {"{", "["} & set(written):
+        return colon
+    return _WIDE_MARK.search(_IN_QUOTES.sub(lambda quoted: '"' * len(quoted[0]), written))
 
 
 def _name_character(char: str) -> str:

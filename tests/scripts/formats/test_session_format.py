@@ -606,6 +606,14 @@ def test_a_required_key_that_is_misspelt_is_one_problem(read) -> None:
     assert (misspelt.code, misspelt.fix) == ("UNKNOWN_KEY", "Did you mean `session_id`?")
 
 
+def test_a_required_key_is_missing_if_an_unknown_one_is_only_a_warning(read) -> None:
+    reading = read("session: {sess*a_id: talk, phases: [{phase_id: a, topics: []}]}")
+    assert [(each.code, each.severity) for each in reading.problems] == [
+        ("REQUIRED_FIELD_MISSING", "error"),
+        ("UNKNOWN_KEY", "warning"),
+    ]
+
+
 def test_a_problem_of_an_action_is_reported_at_the_action(read) -> None:
     text = """
         session:

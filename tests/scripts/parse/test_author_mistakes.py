@@ -136,6 +136,31 @@ SLIPS = {
         "a dash is missing before `say`",
         "`- say: Hi.` with the dash in column 11",
     ),
+    "no dash before a mapping in braces": (
+        "cuebook: 1\nscript: v\ndeclare:\n  - {var: a}\n    {var: b}\nactions: []\n",
+        "5:5",
+        "a dash is missing",
+        "`- {var: b}`",
+    ),
+    "no space between a dash and a brace": (
+        "cuebook: 1\nscript: v\ndeclare:\n  - {var: b}\n  -{var: a}\nactions: []\n",
+        "5:3",
+        "a space is missing after the dash",
+        "`- {var: a}`",
+    ),
+    "no colon after a topic": (HEAD.replace("topic:", "topic"), "5:14", "missing after `topic`", "`- topic: welcome`"),
+    "no colon before a bracket": (
+        NATIVE + "  - end {reason: a, outcome: b}\n",
+        "4:8",
+        "missing after `end`",
+        "`- end: {reason: a, outcome: b}`",
+    ),
+    "a bracket closed by another": (
+        "cuebook: 1\nscript: v\ndeclare: [{var: a]\nactions: []\n",
+        "3:11",
+        "this { is never closed",
+        "}",
+    ),
     "a comment of another language": (
         script("- say: Hi.", "// later", "- say: Ho."),
         "8:11",
@@ -758,6 +783,9 @@ ONE_PROBLEM = {
     "a misspelt list of skills": NATIVE + "  - call: rest\n" + REST.replace("skills", "skils"),
     "a misspelt action with a form": NATIVE + "  - fom: f\n" + TABLE,
     "actions without a topic": "cuebook: 1\nscript: v\nphases: [{phase: a, actions: [{say: Hi.}]}]\n",
+    "a key without a colon": "cuebook: 1\nscript: v\ndeclare: [{var x}]\nactions: [{ask: A?, into: x}]\n",
+    "a topic without a dash": "cuebook: 1\nscript: v\nphases:\n  - phase: a\n    topics:\n"
+    "      - topic: b\n        actions: [{goto: c}]\n        topic: c\n        actions: [{say: Hi.}]\n",
     "a misspelt key of a choice": NATIVE + "  - {choose: A?, into: a, choices: [{kye: a, text: A}]}\n",
     "a misspelt key of a call": NATIVE + "  - {call: rest, wiht: {x: 1}}\n"
     "skills: [{skill: rest, params: [{var: x}], actions: [{say: Hi.}]}]\n",
