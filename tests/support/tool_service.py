@@ -17,7 +17,7 @@ class ServiceAnswer(NamedTuple):
     status: int = 200
     wait_s: float = 0.0
     raw: str = ""  # instead of JSON
-    hangs: bool = False  # no answer ever
+    hangs: bool = False  # no answer until `let_go`
     headers: dict[str, str] = {}  # noqa: RUF012  (never changed)
 
 
@@ -44,6 +44,7 @@ class ToolService:
         self.target = ""
         self._answers: deque[ServiceAnswer] = deque()
         self._came = asyncio.Event()
+        self._goes_on = asyncio.Event()
 
     @property
     def url(self) -> str:
@@ -53,6 +54,10 @@ class ToolService:
     def will(self, body: Any = None, status: int = 200, **more: Any) -> None:
         """Say what the next request gets."""
         self._answers.append(ServiceAnswer(body, status, **more))
+
+    def let_go(self) -> None:
+        """Answer the requests that hang."""
+        self._goes_on.set()
 
     async def received(self, count: int) -> None:
         """Wait until so many requests have come."""
@@ -78,7 +83,7 @@ class ToolService:
                 answer = self._answers.popleft() if self._answers else self.answer(request)
                 self.requests.append(request)
                 self._came.set()
-                await asyncio.sleep(3_600 if answer.hangs else answer.wait_s)
+                await (self._goes_on.wait() if answer.hangs else asyncio.sleep(answer.wait_s))
                 body = answer.raw or json.dumps(answer.body)
                 headers = {"Content-Type": "application/json"} | answer.headers
                 await openai_server._send(writer, answer.status, body, headers)

@@ -167,7 +167,7 @@ async def test_unhandled_failure_fails_the_turn_and_the_message_may_be_sent_agai
 async def with_two_calls(api: ApiClient, service: ToolService) -> Any:
     """Return a session whose reply makes two calls that change something."""
     pay = "- {id: pay, tool: lookup_order, with: {order: B}}\n          - {id: answer"
-    await api.publish_script(script(service, method="POST", timeout="1 s").replace("- {id: answer", pay))
+    await api.publish_script(script(service, method="POST", timeout="30 s").replace("- {id: answer", pay))
     return await api.create_session("shop")
 
 
@@ -243,6 +243,7 @@ async def test_interrupted_call_is_made_again_only_after_an_error_also_after_oth
             sending = asyncio.create_task(api.send_message(session, {"content": "A"}))
             await service.received(2)
             crashed = crash(folder)
+            service.let_go()
             await sending
         async with shop_app(app, crashed, service) as api:
             await pause_and_resume(api, session)
