@@ -137,10 +137,9 @@ class VariableFlow:
             message = f"`{read.name}` is {'set' if setter else 'declared'} in {source}"
             problems.add("CROSS_TOPIC_READ" if lasts else "VARIABLE_UNDECLARED", message, read.at, path=path)
             return True
-        if read.name not in known:
-            fix = suggest(read.name, sorted(known), otherwise="")
-        else:
-            fix = _OUT_OF_SIGHT if isinstance(read.place.node, Skill) or not declared else ""
+        meant = "" if read.name in known else suggest(read.name, sorted(known), otherwise="")
+        is_out_of_sight = read.name in known and (isinstance(read.place.node, Skill) or not declared)
+        fix = _OUT_OF_SIGHT if is_out_of_sight else meant
         constant = _CONSTANTS.get(read.name.lower(), "")
         if constant and not fix:
             fix = f"Write `{constant}`, or '{read.name}' in quotes if it is a text."
@@ -149,7 +148,7 @@ class VariableFlow:
             name = name[:-1] if name.endswith("_") and is_reserved(name[:-1]) else name  # renamed by the stage format
             of_user = _OF_USER if name.lower().startswith("user.") else ""
             fix = _BUILT_IN.get(name.lower(), "") or fix or of_user
-        if is_whole or constant:
+        if is_whole or constant or meant:
             problems.add("VARIABLE_NEVER_SET", f"nothing sets `{name}`", read.at, path=path, fix=fix)
         return True
 

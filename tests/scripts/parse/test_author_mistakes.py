@@ -964,3 +964,18 @@ def test_a_problem_below_a_line_break_in_quotes_is_reported_where_the_text_begin
     reading = read_script(Source(f"{NATIVE}- say: {text}\n- say: Bye.\n"))
     (problem,) = reading.errors
     assert (problem.code, problem.line) == ("TEMPLATE_INVALID", NATIVE.count("\n") + 1 + lines_below)
+
+
+def test_a_misspelt_variable_is_reported_beside_an_error_that_may_hide_other_variables() -> None:
+    asked = "- {ask: Name?, into: name}\n- {ask: Age?, into: {var: age, type: nubmer}}\n"
+    reading = read_script(Source(f"{NATIVE}{asked}- say: Hello {{{{ nmae }}}}, {{{{ town }}}}.\n"))
+    found = [(problem.code, problem.fix) for problem in reading.problems]
+    assert found == [
+        ("ENUM_VALUE_INVALID", "Did you mean `number`?"),
+        ("VARIABLE_NEVER_SET", "Did you mean `name`?"),
+    ]
+
+
+def test_a_key_of_no_action_hides_no_variables() -> None:
+    reading = read_script(Source(f"{NATIVE}- {{say: 'Hello {{{{ town }}}}', colour: red}}\n"))
+    assert {problem.code for problem in reading.problems} == {"UNKNOWN_KEY", "VARIABLE_NEVER_SET"}
