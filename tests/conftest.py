@@ -35,7 +35,7 @@ from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
 from tests.support import openai_server
 from tests.support.api_client import OPERATOR_KEY, ApiClient
-from tests.support.data_folders import is_postgres_chosen, open_postgres
+from tests.support.data_folders import databases_dropped, is_postgres_chosen, open_postgres
 from tests.support.effort import EFFORT, repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp, Serve
 from tests.support.openai_server import Endpoint
@@ -114,6 +114,13 @@ def chosen_engine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as opening:
         if is_postgres_chosen():
             opening.setattr(DuckDBStore, "open", open_postgres)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def few_databases() -> Iterator[None]:
+    """Drop the databases of a test when it ends."""
+    with databases_dropped():
         yield
 
 

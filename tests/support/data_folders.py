@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
@@ -45,6 +46,15 @@ def copied(folder: Path, target: Path) -> Path:
         template = url_of(folder).partition("?")[0].rpartition("/")[2]
         _names[target.resolve()] = _server().new_database(template)
     return target
+
+
+@contextmanager
+def databases_dropped() -> Iterator[None]:
+    """Drop the databases that folders get in the block: each has some megabytes, and a run thousands of them."""
+    before = frozenset(_names)
+    yield
+    for folder in _names.keys() - before:
+        _server().drop_database(_names.pop(folder))
 
 
 def database_file(folder: Path) -> Path:
