@@ -36,7 +36,7 @@ from scripts.model import actions
 from scripts.model.actions import Action, action_type, outputs_of, policies, rounds_of, tools_of, walk
 from scripts.model.base import ID_CHARS_MAX, NOWHERE, Expression, Location, Template
 from scripts.model.context_strategies import Context, faults_of
-from scripts.model.diagnostics import Fault, Problem, Problems, Severity
+from scripts.model.diagnostics import Fault, Problems, Severity
 from scripts.model.experiments import Arm, ExperimentPlan, block_faults, plan_faults
 from scripts.model.script import (
     Detector,
@@ -120,19 +120,12 @@ def check_script(script: Script, problems: Problems) -> None:
     _Checker(script, problems).run()
 
 
-def _may_lose(problem: Problem) -> bool:
-    """Return whether an error may have made a part unreadable that defines or sets something."""
-    if problem.code == "UNKNOWN_KEY" and _IN_ACTIONS.search(problem.path):
-        return not problem.fix.startswith("Use one of")  # else it is no misspelt key
-    return problem.code not in _KEEPS_VALUES
-
-
 class _Checker:
     def __init__(self, script: Script, problems: Problems) -> None:
         self.script = script
         self.problems = problems
         self.is_whole = not problems.fatal
-        losses = [each for each in problems.errors if _may_lose(each)]
+        losses = [each for each in problems.errors if each.code not in _KEEPS_VALUES]
         self.has_all_values = not losses
         self.lost = {each.path for each in losses if not _IN_ACTIONS.search(each.path)}  # what is there may have ids
         self.place = Place()

@@ -974,8 +974,3 @@ def test_a_misspelt_variable_is_reported_beside_an_error_that_may_hide_other_var
         ("ENUM_VALUE_INVALID", "Did you mean `number`?"),
         ("VARIABLE_NEVER_SET", "Did you mean `name`?"),
     ]
-
-
-def test_a_key_of_no_action_hides_no_variables() -> None:
-    reading = read_script(Source(f"{NATIVE}- {{say: 'Hello {{{{ town }}}}', colour: red}}\n"))
-    assert {problem.code for problem in reading.problems} == {"UNKNOWN_KEY", "VARIABLE_NEVER_SET"}
