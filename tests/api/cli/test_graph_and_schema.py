@@ -123,11 +123,12 @@ def test_findings_come_as_sarif(folder) -> None:
         (result["ruleId"], result["level"], place["artifactLocation"]["uri"], *place["region"].values())
         for result, place in zip(run["results"], places, strict=True)
     ] == [
+        ("VARIABLE_NEVER_SET", "warning", "my%20scripts/talk.yaml", 9, 19),
         ("UNKNOWN_KEY", "error", "my%20scripts/talk.yaml", 9, 42),
         ("ID_DERIVED", "warning", "my%20scripts/talk.yaml", 10, 13),
         ("UNKNOWN_KEY", "error", "my%20scripts/names.yaml", 1, 23),
     ]
-    assert run["results"][0]["message"]["text"] == "unknown key `tonne`. Did you mean `tone`?"
+    assert run["results"][1]["message"]["text"] == "unknown key `tonne`. Did you mean `tone`?"
 
 
 def test_every_finding_points_to_its_rule(folder) -> None:
