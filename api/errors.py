@@ -1,17 +1,18 @@
-"""The table of error codes, and the shape of an error answer."""
+"""The table of error codes, and the errors that are sent to clients."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 from litestar.exceptions import HTTPException
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
 from api.logs.turn_fields import fields_of
 from api.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
+from api.schemas.errors import ErrorAnswer, ErrorBody, ErrorDetail, ErrorType, Recovery
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
     BackupFailed,
@@ -42,7 +43,6 @@ from store.interface.errors import (
 log = structlog.get_logger()
 
 T = TypeVar("T")
-ErrorType: TypeAlias = Literal["syntax", "configuration", "runtime", "session", "system"]
 
 
 class Kind(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,22 +57,6 @@ class Kind(Struct, frozen=True, forbid_unknown_fields=True):
 
 CODES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=dict[str, Kind])
 """Every error by its code."""
-
-
-class ErrorDetail(Struct, frozen=True, kw_only=True):
-    """One cause of an error: the field, parameter or header it is in, or the line and column of a text, from 1.
-
-    Problems of a script also have the code, severity and fix of their diagnostic, and the file they are in.
-    """
-
-    message: str
-    field: str | UnsetType = UNSET
-    line: int | UnsetType = UNSET
-    column: int | UnsetType = UNSET
-    code: str | UnsetType = UNSET
-    severity: str | UnsetType = UNSET
-    fix: str | UnsetType = UNSET
-    file: str | UnsetType = UNSET
 
 
 _FIX_FIRST = "Fix the server's settings or the script as the message says; a retry does not help until then."
@@ -153,32 +137,6 @@ def refusing_field(field: str, *kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         raise invalid_field(field, str(error)) from error
-
-
-class Recovery(Struct, frozen=True, rename="camel"):
-    """How a client can recover from an error."""
-
-    can_retry: bool
-    retry_action: str
-    suggestion: str
-
-
-class ErrorBody(Struct, frozen=True, rename="camel"):
-    """The error itself."""
-
-    code: str
-    type: ErrorType
-    message: str
-    details: Sequence[ErrorDetail]
-    context: dict[str, Any]
-    recovery: Recovery
-
-
-class ErrorAnswer(Struct, frozen=True, rename="camel"):
-    """The answer to every request that fails."""
-
-    success: bool
-    error: ErrorBody
 
 
 def answer(error: ApiError, request_id: str, timestamp: str) -> ErrorAnswer:

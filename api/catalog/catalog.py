@@ -12,7 +12,8 @@ import structlog
 from cachetools import LRUCache
 from msgspec import Struct
 
-from api.errors import ApiError, ErrorDetail
+from api.errors import ApiError
+from api.schemas.errors import ErrorDetail
 from api.schemas.scripts import NewScript
 from runtime.state.ports import Clock
 from runtime.state.program import Program

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from api.errors import ErrorAnswer, ErrorDetail
+from api.schemas.errors import ErrorAnswer, ErrorDetail
 
 T = TypeVar("T")
 

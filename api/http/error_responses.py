@@ -20,9 +20,10 @@ from msgspec import UNSET, inspect
 from api import errors
 from api.auth.principal import ANONYMOUS, CALLER
 from api.console.serve import INDEX, file_response, find_file
-from api.errors import ApiError, ErrorDetail, invalid_field
+from api.errors import ApiError, invalid_field
 from api.http.services import current
 from api.participants.views import visible_error
+from api.schemas.errors import ErrorAnswer, ErrorDetail
 from api.timestamps import utc_text
 from api.validation_messages import TIME_EXPECTED, humanize_validation_error, name_choices, types_at
 from scripts.expressions.values import number_in
@@ -162,7 +163,7 @@ def route_of(request: Request[Any, Any, Any]) -> str:
     return request.scope.get("path_template", "")
 
 
-def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[errors.ErrorAnswer] | Response[bytes]:
+def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorAnswer] | Response[bytes]:
     """Answer a failure with the one error format; a browser gets the page of the console for an unknown address."""
     services, scope = current.get(), request.scope
     failure = describe_refusal(error, request) if isinstance(error, HTTPException) else errors.translate(error)

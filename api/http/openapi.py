@@ -20,8 +20,9 @@ from msgspec import Struct
 
 from api.auth.middleware import RULE
 from api.auth.policy import RoutePolicy, policy_of
-from api.errors import CODES, ErrorAnswer
+from api.errors import CODES
 from api.schemas.base import Body, View
+from api.schemas.errors import ErrorAnswer
 
 T = TypeVar("T", bound=Struct)
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from api.errors import ErrorBody
 from api.schemas.base import Body, Content, Id, Number, PageView, View
 from api.schemas.calls import DebugInfo
+from api.schemas.errors import ErrorBody
 from runtime.state.events import Role
 from runtime.state.state import ExecutionStatus, Source, Status
 from scripts.builtin import CHAT

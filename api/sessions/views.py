@@ -7,9 +7,10 @@ import msgspec
 from msgspec import UNSET
 
 from api.catalog.script_views import script_outline
-from api.errors import ApiError, ErrorBody, body_of
+from api.errors import ApiError, body_of
 from api.model_calls import usage_of
 from api.schemas.calls import CallView, DebugCall, PromptMessageView, PromptView, UsageView
+from api.schemas.errors import ErrorBody
 from api.schemas.sessions import (
     CellView,
     ChatMessageView,

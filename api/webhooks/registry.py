@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from api.errors import ApiError, ErrorDetail, require_found
+from api.errors import ApiError, require_found
+from api.schemas.errors import ErrorDetail
 from api.schemas.webhooks import NewWebhook, WebhookPatch, matcher, problem_of
 from api.sessions.session_cache import CachedSession
 from api.settings import Settings
