@@ -32,16 +32,15 @@ from api.metrics import Metrics
 from api.schemas.analytics import MAX_AGE_DEFAULT_S
 from scripts.model.script import Script
 from store.analytics.delta import Delta
-from store.analytics.file import COPY, NO_SPACE, Place
+from store.analytics.file import ANALYTICS_FILES, COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking
 from store.interface.errors import (
     AnalyticsUnreadable,
     DatabaseUnreadable,
-    DiskFull,
     FolderUnwritable,
     StoreBusy,
-    is_disk_full,
+    write_failure,
 )
 from store.interface.private_files import size_bytes
 from store.store import Store
@@ -229,9 +228,7 @@ class AnalyticsFiles:
         try:
             task.result()
         except OSError as error:
-            if is_disk_full(error):
-                raise DiskFull(NO_SPACE) from error
-            raise FolderUnwritable(self._folder, error) from error
+            raise write_failure(error, ANALYTICS_FILES, FolderUnwritable(self._folder, error)) from error
 
     async def _refresh_all(self, state: _State, *, units: bool) -> None:
         """Apply deltas until none is left; rebuild a damaged file. Raises StoreError."""

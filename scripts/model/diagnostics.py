@@ -121,12 +121,11 @@ class Problems:
             sorted(self._problems.values(), key=lambda p: (p.file != self.file, p.file, p.line, p.column, p.code))
         )
 
-    def has_at(self, at: Location, *codes: str) -> bool:
-        """Return whether a problem with one of these codes is recorded at a location."""
+    def has_at(self, at: Location, *codes: str, only_errors: bool = False) -> bool:
+        """Return whether a problem with one of these codes is recorded at a location, or an error with one of them."""
         where = (at.file or self.file, at.line, at.column)
-        return any(
-            (each.file, each.line, each.column) == where and each.code in codes for each in self._problems.values()
-        )
+        recorded = self.errors if only_errors else self._problems.values()
+        return any((each.file, each.line, each.column) == where and each.code in codes for each in recorded)
 
     @property
     def errors(self) -> tuple[Problem, ...]:

@@ -346,7 +346,7 @@ class StructReader:
         """Report required fields that are absent. Raises Invalid if there are any, or if a key is a misspelt field:
         without what it says, the part would mean something else. The parts of outer types are checked nevertheless.
         """
-        unknown = self._unknown_errors([key for key, _ in tree.pairs if key.text not in self._fields(kind)])
+        unknown = [key.text for key, _ in tree.pairs if self._is_refused(key, kind)]
         meant = {field.key for field in absent if any(_stands_for(key, field.key) for key in unknown)}
         for field in absent:
             if field.required and field.older not in marks and field.key not in meant:
@@ -356,11 +356,9 @@ class StructReader:
         if any(field.required for field in absent) or (is_strict and meant):
             raise Invalid
 
-    def _unknown_errors(self, keys: Sequence[Scalar]) -> list[str]:
-        """Return the keys that are reported as unknown by an error."""
-        errors = self.problems.errors if keys else ()
-        wrong = {(each.line, each.column) for each in errors if each.code == "UNKNOWN_KEY"}
-        return [key.text for key in keys if (key.at.line, key.at.column) in wrong]
+    def _is_refused(self, key: Scalar, kind: type[Struct]) -> bool:
+        """Return whether a key is reported as unknown by an error."""
+        return key.text not in self._fields(kind) and self.problems.has_at(key.at, "UNKNOWN_KEY", only_errors=True)
 
     def in_snake_case(self, tree: Mapping, names: Collection[str]) -> Mapping:
         """Return a mapping with its keys in the casing of these names: `maxRounds` as `max_rounds`."""

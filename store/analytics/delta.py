@@ -12,7 +12,7 @@ import msgspec
 
 from store.duckdb.database_file import quoted
 from store.duckdb.statements import Cursor, transaction
-from store.interface.errors import AnalyticsUnreadable, DiskFull, StoreUnavailable, describe_error, is_disk_full
+from store.interface.errors import AnalyticsUnreadable, StoreUnavailable, describe_error, write_failure
 
 TURNS_MAX = 50_000
 """Maximum number of turns in one delta; copying them takes much less than the time limit of a read."""
@@ -167,9 +167,8 @@ def write_delta(
             for table in _LEFTOVERS:
                 cursor.execute(f"DROP TABLE temp.{table}")
     except (OSError, duckdb.IOException) as error:
-        if is_disk_full(error):
-            raise DiskFull("the disk has no space for the changes of the analytics files") from error
-        raise StoreUnavailable(f"the changes could not be written: {describe_error(error)}") from error
+        failed = StoreUnavailable(f"the changes could not be written: {describe_error(error)}")
+        raise write_failure(error, "the changes of the analytics files", failed) from error
     return delta
 
 

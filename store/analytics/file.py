@@ -21,12 +21,12 @@ from store.analytics.delta import Known
 from store.analytics.reporting import REPORTS, Report
 from store.duckdb.database_file import quoted, why_not_open
 from store.duckdb.event_fields_sql import remaining_event
-from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, DiskFull, StoreUnavailable, is_disk_full
+from store.interface.errors import AnalyticsUnreadable, DatabaseLocked, StoreUnavailable, write_failure
 
 MODEL_VERSION = 2
 """Version of the tables and reports; queries that work continue to work as long as it is unchanged."""
 MEMORY = "1GB"
-NO_SPACE = "the disk has no space for the analytics files"
+ANALYTICS_FILES = "the analytics files"
 SHARED = "parts.sql"
 """The file of the macros that several reports use."""
 COPY = ".copy-"
@@ -188,9 +188,8 @@ def connect(path: Path, spill: Path, *, read_only: bool = False) -> duckdb.DuckD
         why = why_not_open(path, error)
         if isinstance(why, DatabaseLocked):
             raise why from error
-        if is_disk_full(error):
-            raise DiskFull(NO_SPACE) from error
-        raise AnalyticsUnreadable(f"{path} cannot be opened: {error}") from error
+        unreadable = AnalyticsUnreadable(f"{path} cannot be opened: {error}")
+        raise write_failure(error, ANALYTICS_FILES, unreadable) from error
     return connection
 
 

@@ -28,12 +28,11 @@ from store.duckdb.table_rows import insert_csv
 from store.interface.admission import SessionId
 from store.interface.errors import (
     DatabaseLocked,
-    DiskFull,
     FolderUnwritable,
     StoreError,
     StoreUnavailable,
     describe_error,
-    is_disk_full,
+    write_failure,
 )
 from store.interface.private_files import FILE_NAME, beside
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
@@ -131,11 +130,10 @@ class _Rows:
                     insert_csv(self.cursor, table, names, self._path, longest)
 
 
-def _failed(error: Exception) -> StoreUnavailable:
+def _failed(error: Exception) -> StoreError:
     """Return the error of a refresh that failed."""
-    if is_disk_full(error):
-        return DiskFull("the disk has no space for the copy for analytics")
-    return StoreUnavailable(f"the copy for analytics failed: {describe_error(error)}")
+    failed = StoreUnavailable(f"the copy for analytics failed: {describe_error(error)}")
+    return write_failure(error, "the copy for analytics", failed)
 
 
 @contextmanager

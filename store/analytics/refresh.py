@@ -9,12 +9,12 @@ import duckdb
 import msgspec
 
 from store.analytics.delta import FILES, META, Delta, Known
-from store.analytics.file import MEMORY, MODEL_VERSION, NO_SPACE, Place, connect, report_macros, run_sql, sql_of
+from store.analytics.file import ANALYTICS_FILES, MEMORY, MODEL_VERSION, Place, connect, report_macros, run_sql, sql_of
 from store.analytics.outlines import OUTLINES, Outline
 from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
 from store.duckdb.statements import transaction
-from store.interface.errors import AnalyticsUnreadable, DiskFull, StoreUnavailable, is_disk_full
+from store.interface.errors import AnalyticsUnreadable, StoreUnavailable, write_failure
 from store.interface.masking import HIDDEN, MASKED
 
 _TYPES = {str: "VARCHAR", str | None: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}
@@ -74,10 +74,9 @@ def refresh(place: Place, folder: Path, masking: Masking) -> Delta:
     except duckdb.OutOfMemoryException as error:  # the file is not damaged: another one would need as much
         raise StoreUnavailable(f"the analytics file needs more memory than {MEMORY} to be refreshed") from error
     except duckdb.Error as error:
-        if is_disk_full(error):
-            raise DiskFull(NO_SPACE) from error
         kind = type(error).__name__  # without the message, which may quote users' texts and would be logged
-        raise AnalyticsUnreadable(f"the analytics file could not be refreshed: {kind}") from error
+        failed = AnalyticsUnreadable(f"the analytics file could not be refreshed: {kind}")
+        raise write_failure(error, ANALYTICS_FILES, failed) from error
     finally:
         connection.close()
         shutil.rmtree(spill, ignore_errors=True)

@@ -18,7 +18,7 @@ from store.analytics.file import About, about, connect, described_tables, run_sq
 from store.analytics.parquet import DAY_OF, DIGEST
 from store.duckdb.database_file import quoted
 from store.duckdb.event_fields_sql import remaining_event
-from store.interface.errors import AnalyticsUnreadable, DiskFull, is_disk_full
+from store.interface.errors import AnalyticsUnreadable, write_failure
 from store.interface.findings import Finding
 from store.interface.masking import HIDDEN, MASKED, Treatment
 
@@ -51,9 +51,8 @@ def finish_snapshot(path: Path, version: StorageVersion, spill: Path) -> None:
                 connection.execute("INSERT INTO internal.digests VALUES (?, ?, ?, version())", row)
             connection.execute("CHECKPOINT analytics")
     except duckdb.Error as error:
-        if is_disk_full(error):
-            raise DiskFull("the disk has no space for the snapshot") from error
-        raise AnalyticsUnreadable(f"the analytics file cannot be written for DuckDB {version}: {error}") from error
+        failed = AnalyticsUnreadable(f"the analytics file cannot be written for DuckDB {version}: {error}")
+        raise write_failure(error, "the snapshot", failed) from error
 
 
 def _copy_rows(path: Path, version: StorageVersion, spill: Path) -> None:

@@ -11,7 +11,7 @@ from store.duckdb.database import Database, make_empty, remove_database
 from store.duckdb.database_file import options, quoted
 from store.duckdb.engine import DuckDBEngine
 from store.duckdb.statements import Cursor, transaction
-from store.interface.errors import DiskFull, DiskTooSmall, StoreUnavailable, describe_error, is_disk_full
+from store.interface.errors import DiskTooSmall, StoreUnavailable, describe_error, write_failure
 from store.interface.maintenance_rows import CompactionResult, OnStep, Size
 from store.interface.private_files import FILE_NAME, make_folder, sync
 
@@ -76,9 +76,8 @@ class DatabaseCopy:
                 self._cursor.execute("DETACH fresh")
         except duckdb.Error as error:
             remove_database(self._target)
-            if is_disk_full(error):
-                raise DiskFull("the disk has no space for the copy of the database") from error
-            raise StoreUnavailable(f"the database could not be copied: {describe_error(error)}") from error
+            failed = StoreUnavailable(f"the database could not be copied: {describe_error(error)}")
+            raise write_failure(error, "the copy of the database", failed) from error
         except BaseException:
             remove_database(self._target)
             raise

@@ -164,9 +164,12 @@ class DiskFull(StoreUnavailable):
     """The disk has no space for what is being written, which the message names; the database is not affected."""
 
 
-def is_disk_full(error: Exception) -> bool:
-    """Return whether the system had no space for a file, by its error or by DuckDB's about it."""
-    return any(os.strerror(code) in str(error) for code in (errno.ENOSPC, errno.EDQUOT))
+def write_failure(error: Exception, written: str, otherwise: StoreError) -> StoreError:
+    """Return the error for what could not be written: DiskFull if the system had no space for it, as its own error or
+    that of DuckDB says, else `otherwise`.
+    """
+    is_full = any(os.strerror(code) in str(error) for code in (errno.ENOSPC, errno.EDQUOT))
+    return DiskFull(f"the disk has no space for {written}") if is_full else otherwise
 
 
 class BackupFailed(StoreError):

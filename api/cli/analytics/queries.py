@@ -47,9 +47,10 @@ value: its durations are whole milliseconds, and integers above 64 bits are floa
 """
 
 
+_RESULT_MB = QueryLimits().bytes_max // 1_000_000
 _TRUNCATED: Mapping[Limit, str] = {
     "rows": f"raise --rows of `cuebook query`, at most to {ROWS_MAX:,}, or select fewer",
-    "bytes": "the result has reached 200 MB; select fewer columns or rows, or use `cuebook export`",
+    "bytes": f"the result has reached {_RESULT_MB} MB; select fewer columns or rows, or use `cuebook export`",
 }
 """How to see the rows that a limit left out."""
 

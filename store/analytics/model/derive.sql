@@ -114,11 +114,11 @@ INSERT INTO scope_visits BY NAME
                 if(m.seq > p.seq AND p.scope = 'topic', m.topic_id, p.topic_id) AS topic_id),
             if(m.seq > p.seq, m.turn, p.turn) AS named_turn
         FROM (
-        SELECT session_id, kind, scope, CASE WHEN scope = 'phase' THEN id ELSE phase_id END AS phase_id,
-            CASE WHEN scope = 'topic' THEN id END AS topic_id, seq, turn, recorded_at, kind = 'scope_skipped' AS is_skipped,
-            lead(seq) OVER following AS next_seq, lead(turn) OVER following AS next_turn, lead(recorded_at) OVER following AS next_at
-        FROM placed WHERE kind IN ('scope_entered', 'scope_left', 'scope_skipped')
-        WINDOW following AS (PARTITION BY session_id, scope, kind = 'scope_skipped' ORDER BY seq)
+            SELECT session_id, kind, scope, CASE WHEN scope = 'phase' THEN id ELSE phase_id END AS phase_id,
+                CASE WHEN scope = 'topic' THEN id END AS topic_id, seq, turn, recorded_at, kind = 'scope_skipped' AS is_skipped,
+                lead(seq) OVER following AS next_seq, lead(turn) OVER following AS next_turn, lead(recorded_at) OVER following AS next_at
+            FROM placed WHERE kind IN ('scope_entered', 'scope_left', 'scope_skipped')
+            WINDOW following AS (PARTITION BY session_id, scope, kind = 'scope_skipped' ORDER BY seq)
         ) AS p
         ASOF LEFT JOIN moved AS m ON m.session_id = p.session_id AND m.seq < if(p.is_skipped, p.seq, coalesce(p.next_seq, 2147483647))
     ) AS v
