@@ -7,6 +7,7 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ from tests.support.server_forker import Forker
 from tests.support.server_process import START_S, ServerProcess, StartProcess, clean_environment, start_cuebook
 from tests.support.stream_client import StreamClient
 from tests.support.webhook_receiver import Receiver
+
+collect_ignore = [] if find_spec("playwright") else ["console"]  # `make test` installs no browser driver
 
 # The same examples every time, however long a machine takes for one; others are tried with --hypothesis-profile=other.
 settings.register_profile(
