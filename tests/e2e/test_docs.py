@@ -29,7 +29,7 @@ from scripts.yaml.json_schema import json_schema
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.gate
 
 INDEX = ROOT / "docs/index.md"
 
@@ -62,7 +62,7 @@ class Block(NamedTuple):
     def file(self) -> str:
         """Return the file that the reader saves it as, or an empty text."""
         named = re.match(r"# file: (\S+)\n", self.text)
-        return named[1] if named and self.language == "yaml" else ""
+        return named[1] if named and self.language in {"yaml", "toml"} else ""
 
 
 BLOCKS = [Block(*found) for found in re.findall(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)]
