@@ -271,7 +271,7 @@ def _answer(command: str, player: Player, wait: Wait) -> None:
                 errors.print(f"  {scope:8}{escape(name)} = {escape(value)}", style="dim")
     else:
         for name, meaning in COMMANDS.items():
-            errors.print(f"  {name:8}{meaning}", style="dim")
+            errors.print(f"  {name:14}{meaning}", style="dim")
 
 
 def _print_turn(turn: Turn) -> None:
