@@ -123,12 +123,16 @@ class _Definitions:
             schema = {"anyOf": [self.of(OutputItem), schema]}  # one result needs no list
         key = key_in("1", kind, field)
         is_verb = kind in _ACTIONS and ACTION_TYPES.get(key) is kind
-        about = _documentation(kind) if is_verb else self._descriptions.get(key, "")
+        about = _documentation(kind) if is_verb else self._describe(kind, key)
         if about:
             schema = {"description": about} | schema
-        if isinstance(field.default, bool | int | str) and field.default != "":
+        if isinstance(field.default, bool | float | int | str) and field.default != "":
             schema = schema | {"default": field.default}
         return schema
+
+    def _describe(self, kind: type[Struct], key: str) -> str:
+        """Return what a key means in this part of a script, or what it means everywhere."""
+        return self._descriptions.get(f"{kind.__name__}.{key}") or self._descriptions.get(key, "")
 
     # -- annotations --------------------------------------------------------------------------------------------
 

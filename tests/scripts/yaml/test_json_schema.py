@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -169,3 +170,21 @@ def test_every_key_has_a_description_for_editors() -> None:
         if len(part["properties"]) > 1 and not about.get("description")
     ]
     assert unexplained == []
+
+
+def test_key_is_described_by_its_meaning_in_that_part() -> None:
+    definitions = json_schema()["$defs"]
+    described = {
+        kind: definitions[kind]["properties"]["define"]["description"] for kind in ("Detector", "ToolDefinition")
+    }
+    assert described == {
+        "Detector": "What the detector looks for; given to the model.",
+        "ToolDefinition": "What the tool does; given to the model.",
+    }
+
+
+def test_descriptions_of_one_part_are_of_its_keys() -> None:
+    texts = (ROOT / "scripts/yaml/key_descriptions.yaml").read_text("utf-8")
+    definitions = json_schema()["$defs"]
+    for kind, key in (name.split(".") for name in msgspec.yaml.decode(texts) if "." in name):
+        assert any(key in part.get("properties", {}) for part in mappings(definitions[kind])), f"{kind}.{key}"
