@@ -119,7 +119,7 @@ class Compiled:
             return _filled_in(self._pieces, names, chars_max)
         meter = Meter(names.value_of)
         scope: dict[str, Any] = {"_meter": meter.charge, "_compare": meter.compare}
-        scope |= {"_concat": meter.concat, "_each": meter.each, "_read": meter.read}
+        scope |= {"_concat": meter.concat, "_each": meter.each, "_read": meter.read, "_weigh": meter.weigh}
         for name in self.names:
             value = meter.range if name == "range" else names.value_of(name)
             scope[name] = Unset(name=name, meter=meter) if value is MISSING else value

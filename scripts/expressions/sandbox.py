@@ -7,6 +7,7 @@ length of the source limits the size of the result, and each operator is checked
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from datetime import UTC, date, datetime, tzinfo
 from functools import partial
+from math import inf
 from typing import Any
 
 from jinja2 import Environment, Undefined, nodes, pass_context, pass_environment
@@ -22,8 +23,10 @@ from scripts.expressions.values import SIGNS, compare, shorten, text_of
 
 OUTPUT_CHARS_MAX = 20_000
 STEPS_MAX = 100_000  # of one rendering: loop iterations by the size of their body, items, long texts
-TEXT_STEP_CHARS = 100  # characters of a result that count as one step
+TEXT_STEP_CHARS = 100  # characters that count as one step
+NESTED_STEP_ITEMS = 10  # items within the items of a list that count as one step
 NUMBER_BITS_MAX = 128
+DIGITS_MAX = 300  # of a rounded number
 
 MISSING = object()
 """The result of a lookup of a name without a value."""
@@ -97,12 +100,27 @@ class Meter:
             raise ExpressionFailed(f"takes more than {STEPS_MAX:,} steps")
 
     def weigh(self, made: Any) -> Any:
-        """Count the length of a text or list that an operator, call or filter returned, and return it."""
+        """Count the size of a value that an operator, call or filter gets or returns, and return it."""
         if isinstance(made, str):
             self.charge(len(made) // TEXT_STEP_CHARS)
         elif isinstance(made, list | tuple | dict):
+            self.charge(max(len(made), _items_within(made, {}) // NESTED_STEP_ITEMS))
+        elif isinstance(made, range):
             self.charge(len(made))
+        elif isinstance(made, int):
+            _check_bits(made.bit_length())
         return made
+
+    def weigh_call(self, name: str, value: Any, arguments: Iterable[Any]) -> None:
+        """Count the size of what a filter or method gets. Some read a text letter by letter; those that trim search
+        each letter among the given ones.
+        """
+        self.weigh(value)
+        if isinstance(value, str) and name in {"min", "max", "sort", "unique"}:
+            self.charge(len(value))
+        elif isinstance(value, str) and name in {"trim", "strip"}:
+            letters = sum(len(each) for each in arguments if isinstance(each, str))
+            self.charge(len(value) // TEXT_STEP_CHARS * (letters // TEXT_STEP_CHARS))
 
     def each(self, items: Any, body: int = 1) -> Iterator[Any]:
         """Yield the items of a loop, and count the size of the loop body for each."""
@@ -143,8 +161,7 @@ class Meter:
             if isinstance(side, Unset):
                 side.note()
                 return False
-            if isinstance(side, list | tuple | dict | range):
-                self.charge(len(side))
+            self.weigh(side)
         outcome = compare(sign, left, right)
         if outcome is None:
             self.mismatches.append(f"cannot compare {shorten(left)} {SIGNS[sign]} {shorten(right)}")
@@ -156,6 +173,26 @@ class Meter:
         if sum(map(len, texts)) > OUTPUT_CHARS_MAX:
             raise ExpressionFailed(f"a text may have at most {OUTPUT_CHARS_MAX:,} characters")
         return "".join(texts)
+
+
+def _items_within(value: object, known: dict[int, int]) -> int:
+    """Return the number of items of a list or record, and of those in them; long texts count as several.
+
+    A list may be in another many times, which makes the number exponential: each is counted once, in `known`.
+    """
+    if isinstance(value, str):
+        return len(value) * NESTED_STEP_ITEMS // TEXT_STEP_CHARS
+    if not isinstance(value, list | tuple | dict):
+        return 0
+    if id(value) not in known:
+        items = (*value, *value.values()) if isinstance(value, dict) else value
+        known[id(value)] = len(value) + sum(_items_within(item, known) for item in items)
+    return known[id(value)]
+
+
+def _check_bits(bits: int) -> None:
+    if bits > NUMBER_BITS_MAX:
+        raise ExpressionFailed("the number would be too large")
 
 
 class Unset(Undefined):
@@ -267,7 +304,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if not callable(obj) or isinstance(obj, Undefined):
             raise ExpressionFailed(f"{shorten(getattr(obj, '_undefined_name', obj))} is not a function")
         arguments = {name: value for name, value in kwargs.items() if name not in {"_loop_vars", "_block_vars"}}
-        return _meter_of(context).weigh(obj(*args, **arguments))
+        meter = _meter_of(context)
+        if isinstance(text := getattr(obj, "__self__", None), str):
+            meter.weigh_call(obj.__name__, text, args)
+        return meter.weigh(obj(*args, **arguments))
 
     def call_binop(self, context: Context, sign: str, left: Any, right: Any) -> Any:
         for side in (left, right):
@@ -319,19 +359,16 @@ def _check_growth(sign: str, left: Any, right: Any) -> None:
     if sign == "+" and sum(map(len, sized)) > OUTPUT_CHARS_MAX:
         raise ExpressionFailed("the result would be too long")
     if isinstance(left, int) and isinstance(right, int) and sign in {"*", "**"}:
-        bits = left.bit_length() * abs(right) if sign == "**" else left.bit_length() + right.bit_length()
-        if bits > NUMBER_BITS_MAX:
-            raise ExpressionFailed("the number would be too large")
+        _check_bits(left.bit_length() * abs(right) if sign == "**" else left.bit_length() + right.bit_length())
 
 
 def _metered(name: str, function: Callable[..., Any], context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
     """Wrap a Jinja filter: its input counts as steps, and its input and result are limited."""
     meter = _meter_of(context)
-    if isinstance(value, Iterator):
-        value = list(meter.each(value))
-    elif isinstance(value, list | tuple | dict | range):
-        meter.charge(len(value))
-    if any(isinstance(arg, int) and abs(arg) > OUTPUT_CHARS_MAX for arg in (*args, *kwargs.values())):
+    arguments = (*args, *kwargs.values())
+    meter.weigh_call(name, value, arguments)
+    most = DIGITS_MAX if name == "round" else OUTPUT_CHARS_MAX
+    if any(isinstance(arg, int) and abs(arg) > most for arg in arguments):
         raise ExpressionFailed("a filter's number is too large")
     if function is FILTERS["join"] and isinstance(value, Sized):
         separator = args[0] if args else kwargs.get("d", "")
@@ -340,7 +377,8 @@ def _metered(name: str, function: Callable[..., Any], context: Context, value: A
     passed = getattr(function, "jinja_pass_arg", None)
     first = {"context": (context,), "eval_context": (context.eval_ctx,), "environment": (context.environment,)}
     try:
-        return meter.weigh(function(*(first[passed.name] if passed else ()), value, *args, **kwargs))
+        made = function(*(first[passed.name] if passed else ()), value, *args, **kwargs)
+        return meter.weigh(list(made) if isinstance(made, Iterator) else made)
     except ValuesClash as clash:
         return meter.fail(str(clash))
     except TypeError:
@@ -434,6 +472,8 @@ def check_allowed(every: Iterable[nodes.Node]) -> None:
             raise ExpressionInvalid("a loop may not be recursive", node.lineno)
         if isinstance(node, nodes.Name) and (node.name.startswith("_") or node.name == "self"):
             raise ExpressionInvalid(f"{shorten(node.name)} cannot be the name of a variable", node.lineno)
+        if isinstance(node, nodes.Const) and node.value == inf:
+            raise ExpressionInvalid("the number is too large", node.lineno)
         if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name == "recall":
             _check_recall(node)
 
@@ -467,9 +507,26 @@ class MeteredNodes(NodeTransformer):
 
     def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        if isinstance(node.node, nodes.Name) and node.node.name == "vars" and not isinstance(node.arg, nodes.Slice):
+        if isinstance(node.arg, nodes.Slice):
+            return self._call("_weigh", [node], node)
+        if isinstance(node.node, nodes.Name) and node.node.name == "vars":
             return self._call("_read", [node.node, node.arg], node)
         return node
+
+    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
+        return self._weighed(node, node.items)
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
+        return self._weighed(node, node.items) if node.ctx == "load" else node
+
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
+        return self._weighed(node, [part for pair in node.items for part in (pair.key, pair.value)])
+
+    def _weighed(self, node: nodes.Expr, items: list[nodes.Expr]) -> nodes.Node:
+        """Generate code that counts the size of a list or record, unless all its items are written out."""
+        self.generic_visit(node)
+        is_written = all(isinstance(item, nodes.Const) for item in items)
+        return node if is_written else self._call("_weigh", [node], node)
 
     def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
