@@ -9,6 +9,7 @@ from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare
 from scripts.model.base import Location
 from scripts.model.diagnostics import Fault
+from scripts.model.patterns import PatternInvalid, check_pattern
 from scripts.model.variables import Output, Records
 
 SLOW_S = 0.02  # computing time of one match that is too long, as for the patterns of a turn
@@ -45,8 +46,8 @@ def record_faults(records: Records) -> Iterator[Fault]:
 
 def _pattern_faults(pattern: str, at: Location) -> Iterator[Fault]:
     try:
-        regex.compile(pattern)
-    except regex.error as error:
+        check_pattern(pattern)
+    except PatternInvalid as error:
         yield Fault("PATTERN_INVALID", str(error), at)
         return
     if (inside := _SLASHES.fullmatch(pattern)) is not None:

@@ -12,6 +12,7 @@ import regex
 
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import Value, shorten
+from scripts.model.patterns import PatternInvalid, check_pattern
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -120,6 +121,6 @@ def _check_parts(schema: Mapping[str, Value]) -> None:
 
 def _check_pattern(pattern: str) -> None:
     try:
-        regex.compile(pattern)
-    except regex.error as error:
+        check_pattern(pattern)
+    except PatternInvalid as error:
         raise SchemaInvalid(f"the pattern {shorten(pattern)}: {error}") from error
