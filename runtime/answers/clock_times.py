@@ -36,6 +36,7 @@ _SPOKEN = tuple(rf"(?P<spoken>[^\W\d_]{{3,20}}{more})(?![\w-])" for more in (r"[
 _NO_DATE = r"(?!\s?[./:-]\s?\w|\d)"  # a number that goes on is no hour
 _NEGATED = re.compile(r"(?:\bnot(?: at)?|不是) ?$")
 _MIDDAY_MAX = 3  # the last hour that is around noon
+_TIMES_MAX = 8  # of one reply, also if all are the same
 _SHORT = 4  # a word of so few letters counts only behind a number: "I am at home"
 
 
@@ -127,15 +128,21 @@ class _Grammar:
     def times(self, text: str) -> tuple[set[time], str]:
         """Return the times in a text, and the text without them.
 
-        Raises _TimeRefused for one that does not exist, or with a number as its alternative or other end of a range.
+        Raises _TimeRefused for one that does not exist, or with a number as its alternative or other end of a range,
+        and for too many.
         """
         rest = fold(text[:CHARS_MAX])
         whole, times = rest, set[time]()
+        left = _TIMES_MAX
 
         def take(match: re.Match[str], minutes: int | None = 0) -> str:
+            nonlocal left
             hour = self._hour(match["hour"])
             if hour is None or minutes is None:
                 return match[0]  # a word that is no number
+            left -= 1
+            if left < 0:
+                raise _TimeRefused(match[0])
             times.add(self._clock(match, hour, whole, minutes))
             return _TAKEN
 

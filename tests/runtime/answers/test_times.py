@@ -208,3 +208,11 @@ def test_one_word_beside_other_questions(locale: str, reply: str, found: str | N
     """A number may answer another question; a time cannot."""
     outputs = (Output(get="name"), Output(get="at", type="time"))
     assert read_outputs(outputs, reply, TODAY, locale).values.get("at") == found
+
+
+@pytest.mark.parametrize("locale", ["en", "de", "zh"])
+@pytest.mark.parametrize("word", ["10:00 ", "九点", "half past nine ", "9 uhr "])
+def test_a_reply_with_very_many_times_has_none(word: str, locale: str) -> None:
+    """Each time that is found costs a look at the whole reply."""
+    reply = word * 300
+    assert (parse_time(reply, locale), parse_datetime(reply, TODAY, locale)) == (None, None)
