@@ -1,28 +1,29 @@
 """Views of a script and of its problems, in responses and command output."""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from api.schemas.scripts import PatchView, ProblemView, ScriptEntry, ScriptView
 from scripts.model.actions import action_type
 from scripts.model.diagnostics import Problem
 from scripts.model.script import Script
-from scripts.parse.patches import patch_of
+from scripts.parse.patches import lines_of, patch_of
 from scripts.parse.read_script import Reading, Source
 from store.interface.rows import ScriptRow
 
 
 def problem_views(problems: Iterable[Problem], source: Source | None = None) -> list[ProblemView]:
     """Convert problems to their views, with patches of their `source`."""
-    return [ProblemView.of(each, patch=_patch(each, source)) for each in problems]
-
-
-def _patch(problem: Problem, source: Source | None) -> PatchView | None:
     if source is None:
-        return None
-    text = source.text if problem.file == source.file else source.side_files.get(problem.file, "")
-    patch = patch_of(problem, text)
-    return None if patch is None else PatchView.of(patch)
+        return [ProblemView.of(each, patch=None) for each in problems]
+
+    @cache
+    def lines(file: str) -> list[str]:
+        return lines_of(source.text if file == source.file else source.side_files.get(file, ""))
+
+    found = ((each, patch_of(each, lines(each.file))) for each in problems)
+    return [ProblemView.of(each, patch=None if patch is None else PatchView.of(patch)) for each, patch in found]
 
 
 def list_entry(row: ScriptRow) -> ScriptEntry:

@@ -1,6 +1,7 @@
 """Changes of the text that correct a problem, as far as its fix leaves no doubt."""
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -25,12 +26,16 @@ class Patch(Struct, frozen=True):
     text: str
 
 
-def patch_of(problem: Problem, text: str) -> Patch | None:
-    """Return the change of a text that corrects its problem; None if the fix leaves a choice, or if the message does
-    not name the part that it is about.
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text, as problems count them."""
+    return _LINE_END.split(text)
+
+
+def patch_of(problem: Problem, lines: Sequence[str]) -> Patch | None:
+    """Return the change of a text's lines that corrects its problem; None if the fix leaves a choice, or if the message
+    does not name the part that it is about.
     """
     fix = _FIX.fullmatch(problem.fix)
-    lines = _LINE_END.split(text)
     if fix is None or problem.line > len(lines):
         return None
     meant, line, column = fix[fix.lastindex or 0], lines[problem.line - 1], problem.column

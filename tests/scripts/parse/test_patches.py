@@ -3,7 +3,7 @@
 import pytest
 
 from scripts.model.diagnostics import Problem
-from scripts.parse.patches import Patch, patch_of
+from scripts.parse.patches import Patch, lines_of, patch_of
 from scripts.parse.read_script import Source, read_script
 from tests.support.paths import BROKEN_SCRIPTS
 
@@ -32,7 +32,7 @@ def summaries(text: str) -> set[tuple[str, str, int]]:
 @pytest.mark.parametrize("name", CERTAIN.split())
 def test_patch_removes_its_problem(name: str) -> None:
     text = (BROKEN_SCRIPTS / f"{name}.yaml").read_text("utf-8")
-    found = {each: patch_of(each, text) for each in problems(text)}
+    found = {each: patch_of(each, lines_of(text)) for each in problems(text)}
     patches = {each: patch for each, patch in found.items() if patch is not None}
     assert patches
     for problem, patch in patches.items():
@@ -57,5 +57,5 @@ HEAD = "cuebook: 1\nscript: visit\nactions:\n"
 )
 def test_patch_is_there_where_the_place_is_certain(lines: str, patch: Patch | None) -> None:
     text = HEAD + lines
-    found = [patch_of(each, text) for each in problems(text) if each.code != "ID_DERIVED"]
+    found = [patch_of(each, lines_of(text)) for each in problems(text) if each.code != "ID_DERIVED"]
     assert found[:1] == [patch]
