@@ -181,7 +181,7 @@ def _result(answer: httpcore.Response, content: bytes) -> object:
         if b"json" in kind.lower():
             return msgspec.json.decode(content)
         return content.decode("utf-8")
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ToolCallFailed("result", "the answer is not valid JSON or text") from None
 
 

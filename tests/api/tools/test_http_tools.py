@@ -124,6 +124,7 @@ async def test_post_sends_the_parameters_as_json(app: OpenApp, tmp_path: Path):
         ({"body": {}, "status": 302}, "refused: the service redirects with status 302, which is not followed"),
         ({"body": {"state": 1}}, "result: the result does not match the declaration: `status` is missing"),
         ({"raw": "{"}, "result: the answer is not valid JSON or text"),
+        ({"raw": "[" * 30_000}, "result: the answer is not valid JSON or text"),
         ({"raw": '"' + "x" * 70_000 + '"'}, "result: the answer is larger than 65,536 bytes"),
         ({"hangs": True}, "timeout: the tool did not answer in time"),
     ],
