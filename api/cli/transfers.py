@@ -32,7 +32,12 @@ COLUMNS = ("file", "sessionId", "key", "format", "messages", "skipped", "error")
 @click.argument("session_id", required=False)
 @click.option("--key", help="Export the session with this key.")
 @click.option("--all", "every", is_flag=True, help="Export every session to its own file in the folder of -o.")
-@click.option("--format", "form", type=click.Choice(list(ENDINGS)), default="json", help="Format of the file [json].")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(ENDINGS)),
+    help="Format of the file [by the suffix of the file, else json].",
+)
 @click.option("-o", "--output", type=ANY_PATH, help="File, or folder for --all [standard output].")
 @click.option(
     "--masked/--unmasked", "masked", default=False, help="Hide personal values (`pii` variables) [--unmasked]."
@@ -43,19 +48,21 @@ async def export_sessions(
     session_id: str | None,
     key: str | None,
     every: bool,
-    form: str,
+    form: str | None,
     output: Path | None,
     masked: bool,
 ) -> None:
     """Export a session to a file.
 
-    json and yaml contain everything, so that the session can continue on another server; jsonl, markdown and txt are
-    for reading. With --masked the names of `pii` variables replace their values, and the file cannot be imported.
+    json and yaml contain everything, so that the session can continue on another server; jsonl contains the
+    conversation, which can be imported too; markdown and txt are for reading. With --masked the names of `pii`
+    variables replace their values, and the file cannot be imported.
     """
     if (session_id is not None) + (key is not None) + every != 1:
         fail("name one session, by its id or by --key, or all of them with --all")
     if every and output is None:
         fail("--all requires a folder to write to: -o FOLDER")
+    form = form or _format_of(output)
     async with backend(settings) as api:
         if every and output is not None:
             await _export_all(api, form, output, masked=masked)
@@ -80,6 +87,12 @@ async def write_case(settings: Settings, session_id: str, output: Path | None) -
     write_text(found["yamlContent"], output)
 
 
+def _format_of(output: Path | None) -> str:
+    """Return the format that the suffix of a file names, or `json`."""
+    suffix = output.suffix.lower().removeprefix(".") if output is not None else ""
+    return next((form for form, ending in ENDINGS.items() if suffix == ending), "yaml" if suffix == "yml" else "json")
+
+
 async def _export_all(api: Backend, form: str, folder: Path, *, masked: bool) -> None:
     rows = await api.rows("/api/sessions")
     make_folder(folder)
@@ -100,7 +113,7 @@ async def _export(api: Backend, session_id: str, form: str, *, masked: bool) -> 
 @click.option("--key", help="Session key to use instead of that of the file; for one file only.")
 @click.option("--path", help="Path of the session within the document, such as payload.session.")
 @click.option("--replace", is_flag=True, help="Replace an existing session with the same id or key.")
-@click.option("--copy", is_flag=True, help="Import as a new session if one with the same id exists.")
+@click.option("--copy", is_flag=True, help="Give the imported session a new id.")
 @click.option("--dry-run", "dryRun", is_flag=True, help="Change nothing; print the result that the import would have.")
 @in_json
 @with_settings("data", "model")

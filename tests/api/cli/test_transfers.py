@@ -23,7 +23,7 @@ async def talked(app: OpenApp, tmp_path: Path) -> list[str]:
 def test_one_session_to_the_screen_and_to_a_file(cuebook: RunCommand, talked: list[str]) -> None:
     shown = cuebook("sessions", "export", talked[0], "--format", "txt", "--data", "data")
     assert (shown.exit_code, shown.stdout.splitlines()[-1]) == (0, "[assistant] How old are you, Ana?")
-    saved = cuebook("sessions", "export", "--key", "telegram:7", "-o", "ana.yaml", "--format", "yaml", "--data", "data")
+    saved = cuebook("sessions", "export", "--key", "telegram:7", "-o", "ana.yaml", "--data", "data")
     assert (saved.exit_code, saved.stdout) == (0, "")
     imported = cuebook("sessions", "import", "ana.yaml", "--data", "other", "--json")
     assert imported.exit_code == 0, imported.stderr
