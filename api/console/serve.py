@@ -44,8 +44,8 @@ OPEN_PATHS: Final = frozenset({"", ASSETS, CHATS, WIDGET, WORKER, *SCREENS})
 
 NOT_BUILT: Final = (
     "The pages of the console are not built.\n\n"
-    "Run `make console` in the folder of Cuebook, then load this page again. It needs Node.js 20 or later, or\n"
-    "access to PyPI, from where it installs Node.js into .venv.\n\n"
+    "Run `make console` in the folder of Cuebook, then load this page again. It needs access to npm, and Node.js 20\n"
+    "or later; without Node.js, it installs one from PyPI into .venv.\n\n"
     "The API is at /api, and its description at /schema.\n"
 )
 _POLICY: Final = (
