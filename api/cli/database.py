@@ -183,7 +183,7 @@ def verify(settings: Settings, file: Path | None, quick: bool, fix: bool, as_jso
         print_json(found | {"damages": damages})
     elif found["findings"]:
         print_rows(FINDING_COLUMNS, found["findings"])
-    scope = f"{found['sessions']:,} sessions and {found['turns']:,} turns"
+    scope = f"{counted(found['sessions'], 'session')} and {counted(found['turns'], 'turn')}"
     fixed = f"{len(found['fixed']):,} damages fixed, " if fix else ""
     errors.print(f"{scope}: {fixed}{counted(damages, 'damage')} {'left' if fix else 'found'}")
     end(1 if damages else 0)

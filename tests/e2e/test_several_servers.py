@@ -119,6 +119,15 @@ def test_the_proxy_knows_the_servers_and_does_not_hold_back_streams() -> None:
     assert all(line.endswith((";", "{", "}")) for line in statements)
 
 
+def test_the_proxy_sends_a_session_to_one_server_and_lists_to_any() -> None:
+    [pattern] = re.findall(r'"~(.+)" \$id;', (DEPLOY / "nginx.conf").read_text("utf-8"))
+    named = re.compile(pattern.replace("(?<", "(?P<"))
+    found = named.match("/api/sessions/01a22434-cfb5-7000-b783-3ccdad28a2f7/messages")
+    assert found is not None
+    assert found["id"] == "01a22434-cfb5-7000-b783-3ccdad28a2f7"
+    assert not any(named.match(f"/api/sessions/{path}") for path in ("by-key", "search", "import"))
+
+
 def test_a_replaced_server_has_the_address_that_the_proxy_knows() -> None:
     file = compose()
     [network] = file["networks"]["inside"]["ipam"]["config"]

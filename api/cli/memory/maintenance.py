@@ -72,8 +72,8 @@ async def forget(
 ) -> None:
     """Remove the least useful units of a memory: those recalled longest ago, least often, and the oldest.
 
-    Use it to limit the size of a memory. Units that are pinned, in the context of an open session, or summaries of
-    remaining units stay. Messages stay in their sessions.
+    Use it to limit the size of a memory. Units that are pinned, in the context of the group to which a unit was last
+    added, or summaries of remaining units stay. Messages stay in their sessions.
     """
     body = {"userId": user_id, "share": share, "policy": policy}
     if dry_run:
