@@ -174,7 +174,7 @@ def explain(code: str | None, as_json: bool) -> None:
 def _print_explanation(code: str) -> None:
     kind, explained = CODES[code], explanation(code)
     console.print(f"[bold]{code}[/] ([{_COLOURS[kind.severity]}]{kind.severity}[/])")
-    for title, text in (("", kind.meaning), ("Cause: ", explained.cause), ("Cure:  ", kind.fix)):
+    for title, text in (("", kind.meaning), ("Cause: ", explained.cause), ("Fix:   ", kind.fix)):
         console.print(f"    {title}{escape(text)}")
     for title, text, colour in (("Before", explained.broken, "red"), ("After", explained.fixed, "green")):
         console.print(f"\n[bold {colour}]{title}[/]")

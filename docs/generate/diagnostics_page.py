@@ -27,6 +27,6 @@ def diagnostics() -> str:
 def _diagnostic(code: str) -> str:
     found, meant = CODES[code], explanation(code)
     return (
-        f"## {code}\n\n{found.meaning} {meant.cause}\n\n**Fix.** {found.fix}\n\n"
+        f"## {code}\n\n{found.meaning}\n\n**Cause.** {meant.cause}\n\n**Fix.** {found.fix}\n\n"
         f"Before:\n\n~~~\n{meant.broken.strip()}\n~~~\n\nAfter:\n\n~~~\n{meant.fixed.strip()}\n~~~\n"
     )
