@@ -36,6 +36,7 @@ _ODD_PLACEHOLDER = re.compile(
     r"|\{(?P<prose>(?=[^{}]*[^\W\d_])[\w\s，。？！、；：,;?!…·（）()《》“”‘’~～-]{1,60}?)\}"  # {姓名，年龄} {您几岁？}
     r"|｛(?P<wide>[^{}｛｝\n]{1,60})｝"
 )
+_FIX_OF_NAME = "Write {name}."
 _FIX_OF_CONDITION = "Write each text in an action of its own, with its condition."
 _EMPTY_PLACEHOLDER = re.compile(r"(?<![:=\[(])(?<![:=,][ ])(?:\{\{\s*\}\}|\{\s*\}|｛\s*｝)")
 _CALCULATED = re.compile(r"=\s*[^=\s]")
@@ -195,9 +196,9 @@ def report_placeholders(reader: Reader, text: str, at: Location) -> None:
         reader.add("TEMPLATE_INVALID", message, place, f"Close {match['open']} with {closing}.")
     for match, place in outside(_ODD_PLACEHOLDER):
         inner = next(filter(None, match.groups()), "")
-        fix = _FIX_OF_CONDITION if match["compared"] is not None else ""
+        fix = _FIX_OF_CONDITION if match["compared"] is not None else _FIX_OF_NAME
         if match["filtered"] is not None:
             fix = "Write the name alone, or convert the file: texts with `cuebook: 1` have filters and operators."
         reader.add("PLACEHOLDER_INVALID", f"{{{inner}}} is not a variable name", place, fix)
     for match, place in outside(_EMPTY_PLACEHOLDER) if _KEY_OF_JSON.search(text) is None else ():
-        reader.add("PLACEHOLDER_INVALID", f"{match[0]} names no variable", place)
+        reader.add("PLACEHOLDER_INVALID", f"{match[0]} names no variable", place, _FIX_OF_NAME)
