@@ -171,7 +171,7 @@ def verify(settings: Settings, file: Path | None, quick: bool, fix: bool, as_jso
     """Verify that the database is complete and consistent.
 
     Use it after a crash, a restored backup or a disk error. It compares the log of each session with its stored states,
-    and tables and indexes with each other. With FILE it checks a snapshot or another analytics file instead: its rows
+    and the tables with each other. With FILE it checks a snapshot or another analytics file instead: its rows
     against the digests that the snapshot was taken with, and its masking. It works while a server runs, and without
     --fix it changes nothing. Exits with 1 if there is damage.
     """

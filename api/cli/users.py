@@ -55,7 +55,8 @@ async def export(settings: Settings, user: str, output: Path | None) -> None:
     """Export everything that is recorded about a user as one JSON document.
 
     Use it to answer a user's request for their data. The document contains the global variables with their history,
-    and every session with its messages, variables, events and calls of language models; no API keys and no settings.
+    every session with its messages, variables, events and calls of models and tools, the devices that opened a link,
+    and the memory; no API keys and no settings.
     """
     path = f"/api/users/{in_path(user)}/export"
     with file_errors(output):
@@ -74,7 +75,7 @@ async def export(settings: Settings, user: str, output: Path | None) -> None:
 @in_json
 @with_settings("data")
 async def erase(settings: Settings, user: str, yes: bool, compacting: bool, as_json: bool) -> None:
-    """Erase everything that is recorded about a user: sessions, messages, variables, events, calls.
+    """Erase everything that is recorded about a user: sessions, messages, variables, events, calls, memory.
 
     Use it to answer a user's request for erasure. This cannot be undone. Turns in progress finish first. The receipt
     counts the erased rows and does not name the user; the database stores it. Without --compact, erased bytes may

@@ -45,8 +45,8 @@ _OFFERS = {
 async def summarise(settings: Settings, user_id: str, as_json: bool, **body: Any) -> None:
     """Update the summaries of a memory: summarise the units that no summary covers yet.
 
-    A server does this by itself; use the command to have it done now. Without a language model summaries are extracts.
-    If it is interrupted, finished summaries stay, and the next command or server writes the rest.
+    A server does this by itself only with the setting `memory_summarise_from`. Without a language model summaries are
+    extracts. If it is interrupted, finished summaries stay, and the next command or server writes the rest.
     """
     job = await _run_job(settings, "summarise", {"userId": user_id, **body}, "summarising")
     _print_result(job, as_json, f"{job['done']:,} summar{'y' if job['done'] == 1 else 'ies'} written")

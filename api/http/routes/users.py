@@ -74,8 +74,9 @@ async def _set_variables(
     responses=also(200, UserExport, "All data of the user."),
 )
 async def export_user(user_id: UserId, request: ApiRequest) -> Stream:
-    """One JSON document: global variables with their history, and every session with its messages, variables, events,
-    model calls, failures and migrations. It contains no keys and no settings.
+    """One JSON document: global variables with their history, every session with its messages, variables, events, calls
+    of models and tools, failures and migrations, the devices that opened a link, and the memory. It contains no keys
+    and no settings.
     """
     document = user_export(request.services.store, request.tenant, user_id, request.services.clock())
     return Stream(document, media_type="application/json")
