@@ -140,8 +140,9 @@ class Services:
         tokens = authenticator.participant_tokens
         self.participants = Participants(self.creation, tokens)
         self.links = Links(self.participants, self.creation)
-        sender = Sender(settings, policy)
-        self.reminders = Reminders(self.store, sender, policy, self.metrics, settings, self.clock)
+        push_policy = AddressPolicy(is_open=policy.is_open)  # a participant gives the address: no target of webhooks
+        sender = Sender(settings, push_policy)
+        self.reminders = Reminders(self.store, sender, push_policy, self.metrics, settings, self.clock)
         self.chat.on_spoken = self.reminders.announce
         principal_of = self.participants.principal
         self.guard = AuthMiddleware(authenticator, principal_of, self.chat.owner, settings, self.requests)
