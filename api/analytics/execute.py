@@ -41,7 +41,7 @@ PICTURES = frozenset({"svg", "png"})
 """Formats that vl-convert renders."""
 MEDIA_TYPES = {
     "json": "application/json",
-    "csv": "text/csv; charset=utf-8",
+    "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
     "vega-lite": "application/vnd.vegalite.v6+json",
     "svg": "image/svg+xml",

@@ -57,7 +57,6 @@ _HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "Vary": "Accept-Encoding",
-    "X-Content-Type-Options": "nosniff",
 }
 DOCUMENTATION_HEADERS: Final = {
     # its pages have scripts of their own between their tags, and load nothing from other hosts

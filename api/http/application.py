@@ -54,6 +54,7 @@ from runtime.state.ports import Ids
 
 REQUEST_ID = "x-request-id"
 _CLOSE = (b"connection", b"close")
+_AS_DECLARED = (b"x-content-type-options", b"nosniff")  # browsers guess no other type from what people wrote
 DRAINED_BYTES_MAX = 10_000_000
 DRAIN_S = 5.0
 _WAITING = {b"accept", b"prefer"}  # headers that make a GET a stream or let it wait
@@ -180,7 +181,7 @@ def _wrapped(app: Litestar, ids: Ids, metrics: Metrics, live: LiveTurns) -> ASGI
             if message["type"] == "http.response.start":
                 if message["status"] in {204, 405}:
                     _correct_allow(message, scope, methods)
-                own = [(REQUEST_ID.encode(), request_id.encode()), *([_CLOSE] if live.is_stopping else [])]
+                own = [(REQUEST_ID.encode(), request_id.encode()), _AS_DECLARED, *([_CLOSE] if live.is_stopping else [])]
                 message["headers"] = [*message["headers"], *own]
                 _count(metrics, scope, message["status"])
             elif message["type"] == "http.response.body" and is_head:

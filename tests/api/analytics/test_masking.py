@@ -39,6 +39,7 @@ async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: OpenAp
             answer = await ask("SELECT user_id, count(*) AS n FROM messages GROUP BY ALL", form)
             assert answer.status_code == 200, answer.text
             assert not seen(answer.content)
+            assert answer.headers["content-type"].count("charset") <= 1
             assert form != "parquet" or not seen(str(from_parquet(answer.content)))
         for sql in ("SELECT error(user_id) FROM users", "SELECT user_id::INT FROM users"):
             refused = await ask(sql)

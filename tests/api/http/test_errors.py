@@ -22,6 +22,7 @@ def assert_refused(answer: Any, status: int, code: str) -> Any:
     """Return the one shape of an error; its `error`."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"].startswith("application/json")
+    assert answer.headers["x-content-type-options"] == "nosniff"
     body = answer.json()
     assert set(body) == {"success", "error"}
     assert body["success"] is False
