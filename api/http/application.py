@@ -181,8 +181,9 @@ def _wrapped(app: Litestar, ids: Ids, metrics: Metrics, live: LiveTurns) -> ASGI
             if message["type"] == "http.response.start":
                 if message["status"] in {204, 405}:
                     _correct_allow(message, scope, methods)
-                own = [(REQUEST_ID.encode(), request_id.encode()), _AS_DECLARED, *([_CLOSE] if live.is_stopping else [])]
-                message["headers"] = [*message["headers"], *own]
+                own = (REQUEST_ID.encode(), request_id.encode())
+                closing = [_CLOSE] if live.is_stopping else []
+                message["headers"] = [*message["headers"], own, _AS_DECLARED, *closing]
                 _count(metrics, scope, message["status"])
             elif message["type"] == "http.response.body" and is_head:
                 message["body"] = b""
