@@ -177,8 +177,8 @@ async def get_variables(
 async def list_calls(
     session_id: SessionId, request: ApiRequest, debug: Debug = False, limit: Limit = 100, cursor: Cursor = None
 ) -> CallList:
-    """Return a page of calls of models and tools, oldest first, including those of failed turns. `debug` adds prompts and
-    replies; personal values, and the users' texts in prompts, are hidden without the role `reader`.
+    """Return a page of calls of models and tools, oldest first, including those of failed turns. `debug` adds prompts
+    and replies; personal values, and the users' texts in prompts, are hidden without the role `reader`.
     """
     services, store = request.services, request.services.store
     cached = await services.chat.session(request.tenant, session_id)
