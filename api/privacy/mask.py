@@ -1,6 +1,7 @@
 """Finds the personal values of a session, and masks them: values by name, and texts wherever a value occurs."""
 
 import re
+import unicodedata
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -103,7 +104,9 @@ def spellings(value: Value) -> Iterator[str]:
             written = [str(value).strip()]
             if isinstance(value, float) and value.is_integer():
                 written.append(str(int(value)))
-            yield from (each for each in written if len(each) >= CHARS_MIN)
+            # keyboards and files differ in whether a letter with an accent is one character or two
+            forms = [unicodedata.normalize(form, each) for each in written for form in ("NFC", "NFD")]
+            yield from (each for each in dict.fromkeys((*written, *forms)) if len(each) >= CHARS_MIN)
 
 
 def _plain(spelling: str) -> str:

@@ -17,6 +17,8 @@ NAMES = frozenset({"name", "age", "contact"})
         ("Ana", "Banana, Anabel, diana", "Banana, Anabel, diana"),
         ("Ana", "anaana ana_1 Ana1", "anaana [name]_1 Ana1"),
         ("Ana María", "Ana\n  maría and Ana", "[name] and Ana"),
+        ("Ana Mar\u00eda", "Ana MARI\u0301A, ana maria", "[name], ana maria"),
+        ("Rene\u0301", "Ren\u00e9 and rene\u0301", "[name] and [name]"),
         ("李永", "你好李永先生", "你好[name]先生"),
         ("Strauß", "Herr Strauß, HERR STRAUẞ", "Herr [name], HERR [name]"),
         ("a.b+c@x.org", "write to A.B+C@x.org or aab+c@x.org", "write to [name] or aab+c@x.org"),
