@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -19,6 +20,7 @@ from reference_pages import NOTE, page
 from reference_pages import PAGES as GENERATED
 
 from api.auth.authenticator import tokens_of
+from api.cli.main import main
 from api.http.application import openapi_document
 from api.models import make_model, state_of
 from api.settings import OFFLINE, Settings, load_settings
@@ -259,6 +261,31 @@ def test_code_named_by_a_page_exists(page) -> None:
     )
     built = {"api/console/static"}  # not in a fresh clone
     assert [path for path in named if path not in built and not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_within_sentences_exist_with_their_options(page) -> None:
+    for text in re.findall(r"`cuebook ([a-z][^`]*)`", prose(str(page.relative_to(ROOT)))):
+        words, command = text.split(), main
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            named = command.get_command(click.Context(command), words[0])
+            assert named is not None, text
+            command, words = named, words[1:]
+        given = {word.partition("=")[0] for word in words if word.startswith("-")}
+        options = [option for option in command.params if isinstance(option, click.Option)]
+        known = {name for option in options for name in (*option.opts, *option.secondary_opts)} | {"--help", "-h"}
+        assert given <= known, text
+        if given:
+            assert all(given & set(option.opts) for option in options if option.required), text
+
+
+def test_routes_within_sentences_exist() -> None:
+    paths = openapi_document(Settings())["paths"]
+    routes = [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
+    patterns = [re.compile(re.sub(r"\{.*?\}", "[^/]+", route)) for route in routes]
+    for each in PAGES:
+        for named in re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`?…]*)[`?]", prose(str(each.relative_to(ROOT)))):
+            assert any(pattern.fullmatch(named.strip()) for pattern in patterns), f"{each.name}: {named}"
 
 
 def test_index_lists_every_page() -> None:
