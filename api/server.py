@@ -230,4 +230,5 @@ def check_address(host: str, port: int) -> None:
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
     except OSError as error:
-        raise AddressRefused(f"port {port} of {host} is in use or cannot be used ({error.strerror})") from error
+        reason = f"port {port} of {host} is in use or cannot be used ({error.strerror})"
+        raise AddressRefused(f"{reason}; choose another one with --port") from error

@@ -1,6 +1,7 @@
 """The commands as a whole: their help, and where their settings come from."""
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,12 @@ def test_a_scripts_folder_that_is_a_file_is_not_said_to_be_missing(cuebook: RunC
     assert f"{file} is not a folder" in " ".join(cuebook("serve", "--port", "0", "--scripts", file).stderr.split())
     missing = cuebook("serve", "--port", "0", "--scripts", file.with_name("none"))
     assert "does not exist" in " ".join(missing.stderr.split())
+
+
+def test_a_port_in_use_is_refused_with_a_way_out(cuebook: RunCommand) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        refused = cuebook("serve", "--port", other.getsockname()[1], "--data", "data")
+    assert (refused.exit_code, "choose another one with --port" in " ".join(refused.stderr.split())) == (2, True)
 
 
 def test_a_settings_file_that_is_named_must_be_there(cuebook: RunCommand, conversations: Path) -> None:
