@@ -5,7 +5,7 @@ and no action is skipped.
 """
 
 import asyncio
-import itertools
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
@@ -61,7 +61,7 @@ from scripts.model.actions import End as ScriptEnd
 from scripts.model.script import After, Interrupt, Scope
 
 AFTER_CALLS_S, AFTER_CALLS_PART = 1.0, 0.1  # minimum time after the last model call: seconds, part of the turn
-STEPS_BETWEEN_YIELDS = 20  # how often the engine yields, so that other sessions and its own time-out can run
+BUSY_S = 0.005  # how long the engine runs before it yields, so that other sessions and its own time-out can run
 
 
 FailureKind: TypeAlias = Literal[
@@ -271,12 +271,12 @@ class _Engine:
     async def _run_actions(self) -> None:
         """Run one action after the other until the session waits or ends."""
         run, state = self.run, self._state
-        for step in itertools.count(1):
-            if state.status != "active" or state.wait is not None:
-                return
-            if step % STEPS_BETWEEN_YIELDS == 0:
-                await asyncio.sleep(0)
+        began = time.monotonic()
+        while state.status == "active" and state.wait is None:
             action = self._cursor.current()
+            if time.monotonic() - began > BUSY_S:
+                await asyncio.sleep(0)
+                began = time.monotonic()
             run.count_action()
             if action.when is not None and not run.holds(action.when):
                 run.record(events.ActionSkipped(action.id, action_type(action), *self._cursor.called()))

@@ -95,6 +95,18 @@ async def test_a_long_turn_lets_others_run_and_ends_with_its_time(drive: StartSe
     assert time.process_time() - began < 200
 
 
+async def test_others_run_after_each_action_that_takes_long(drive: StartSession) -> None:
+    steps, others = 10, 0
+    heavy = "(range(3000)|map('string')|list|length) < 1"
+    session = await drive("- user_say: go\n" + f'- {{if: "{heavy}", then: [{{say: Never.}}]}}\n' * steps)
+    turn = asyncio.create_task(session.reply("ok"))
+    while not turn.done():
+        await asyncio.sleep(0)
+        others += 1
+    await turn
+    assert others >= steps
+
+
 @pytest.mark.parametrize(
     "bomb",
     [
