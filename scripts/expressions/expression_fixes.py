@@ -14,6 +14,7 @@ from scripts.expressions.suggestions import snake_case, suggest
 from scripts.expressions.time_values import FUNCTIONS
 
 _WIDE_SIGNS = "＜＞＝“”‘’（），；｜且或"
+FIXED_CHARS_MAX = 500  # a longer expression is not one mistake
 _BETWEEN = re.compile(r"(?P<name>[^\W\d][\w.]*)\s+between\s+(?P<low>\S+)\s+and\s+(?P<high>\S+)")
 _CAPITALS = re.compile(r"\s(?:AND|OR)\s|\bNOT\s")
 _INCREASED = re.compile(r"(?P<name>[^\W\d][\w.]*)\s*(?P<sign>\+\+|--)")
@@ -66,6 +67,8 @@ _OTHER_TESTS = {
 
 def expression_fix(source: str, message: str) -> str:
     """Return the fix for a common mistake in an expression with this error, or an empty text."""
+    if len(source) > FIXED_CHARS_MAX:
+        return _unknown_fix(message)
     if "{{" in source:
         return "Write the name alone; an expression has no {{ }}."
     fix = _unknown_fix(message) or _sign_fix(source) or _contains_fix(source) or _word_fix(source)

@@ -32,6 +32,7 @@ _COMPARING = (
     "大于或等于|小于或等于|大于等于|小于等于|不等于|不大于|不小于|等于|大于|小于"
     r"|(?:不?(?:超过|[高低多少]于|为)|至[少多])(?=\s*[\d{'\"“‘])|(?<=\})不?[是为](?![空否])"
 )
+CHARS_MAX = 2_000
 _COMPARES = re.compile(rf"\}}\s*(?:[=!<>＝！＜＞≥≤≠]|{_COMPARING})")  # “{age}＞18”
 _LONG_WORDS = (
     rf"{_COMPARING}"
@@ -71,6 +72,8 @@ class _Part(Struct, frozen=True):
 
 
 def _tokens(condition: str) -> Iterator[_Token]:
+    if len(condition) > CHARS_MAX:
+        raise ValueError(f"a condition has at most {CHARS_MAX:,} characters")
     position = 0
     plain = plain_signs(condition)
     while position < len(plain):

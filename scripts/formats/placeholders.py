@@ -38,6 +38,7 @@ _ODD_PLACEHOLDER = re.compile(
 )
 _FIX_OF_NAME = "Write {name}."
 _FIX_OF_CONDITION = "Write each text in an action of its own, with its condition."
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _EMPTY_PLACEHOLDER = re.compile(r"(?<![:=\[(])(?<![:=,][ ])(?:\{\{\s*\}\}|\{\s*\}|｛\s*｝)")
 _CALCULATED = re.compile(r"=\s*[^=\s]")
 _KEY_OF_JSON = re.compile(r"[\"']\s*:")
@@ -178,12 +179,14 @@ def report_placeholders(reader: Reader, text: str, at: Location) -> None:
     """
     if "{" not in text and "｛" not in text:
         return
-    spans = [match.span() for match in _PLACEHOLDER.finditer(text)]
-    spans += [match.span() for match in re.finditer(r"```.*?(?:```|\Z)", text, re.DOTALL)]
+    is_right = bytearray(len(text))  # by character: it is of a placeholder, or of fenced code
+    for pattern in (_PLACEHOLDER, _FENCED):
+        for match in pattern.finditer(text):
+            is_right[match.start() : match.end()] = b"\1" * len(match[0])
 
     def outside(pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Location]]:
         for match in pattern.finditer(text):
-            if not any(start <= match.start() < end for start, end in spans):
+            if not is_right[match.start()]:
                 yield match, at.below(text.count("\n", 0, match.start()))
 
     for match, place in itertools.islice(outside(_JINJA_STATEMENT), 1):

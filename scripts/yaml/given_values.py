@@ -156,9 +156,11 @@ def _text_source(tree: Scalar) -> str:
     if "{%" in text:
         fix = 'Write an expression such as `="a" if x > 1 else "b"`, or an action in each branch of an `if`.'
         raise GivenInvalid(tree, "a text without {% %}", fix)
-    pieces = _PLACEHOLDER.split(text)  # texts at even places, expressions at odd ones
+    end = text.rfind("}}") + 2  # behind it no placeholder ends: looking there takes long if many begin
+    pieces = _PLACEHOLDER.split(text[:end]) if end > 1 else [text]  # texts at even places, expressions at odd ones
     if len(pieces) == 1:
         return literal(text)
+    pieces[-1] += text[end:]
     return " ~ ".join(f"({piece})" if place % 2 else literal(piece) for place, piece in enumerate(pieces))
 
 

@@ -46,6 +46,7 @@ _SCOPE = (
 _FULL_WIDTH = "Replace the full-width ： with a plain colon and a space."
 _CONTINUED = "If this line continues the text above, put the whole text in quotes; else correct or remove the key."
 _SHOWN_CHARS_MAX = 60  # of an example in a fix
+EXAMPLE_CHARS_MAX = 500  # of a text from which an example is made
 _ASSIGNMENT = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*=\s*(?P<value>[^=\s].*)")
 _LITERAL = re.compile(r"-?\d+(\.\d+)?|true|false|\"[^\"]*\"|'[^']*'")
 
@@ -139,8 +140,8 @@ def _example_fix(kind: type[Struct], required: Sequence[str], text: str) -> str:
     """Return as a fix the mapping that a text probably means, or an empty text."""
     if issubclass(kind, Moment) and not required:
         return f"Write e.g. `{{after: {text if parse_duration(text) else '3 days'}}}`."
-    parts = re.split(r"\s*[-–,]\s*", text)
     if len(required) > 1:
+        parts = re.split(r"\s*[-–,]\s*", text) if len(text) <= EXAMPLE_CHARS_MAX else []
         parts = parts if len(parts) == len(required) else ["…"] * len(required)
         shown = ", ".join(f"{key}: {part}" for key, part in zip(required, parts, strict=True))
         return f"Write `{{{shown}}}`."

@@ -14,7 +14,9 @@ from scripts.model.base import Location
 from scripts.model.diagnostics import Problem, Problems
 from scripts.yaml.parser import FILE_CHARS_MAX, Mapping, Tree, read_tree
 
-_RECOGNISED = re.compile(r"^\ufeff?\s*(sessions|stages|skills|roles|rules|forms|global|globals)\s*[:：]", re.MULTILINE)
+_RECOGNISED = re.compile(
+    r"^\ufeff?[^\S\n]*(sessions|stages|skills|roles|rules|forms|global|globals)\s*[:：]", re.MULTILINE
+)
 _NATIVE = re.compile(r"^\ufeff?cuebook\s*[:：]", re.MULTILINE)
 _INDENT = re.compile(r"^[ ]*[\t\u00a0\u3000][ \t\u00a0\u3000]*")
 _BLOCK = re.compile(
