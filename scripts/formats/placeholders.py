@@ -15,6 +15,7 @@ from scripts.expressions.expressions import is_syntax
 from scripts.expressions.members import BUILTINS, KINDS
 from scripts.expressions.values import Value, literal, shorten
 from scripts.model.base import Location
+from scripts.model.diagnostics import PROBLEMS_MAX
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Tree, pairs_of
 
@@ -185,9 +186,9 @@ def report_placeholders(reader: Reader, text: str, at: Location) -> None:
             is_right[match.start() : match.end()] = b"\1" * len(match[0])
 
     def outside(pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Location]]:
-        for match in pattern.finditer(text):
-            if not is_right[match.start()]:
-                yield match, at.below(text.count("\n", 0, match.start()))
+        wrong = (match for match in pattern.finditer(text) if not is_right[match.start()])
+        for match in itertools.islice(wrong, PROBLEMS_MAX):
+            yield match, at.below(text.count("\n", 0, match.start()))
 
     for match, place in itertools.islice(outside(_JINJA_STATEMENT), 1):
         start = shorten(text[match.start() :].partition("%}")[0] + "%}")
