@@ -19,13 +19,16 @@ from scripts.expressions.values import Value
 
 SENTENCES_MAX = 300  # the newest ones, which are compared with one another
 SENTENCE_CHARS_MAX = 300
+ABBREVIATION_CHARS = 12  # at the end of a part: more than the longest that ends no sentence, and what is before it
 DAMPING = 0.85  # the share of a rank that comes from neighbours, as in both papers
 ROUNDS_MAX = 50
 PRECISE_ENOUGH = 1e-5
 SAME = 0.7  # the cosine from which a sentence counts as a repetition
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
-_END = re.compile(r"""([。！？；…]+[”’」』）]*|[.!?]+["'”’)\]]*(?=\s))""")
+_END = re.compile(
+    r"""([。！？；…]+[”’」』）]*|(?<![.!?])[.!?]++["'”’)\]]*+(?=\s))"""
+)  # linear: no second try within a run
 _NOT_THE_END = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|approx|[A-Z])\.$", re.IGNORECASE)
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W_]+)?")
 _COMMON_WORDS = (
@@ -49,8 +52,9 @@ def sentences_of(text: str) -> list[str]:
     found: list[str] = []
     for part in _END.sub(r"\1\n", text).splitlines():
         stripped = part.strip()
-        if found and _NOT_THE_END.search(found[-1]):
-            found[-1] = f"{found[-1]} {stripped}"
+        if found and _NOT_THE_END.search(found[-1][-ABBREVIATION_CHARS:]):
+            if len(found[-1]) < SENTENCE_CHARS_MAX:
+                found[-1] = f"{found[-1]} {stripped}"
         elif re.search(r"\w", stripped):
             found.append(stripped)
     return [each if len(each) <= SENTENCE_CHARS_MAX else each[: SENTENCE_CHARS_MAX - 1] + "…" for each in found]

@@ -1,5 +1,7 @@
 """Accounts without a language model: sentences, which of them stand for all, and conversations summed up by them."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,3 +160,11 @@ async def test_accounts_stay_within_bounds_however_long_a_conversation() -> None
 
 async def test_a_conversation_without_sentences_has_an_account_all_the_same() -> None:
     assert await ExtractiveCondenser()(Condense(purpose="summarise", messages=conversation("…", "!"))) == MARK
+
+
+@pytest.mark.parametrize("part", [".", "?!", "A. ", "mr. ", ".)", '"', "…", "a, "])
+def test_the_sentences_of_any_long_text_are_found_in_a_moment(part: str) -> None:
+    """A user may send it, and a memory may contain it."""
+    began = time.process_time()
+    assert all(len(each) <= SENTENCE_CHARS_MAX for each in sentences_of(part * (100_000 // len(part)) + "x"))
+    assert time.process_time() - began < 2  # with a quadratic search, minutes
