@@ -366,6 +366,8 @@ def _metered(name: str, function: Callable[..., Any], context: Context, value: A
     """Wrap a Jinja filter: its input counts as steps, and its input and result are limited."""
     meter = _meter_of(context)
     arguments = (*args, *kwargs.values())
+    if isinstance(value, Iterator):  # `loop`, which is no list
+        value = list(meter.each(value))
     meter.weigh_call(name, value, arguments)
     most = DIGITS_MAX if name == "round" else OUTPUT_CHARS_MAX
     if any(isinstance(arg, int) and abs(arg) > most for arg in arguments):
