@@ -30,6 +30,7 @@ from api.timestamps import utc_now
 from runtime.state.ports import Model
 from runtime.state.program import Program
 from runtime.state.state import StateUnreadable, decode
+from scripts.expressions.values import counted
 from store.interface.pages import all_pages
 from store.store import Store
 
@@ -212,8 +213,8 @@ def _print(replayed: _ReplayedSession) -> None:
         for each in turn.differences if turn is parted else turn.differences[:1]:
             _print_difference(each)
     count = sum(turn.outcome == "same" for turn in replayed.turns)
-    end = f"first difference in turn {parted.turn}" if parted is not None else f"{count} turns match the recording"
-    errors.print(escape(end))
+    same = f"{counted(count, 'turn')} {'matches' if count == 1 else 'match'} the recording"
+    errors.print(escape(f"first difference in turn {parted.turn}" if parted is not None else same))
 
 
 def _print_difference(difference: TurnDifference) -> None:
