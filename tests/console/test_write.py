@@ -349,7 +349,7 @@ async def test_completion_is_chosen_with_the_keyboard_and_explained(open_page: O
     await page.keyboard.press("Enter")
     await expect(text_of(page)).to_contain_text("- choose:")
     await page.locator(".cm-line").filter(has_text="into").first.get_by_text("into").hover()
-    await expect(page.locator(".cm-meaning")).to_contain_text("Where the result is stored")
+    await expect(page.locator(".cm-meaning")).to_contain_text("Where the answer is stored: a variable")
 
 
 async def test_cases_run_after_each_change_and_show_what_they_do_not_reach(open_page: OpenPage) -> None:
