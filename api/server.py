@@ -1,6 +1,7 @@
 """Runs the application on granian in this process, because only one process may have the database file open."""
 
 import asyncio
+import errno
 import gc
 import secrets
 import signal
@@ -225,10 +226,11 @@ def _restrict_access(data: Path) -> None:
 
 
 def check_address(host: str, port: int) -> None:
-    """Raise AddressRefused if the port is in use."""
+    """Raise AddressRefused if the port is in use, or the address is not one of this machine."""
     try:
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
     except OSError as error:
-        reason = f"port {port} of {host} is in use or cannot be used ({error.strerror})"
-        raise AddressRefused(f"{reason}; choose another one with --port") from error
+        if error.errno == errno.EADDRINUSE:
+            raise AddressRefused(f"port {port} of {host} is in use; choose another one with --port") from error
+        raise AddressRefused(f"port {port} of {host} cannot be used: {error.strerror}") from error
