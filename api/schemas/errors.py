@@ -24,9 +24,6 @@ class ErrorDetail(Struct, frozen=True, kw_only=True):
     file: str | UnsetType = UNSET
 
 
-_FIX_FIRST = "Fix the server's settings or the script as the message says; a retry does not help until then."
-
-
 class Recovery(Struct, frozen=True, rename="camel"):
     """How a client can recover from an error."""
 

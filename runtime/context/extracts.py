@@ -26,9 +26,8 @@ PRECISE_ENOUGH = 1e-5
 SAME = 0.7  # the cosine from which a sentence counts as a repetition
 
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
-_END = re.compile(
-    r"""([。！？；…]+[”’」』）]*|(?<![.!?])[.!?]++["'”’)\]]*+(?=\s))"""
-)  # linear: no second try within a run
+# no second try within a run of full stops, so that a text of nothing else takes linear time
+_END = re.compile(r"""([。！？；…]+[”’」』）]*|(?<![.!?])[.!?]++["'”’)\]]*+(?=\s))""")
 _NOT_THE_END = re.compile(r"\b(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|approx|[A-Z])\.$", re.IGNORECASE)
 _WORD = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’][^\\W_]+)?")
 _COMMON_WORDS = (

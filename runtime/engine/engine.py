@@ -273,7 +273,7 @@ class _Engine:
         run, state = self.run, self._state
         began = time.monotonic()
         while state.status == "active" and state.wait is None:
-            action = self._cursor.current()
+            action = self._cursor.current()  # before the turn may be stopped, so that the error names the action
             if time.monotonic() - began > BUSY_S:
                 await asyncio.sleep(0)
                 began = time.monotonic()
