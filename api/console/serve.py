@@ -32,6 +32,7 @@ SCREENS: Final = (
     "memory",
     "operate",
     "play",
+    "reference",
     "reviews",
     "sessions",
     "sign-in",

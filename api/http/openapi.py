@@ -11,7 +11,7 @@ from litestar import Request
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
+from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, Example, SecurityScheme
 from litestar.params import BodyKwarg
 from litestar.plugins.base import ReceiveRoutePlugin
@@ -129,7 +129,7 @@ def description() -> OpenAPIConfig:
         title="Cuebook",
         version=version("cuebook"),
         path="/schema",
-        render_plugins=[_CompleteJson(), ScalarRenderPlugin()],
+        render_plugins=[_CompleteJson()],
         components=_KEYS_DESCRIBED,
         operation_id_creator=_operation_id,
         use_handler_docstrings=True,

@@ -18,3 +18,6 @@ export function setTheme(name: Theme) {
   store(KEY, name)
   applyTheme()
 }
+
+export const isDark = () =>
+  theme.name === 'dark' || (theme.name === 'system' && matchMedia('(prefers-color-scheme: dark)').matches)

@@ -41,4 +41,9 @@ export const screens = {
     roles: ['app', 'author', 'analyst', 'reader'],
     load: () => import('./Operate.svelte'),
   },
+  reference: {
+    title: () => t().apiReference,
+    roles: ['app', 'author', 'analyst', 'reader'],
+    load: () => import('./Reference.svelte'),
+  },
 } satisfies Record<string, Screen>

@@ -9,6 +9,7 @@ export const en = {
   sessions: 'Sessions',
   play: 'Play',
   apiReference: 'API',
+  apiReferenceHint: 'Every route with its fields and examples. “Try it out” sends a request as you.',
   theme: 'Theme',
   themes: { system: 'As the system', light: 'Light', dark: 'Dark' },
   languageLabel: 'Language',

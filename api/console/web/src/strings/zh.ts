@@ -8,6 +8,7 @@ export const zh: Strings = {
   sessions: '会话',
   play: '试聊',
   apiReference: 'API',
+  apiReferenceHint: '所有接口及其字段和示例。“Try it out”会以你的身份发送请求。',
   theme: '主题',
   themes: { system: '跟随系统', light: '浅色', dark: '深色' },
   languageLabel: '语言',
