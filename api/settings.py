@@ -101,7 +101,8 @@ class ToolSecret(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A secret that headers of tools may contain, as `secret('NAME')`."""
 
     hosts: list[str]
-    """The hosts that it may be sent to."""
+    """The hosts that it may be sent to, each with a port unless it is that of https or http, such as
+    `["shop.example", "shop.internal:8080"]`."""
     env: str = ""
     """The environment variable with the secret."""
     value: Secret = Secret("")

@@ -95,3 +95,11 @@ def check_trust_level(request: Request[Any, Any, Any]) -> None:
     """
     if principal_of(request).user_id is not None:
         raise ApiError("FORBIDDEN", "this key is bound to a user and cannot add units as the application's own")
+
+
+def check_session_key(request: Request[Any, Any, Any], key: str | None) -> None:
+    """Raise ApiError FORBIDDEN if a principal that is bound to a user names a session key. These are unique in the
+    tenant, so a user could learn which ones exist, and take those that the application needs.
+    """
+    if key is not None and principal_of(request).user_id is not None:
+        raise ApiError("FORBIDDEN", "a key or token that is bound to a user cannot set the key of a session")

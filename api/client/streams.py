@@ -9,6 +9,7 @@ from httpx_sse import EventSource
 from msgspec import Struct
 
 from api.client.transport import HttpTransport, failure_of
+from api.schemas.errors import StreamedError
 from api.schemas.sessions import TurnAnswer
 
 Values: TypeAlias = Mapping[str, Any]
@@ -46,7 +47,8 @@ async def frames(
             if not frame.data:
                 continue  # a frame without an event only sets the reconnection time
             if frame.event == "error":
-                raise failure_of(httpx.Response(500, content=frame.data.encode()))
+                status = msgspec.json.decode(frame.data, type=StreamedError).status
+                raise failure_of(httpx.Response(status, content=frame.data.encode()))
             yield StreamEvent(frame.event, msgspec.json.decode(frame.data), frame.id)
 
 

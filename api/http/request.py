@@ -14,6 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
+from msgspec.structs import replace
 
 from api.auth.principal import CALLER, Principal, principal_of
 from api.auth.request_checks import check_header
@@ -158,13 +159,17 @@ class ApiRequest(Request[Any, Any, Any]):
 
         Litestar would convert it as it converts parameters, which are texts, so that `"false"` and 0 were false too.
         """
+        annotation, body = self.route_handler.parsed_fn_signature.parameters["data"].annotation, await self.body()
         try:
-            return _decoder(self.route_handler.parsed_fn_signature.parameters["data"].annotation).decode(
-                await self.body()
-            )
+            return _decoder(annotation).decode(body)
         except msgspec.ValidationError as error:
             problem, _, place = str(error).partition(" - at ")
-            found = {"key": place.strip("`").removeprefix("$.") or "data", "message": problem, "source": "body"}
+            if place.startswith(_OF_NAME):
+                problem, place = f"a name in it: {problem}", place.removeprefix(_OF_NAME)
+            field = place.strip("`").removeprefix("$.")
+            if _ENTRY in field:
+                field = _with_name(field, str(error), body, annotation)
+            found = {"key": field or "data", "message": problem, "source": "body"}
             raise ValidationException("the body is not valid", extra=[found]) from error
 
     @property
@@ -172,6 +177,32 @@ class ApiRequest(Request[Any, Any, Any]):
         """Return the tenant of the sender; every read and write is limited to it."""
         principal: Principal = self.scope["state"][CALLER]
         return principal.tenant
+
+
+_OF_NAME = "`key` in "
+_ENTRY = "[...]"
+"""How msgspec writes the place of a value in an object whose names are free, without the name."""
+_NAMES_MAX = 1_000
+
+
+def _with_name(field: str, problem: str, body: bytes, annotation: Any) -> str:
+    """Return the place of an error with the name that it lacks: that of the first entry that has this problem alone."""
+    before, _, after = field.partition(_ENTRY)
+    try:
+        whole = entries = msgspec.json.decode(body)
+    except msgspec.ValidationError:  # a number that is out of range
+        return before
+    for index, name in re.findall(r"\[(\d+)\]|([^.\[\]$]+)", before):
+        entries = entries[int(index) if index else name]
+    for name, value in list(entries.items())[:_NAMES_MAX] if isinstance(entries, dict) else ():
+        entries.clear()
+        entries[name] = value
+        try:
+            msgspec.convert(whole, annotation)
+        except msgspec.ValidationError as error:
+            if str(error) == problem:
+                return f"{before}.{name}{after}"
+    return before
 
 
 @lru_cache(DECODERS_MAX)
@@ -207,6 +238,16 @@ def condition(idempotency_key: str | None, if_match: str | None = None, prefer: 
             raise invalid_field("Idempotency-Key", "it is empty")
         check_header("Idempotency-Key", idempotency_key)
     return Preconditions(idempotency_key, turn_of(if_match), _queues(prefer))
+
+
+def creation_condition(request: ApiRequest, idempotency_key: str | None, if_match: str | None = None) -> Preconditions:
+    """Return the preconditions of a request that creates a session. An idempotency key of a principal that is bound to
+    a user is valid for this user only, and says nothing about the keys of others. Raises ApiError REQUEST_INVALID.
+    """
+    checked, user_id = condition(idempotency_key, if_match), principal_of(request).user_id
+    if idempotency_key is None or user_id is None:
+        return checked
+    return replace(checked, idempotency_key=f"user {len(user_id)} {user_id} {idempotency_key}")
 
 
 def _queues(prefer: str | None) -> bool | None:

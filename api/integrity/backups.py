@@ -4,7 +4,7 @@ import asyncio
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import UTC, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -87,6 +87,7 @@ class Backups:
         now = self._clock().astimezone(UTC).replace(microsecond=0)
         place = self.folder / file_time(now)
         partial = self.folder / f".{place.name}{_PARTIAL}"
+        is_new = not self.folder.exists()
         try:
             await asyncio.to_thread(self._prepare, partial, place)
             size = await self._store.maintenance.back_up(partial)
@@ -101,6 +102,9 @@ class Backups:
         finally:
             if self.progress is None:  # else it goes on, because only the caller was cancelled
                 await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)
+                if is_new:
+                    with suppress(OSError):  # it is not empty, because the backup was written
+                        self.folder.rmdir()
         log.info("backup written", path=str(place), bytes=size)
         return backup
 

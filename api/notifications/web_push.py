@@ -20,7 +20,7 @@ import structlog
 from msgspec import Struct
 
 from api.background import cancel_all, retain, start_background
-from api.errors import ApiError
+from api.errors import ApiError, invalid_field
 from api.key_file import SecretKeyFile
 from api.metrics import Metrics
 from api.schemas.participants import NewPush
@@ -115,9 +115,10 @@ class Reminders:
         """Remind a participant's browser from now on. Raises ApiError REQUEST_INVALID, StoreError."""
         if not self._contact:
             raise ApiError("REQUEST_INVALID", "this server sends no reminders; `web_push_contact` is not set")
-        problem = self._policy.problem_of(new.endpoint) or _problem_of_keys(new)
-        if problem:
-            raise ApiError("REQUEST_INVALID", problem)
+        if problem := self._policy.problem_of(new.endpoint):
+            raise invalid_field("endpoint", problem)
+        if problem := _problem_of_keys(new):
+            raise invalid_field("keys", problem)
         push = PushSubscription(new.endpoint, new.keys.p256dh, new.keys.auth)
         await self._rows.set_push(row.tenant, row.participant_id, push)
         self._sessions.add((row.tenant, row.session_id))
@@ -206,7 +207,7 @@ def _problem_of_keys(new: NewPush) -> str:
         is_valid = len(_bytes(new.keys.auth)) == 16
     except ValueError:
         is_valid = False
-    return "" if is_valid else "keys: `p256dh` is a point of P-256 and `auth` has 16 bytes, both in base64url"
+    return "" if is_valid else "`p256dh` is a point of P-256 and `auth` has 16 bytes, both in base64url"
 
 
 def _bytes(text: str) -> bytes:

@@ -226,7 +226,7 @@ def _checked(review: ReviewRow, new: NewRating) -> tuple[dict[str, int | str], d
     for name, answer in new.answers.items():
         question = questions.get(name)
         if question is None:
-            raise invalid_field("answers", f"the review has no question {name}")
+            raise invalid_field(f"answers.{name}", f"the review has no such question; there are {', '.join(questions)}")
         problem = _problem(question, answer)
         if problem:
             raise invalid_field(f"answers.{name}", problem)

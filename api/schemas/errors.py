@@ -48,3 +48,9 @@ class ErrorAnswer(Struct, frozen=True, rename="camel"):
 
     success: bool
     error: ErrorBody
+
+
+class StreamedError(ErrorAnswer, frozen=True, rename="camel"):
+    """The last event of a stream whose turn failed: the error, with the status that it has as an answer."""
+
+    status: int = 500

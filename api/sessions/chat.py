@@ -5,7 +5,7 @@ durable. A turn that fails before that leaves no trace.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence, Set
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -17,6 +17,7 @@ from api.background import retain
 from api.catalog.catalog import Catalog
 from api.errors import ApiError, translate
 from api.logs.turn_fields import log_turn, note_turn
+from api.schemas.errors import ErrorDetail
 from api.schemas.sessions import NewMessage
 from api.sessions import row_mapping
 from api.sessions.live_turns import LiveTurns, PendingTurn, Place, TurnResult
@@ -45,7 +46,7 @@ from runtime.state.state import decode
 from scripts.model.memory_plan import DEFAULT_PLAN
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import KeyTaken, StoreError, TurnConflict
-from store.interface.rows import MigrationRow, TurnRow
+from store.interface.rows import CallRow, MigrationRow, TurnRow
 from store.interface.timer_rows import TimerRow
 from store.interface.webhook_rows import DeliveryRow
 
@@ -200,7 +201,8 @@ class Chat:
         try:
             turn = await self.run(cached, turn_input, started, pending)
         except InputRefused as error:
-            raise ApiError(refused, str(error), context=context_of(cached)) from error
+            details = [ErrorDetail(message=str(error), field=error.field)] if error.field else []
+            raise ApiError(refused, str(error), details=details, context=context_of(cached)) from error
         except TurnFailed as failed:
             raise await self.fail(cached, failed) from failed
         return await self.commit(cached, turn, started, key, pending.fingerprint if key is not None else None)
@@ -238,9 +240,9 @@ class Chat:
             fingerprint=fingerprint,
             execution_status=execution_status,
         )
-        turns = self._runner.metrics.turns
+        turns, calls_left = self._runner.metrics.turns, cached.calls_left_by(turn)
         try:
-            deliveries = await self._save(cached, turn, row, migration)
+            deliveries = await self._save(cached, turn, row, migration, calls_left)
         except Exception as error:
             turns(translate(error).code).inc()
             note_turn(error, session, row.turn)
@@ -248,7 +250,7 @@ class Chat:
         if turn.state.begun:  # else it is counted already: the first turn failed
             turns("done").inc()
         has_same_past = turn.state.gaps == cached.state.gaps
-        cached.apply_turn(row, turn)
+        cached.apply_turn(row, turn, calls_left)
         if row.turn == 0:
             self.cache.add(cached)
         elif has_same_past:
@@ -273,7 +275,12 @@ class Chat:
         return TurnResult(session, cached.program, turn.state, row, turn.model_calls)
 
     async def _save(
-        self, cached: CachedSession, turn: Turn, row: TurnRow, migration: MigrationRow | None
+        self,
+        cached: CachedSession,
+        turn: Turn,
+        row: TurnRow,
+        migration: MigrationRow | None,
+        calls_left: Sequence[CallRow],
     ) -> tuple[DeliveryRow, ...]:
         """Commit a turn to the database with its webhook deliveries, and return these. Raises ApiError, StoreError."""
         session = cached.session
@@ -288,7 +295,7 @@ class Chat:
                 migration,
                 _used_calls(cached, turn),
                 _withheld_calls(turn),
-                tuple([call.call_id for call in cached.calls_left_by(turn)]),
+                tuple([call.call_id for call in calls_left]),
                 _prompts(turn),
                 deliveries,
                 self._timers(cached, turn, migration),

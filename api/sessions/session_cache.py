@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -198,15 +198,15 @@ class CachedSession:
         used = turn.tool_call_ids
         return [row for row in rows.values() if row.purpose == TOOL_PURPOSE and row.call_id not in used]
 
-    def apply_turn(self, row: TurnRow, turn: Turn) -> None:
-        """Update the session from a committed turn."""
+    def apply_turn(self, row: TurnRow, turn: Turn, calls_left: Sequence[CallRow]) -> None:
+        """Update the session from a committed turn, and the calls that it left (`calls_left_by`)."""
         self.state = turn.state
         history = (*self.history, *turn.messages)
         self.history = history if len(history) <= self.history_max else newest(history, self.history_max)
         self.updated_at = row.finished_at
         self.failure = None
         if turn.state.begun and self.attempts.rows:
-            self.attempts = RecordedCalls(self.calls_left_by(turn))
+            self.attempts = RecordedCalls(calls_left)
         if row.idempotency_key is not None:
             self.keys[row.idempotency_key] = None
             if len(self.keys) > KEYS_MAX:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from api import errors
 from api.errors import ApiError
 from api.schemas.base import View
+from api.schemas.errors import StreamedError
 from api.schemas.sessions import EventList, EventView, ProactiveView, TurnPlace
 from api.sessions.live_turns import Channel, Key, LiveTurns, PendingTurn, TurnResult
 from api.sessions.session_cache import CachedSession
@@ -122,8 +123,10 @@ class Streams:
             failure = errors.translate(error)
             errors.log_failure(failure, error, request.request_id, request.route)
             self._runner.metrics.errors.labels(failure.code).inc()
-            body = errors.answer(request.audience.failure(failure), request.request_id, utc_text(self._runner.clock()))
-            return encoded("error", body, pending.turn.base_id if pending.turn is not None else "")
+            shown = request.audience.failure(failure)
+            body = errors.answer(shown, request.request_id, utc_text(self._runner.clock()))
+            streamed = StreamedError(body.success, body.error, shown.kind.status)
+            return encoded("error", streamed, pending.turn.base_id if pending.turn is not None else "")
         session_id, events = answer.session.session_id, answer.row.events
         last = frame_id(session_id, events[-1].seq) if events else ""
         return b"".join(

@@ -55,7 +55,8 @@ class HttpTools:
 
     def __init__(self, settings: Settings) -> None:
         targets = [read_target(each) for each in settings.tool_private_targets]
-        self._policy = AddressPolicy(http=settings.tools_http, targets=targets)
+        hint = "; see the settings `tool_private_targets` and `tools_http`"
+        self._policy = AddressPolicy(http=settings.tools_http, targets=targets, hint=hint)
         self._bytes_max = settings.tool_result_bytes_max
         self._secrets = settings.tool_secrets
         self._circuits: LRUCache[str, Circuit] = LRUCache(HOSTS_MAX)
@@ -95,7 +96,7 @@ class HttpTools:
     def _prepare(self, http: HttpRequest, arguments: Mapping[str, Value], key: str) -> _PreparedRequest:
         url = self._url(http, arguments)
         headers = {"accept": "application/json", "user-agent": f"Cuebook/{version('cuebook')}"}
-        names = dict(arguments) | {"secret": _secrets_for(url.host, self._secrets)}
+        names = dict(arguments) | {"secret": secrets_for(url, self._secrets)}
         for name, value in http.headers.items():
             headers[name.lower()] = _header(name, _rendered(value, names).text)
         body = None if http.method in _WITHOUT_BODY and http.body is None else _body(http, arguments)
@@ -113,9 +114,8 @@ class HttpTools:
         text = "".join([*pieces, rendered.text[end:]])
         if any(part in {".", ".."} for part in text.partition("?")[0].split("/")):
             raise ToolCallFailed("arguments", "a value in the URL is `.` or `..`, which names another resource")
-        if self._policy.problem_of(text):
-            message = "the server does not permit this address; see `tool_private_targets` and `tools_http`"
-            raise ToolCallFailed("forbidden", message)
+        if problem := self._policy.problem_of(text):
+            raise ToolCallFailed("forbidden", problem)
         return httpx.URL(text)
 
     # -- the answer ---------------------------------------------------------------------------------------------------
@@ -185,15 +185,19 @@ def _result(answer: httpcore.Response, content: bytes) -> object:
         raise ToolCallFailed("result", "the answer is not valid JSON or text") from None
 
 
-def _secrets_for(host: str, secrets: Mapping[str, ToolSecret]) -> Callable[[str], str]:
-    """Return the function `secret` of headers to a host. It raises ToolCallFailed, without any secret."""
+def secrets_for(url: httpx.URL, secrets: Mapping[str, ToolSecret]) -> Callable[[str], str]:
+    """Return the function `secret` of headers to a host and port. It raises ToolCallFailed, without any secret."""
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    port = url.port or (443 if url.scheme == "https" else 80)
+    names = {f"{host}:{port}"} | ({host, url.host} if url.port is None else set())
 
     def secret(name: str) -> str:
         found = secrets.get(name)
         if found is None:
             raise ToolCallFailed("forbidden", f"the server's settings have no `[tool_secrets.{name}]`")
-        if host not in {each.lower() for each in found.hosts}:
-            raise ToolCallFailed("forbidden", f"the secret {name} may not be sent to {host}; see its `hosts`")
+        if names.isdisjoint(each.lower() for each in found.hosts):
+            to = url.netloc.decode("ascii")
+            raise ToolCallFailed("forbidden", f"the secret {name} may not be sent to {to}; see its `hosts`")
         text = found.text()
         if not text:
             raise ToolCallFailed("forbidden", f"the secret {name} is empty; set the variable {found.env}")

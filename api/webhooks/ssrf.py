@@ -53,13 +53,16 @@ class AddressPolicy(Struct, frozen=True, kw_only=True):
 
     http: bool = False
     targets: Sequence[AllowedTarget] = ()
+    hint: str = ""
+    """Which settings permit more, for the messages; empty if none does."""
     is_open: Callable[[], bool] = lambda: False
 
     @classmethod
     def of(cls, settings: Settings, is_open: Callable[[], bool]) -> "AddressPolicy":
         """Return the policy of a server; `is_open` returns whether it needs no key on this machine."""
         targets = [read_target(each) for each in settings.webhook_private_targets]
-        return cls(http=settings.webhooks_http, targets=targets, is_open=is_open)
+        hint = "; see the settings `webhook_private_targets` and `webhooks_http`"
+        return cls(http=settings.webhooks_http, targets=targets, hint=hint, is_open=is_open)
 
     def permits(self, host: str, port: int, address: Address) -> bool:
         """Return whether deliveries to a host and port may go to an address; never to one of a cloud's metadata."""
@@ -71,7 +74,7 @@ class AddressPolicy(Struct, frozen=True, kw_only=True):
         return any(target.matches(host, port, address) for target in self.targets)
 
     def problem_of(self, url: str) -> str:
-        """Return what is wrong with the URL of a webhook; empty if it is valid."""
+        """Return what is wrong with a URL; empty if it is valid."""
         try:
             parts = httpx.URL(url)
             usable = parts.scheme in {"http", "https"} and bool(parts.host) and 0 < (parts.port or 443) < 65_536
@@ -81,12 +84,12 @@ class AddressPolicy(Struct, frozen=True, kw_only=True):
         if not usable or len(url) > URL_CHARS_MAX:
             return f"the url begins with https:// or http://, names a host, and has at most {URL_CHARS_MAX} characters"
         if parts.userinfo or parts.fragment:
-            return "the url must have no password and no fragment; deliveries are signed"
+            return "the url must have no password and no fragment"
         address, port = _address_of(parts.host), parts.port or (443 if parts.scheme == "https" else 80)
         if address is not None and not self.permits(parts.host, port, address):
-            return "deliveries to this address are not permitted; `webhook_private_targets` lists permitted ones"
+            return f"requests to this address are not permitted{self.hint}"
         if parts.scheme == "http" and not (self.http or (address is not None and address.is_loopback)):
-            return "the url must begin with https://; the setting `webhooks_http` permits http://"
+            return f"the url must begin with https://{self.hint}"
         return ""
 
 

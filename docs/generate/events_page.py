@@ -39,7 +39,7 @@ def events() -> str:
             " event of that turn: `turn`, `cause`, `messages`; of a timer also `timer` and `timerId` |",
             "| `position` | before the last event of a turn: the turn, the status and the position after it |",
             "| `turn` | the ordinary answer to the request, once the turn is on disk |",
-            "| `error` | why the turn failed, in the usual shape of errors |",
+            "| `error` | why the turn failed, in the usual shape of errors, with its `status` |",
             "",
         )
     )

@@ -42,7 +42,11 @@ class RenderedForm(Struct, frozen=True, omit_defaults=True):
 
 
 class NotOfThisForm(ValueError):
-    """The submitted values do not match the form; the message names the field."""
+    """The submitted values do not match the form; the message names the field, if it is about one."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 def text_sent(form: RenderedForm, values: Mapping[str, Value]) -> str:
@@ -56,13 +60,13 @@ def text_sent(form: RenderedForm, values: Mapping[str, Value]) -> str:
         field = fields.get(name)
         if field is None:
             hint = suggest(name, list(fields))
-            raise NotOfThisForm(f"the form {form.id} has no field {name!r}. {hint}".strip())
+            raise NotOfThisForm(f"the form {form.id} has no field {name!r}. {hint}".strip(), name)
         if field.computed:
-            raise NotOfThisForm(f"the field {name} is computed by the script and cannot be filled in")
+            raise NotOfThisForm(f"the field {name} is computed by the script and cannot be filled in", name)
         try:
             bounded(value)
         except ValueRefused as refused:
-            raise NotOfThisForm(f"the field {name}: {refused}") from refused
+            raise NotOfThisForm(f"the field {name}: {refused}", name) from refused
         _check_columns(field, value)
     text = "\n".join(f"{each.label}: {text_of(values[name])}" for name, each in fields.items() if name in values)
     if len(text) > TEXT_CHARS_MAX:
@@ -76,4 +80,4 @@ def _check_columns(field: RenderedField, value: Value) -> None:
         for name in row if isinstance(row, dict) else ():
             if name not in names:
                 hint = suggest(name, names)
-                raise NotOfThisForm(f"the table {field.name} has no column {name!r}. {hint}".strip())
+                raise NotOfThisForm(f"the table {field.name} has no column {name!r}. {hint}".strip(), field.name)

@@ -146,7 +146,14 @@ TurnInput: TypeAlias = Input | Moved | Intervention
 
 
 class InputRefused(ValueError):
-    """An input that the session does not wait for; the message says what it waits for."""
+    """An input that the session does not wait for; the message says what it waits for.
+
+    `field` is the field of a message that is wrong, such as `choice` or `form.age`; empty if that is none.
+    """
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class NotNow(InputRefused):
@@ -170,21 +177,22 @@ def accepted(state: State, turn_input: TurnInput) -> str:
         return ""
     if isinstance(turn_input, Reply):
         if not is_unicode(turn_input.content):
-            raise InputRefused("the reply is not valid Unicode")
+            raise InputRefused("the reply is not valid Unicode", "content")
         return turn_input.content
+    wanted = "text" if state.operator else state.wait.kind  # a person who talks takes texts
     if isinstance(turn_input, Filled):
         if state.wait.form is None:
-            raise InputRefused(f"the session waits for {state.wait.kind}, not for a form")
+            raise InputRefused(f"the session waits for {wanted}, not for a form", "form")
         try:
             return text_sent(state.wait.form, turn_input.values)
         except NotOfThisForm as error:
-            raise InputRefused(str(error)) from error
-    if state.wait.kind != "choice":
-        raise InputRefused(f"the session waits for {state.wait.kind}, not for a choice")
+            raise InputRefused(str(error), f"form.{error.field}" if error.field else "form") from error
     text = next((choice.text for choice in state.wait.choices if choice.key == turn_input.choice), None)
+    if text is None and wanted != "choice":
+        raise InputRefused(f"the session waits for {wanted}, not for a choice", "choice")
     if text is None:
         known = ", ".join(choice.key for choice in state.wait.choices)
-        raise InputRefused(f"there is no choice {turn_input.choice!r}; there are {known}")
+        raise InputRefused(f"there is no choice {turn_input.choice!r}; there are {known}", "choice")
     return text
 
 

@@ -15,7 +15,6 @@ from store.duckdb.session_heads import TABLE
 from store.duckdb.sessions import MOVE_COLUMNS, START_COLUMNS, convert
 from store.duckdb.statements import Cursor, execute, fetch_columns, from_micros
 from store.interface.list_rows import Order, SessionFilter, SessionListed
-from store.interface.pages import Page
 from store.interface.rows import PositionRow
 from store.sql.connection import decode
 from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_conditions, list_in_pages, time_range
@@ -122,13 +121,7 @@ def _describe(connection: DuckDBConnection, tenant: str, found: list[_Found]) ->
     return listed
 
 
-_list = list_in_pages(_find, _describe)
-
-
-def list_sessions(connection: DuckDBConnection, tenant: str, *which: Any, **page: Any) -> Page[SessionListed]:
-    """Return a page of sessions, as `list_in_pages` says, from heads with all changes that were acknowledged."""
-    connection.heads.refresh(connection.cursor)
-    return _list(connection, tenant, *which, **page)
+list_sessions = list_in_pages(_find, _describe, lambda connection: connection.heads.refresh(connection.cursor))
 
 
 def _moves(cursor: Cursor, which: list[str | list[str]]) -> dict[str, dict[str, Any]]:

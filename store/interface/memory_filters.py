@@ -254,17 +254,23 @@ def _field(name: str, place: str) -> tuple[str, tuple[str, ...]]:
     head, *keys = name.split(".")
     field = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in head)
     if field not in FIELDS:
+        spelt = {each: each if "_" in head else _camel(each) for each in FIELDS}  # as the sender spells names
         near = difflib.get_close_matches(field, FIELDS, 1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise FilterInvalid(f"{place}: no field {_shown(name)}.{hint} There are {', '.join(FIELDS)}.<key>")
+        hint = f" Did you mean {spelt[near[0]]}?" if near else ""
+        raise FilterInvalid(f"{place}: no field {_shown(name)}.{hint} There are {', '.join(spelt.values())}.<key>")
     if field == "metadata":
         if not keys or not all(keys) or len(keys) > KEYS_MAX:
             raise FilterInvalid(
                 f"{place}: {_shown(name)} must name a key, at most {KEYS_MAX} deep: metadata.mood, metadata.place.city"
             )
     elif keys:
-        raise FilterInvalid(f"{place}: {_shown(name)}: only metadata has keys; write {field}")
+        raise FilterInvalid(f"{place}: {_shown(name)}: only metadata has keys; write {head}")
     return field, tuple(keys)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(each.capitalize() for each in others)
 
 
 # -- operands -------------------------------------------------------------------------------------------------------

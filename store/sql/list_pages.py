@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -20,6 +20,7 @@ from store.interface.pages import Page, bounded, cursor_of, position_of
 from store.sql.connection import Connection, Values, decode
 
 C = TypeVar("C", bound=Connection)
+C_contra = TypeVar("C_contra", bound=Connection, contravariant=True)
 F = TypeVar("F")
 
 
@@ -71,11 +72,32 @@ DescribeSessions: TypeAlias = Callable[[C, str, list[F]], list[SessionListed]]
 """Returns the sessions that were found, in the same order, without those that were just deleted."""
 
 
-def list_in_pages(find: FindSessions[C, F], describe: DescribeSessions[C, F]) -> Callable[..., Page[SessionListed]]:
-    """Return the list of sessions that are found by `find`, and described by `describe` as of the same moment."""
+class ListSessions(Protocol[C_contra]):
+    """Returns a page of sessions, the most recently active or the newest first. Raises CursorInvalid."""
+
+    def __call__(
+        self,
+        connection: C_contra,
+        /,
+        tenant: str,
+        which: SessionFilter | None = None,
+        *,
+        order: Order = "created",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[SessionListed]: ...
+
+
+def list_in_pages(
+    find: FindSessions[C, F], describe: DescribeSessions[C, F], prepare: Callable[[C], None] = lambda _: None
+) -> ListSessions[C]:
+    """Return the list of sessions that are found by `find`, and described by `describe` as of the same moment, after
+    `prepare`, which runs outside of their transaction.
+    """
 
     def list_sessions(
         connection: C,
+        /,
         tenant: str,
         which: SessionFilter | None = None,
         *,
@@ -83,7 +105,7 @@ def list_in_pages(find: FindSessions[C, F], describe: DescribeSessions[C, F]) ->
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[SessionListed]:
-        """Return a page of sessions, the most recently active or the newest first. Raises CursorInvalid.
+        """Return a page of sessions.
 
         A session that continues between two pages by activity is before them. A session that is deleted meanwhile is
         left out.
@@ -92,6 +114,7 @@ def list_in_pages(find: FindSessions[C, F], describe: DescribeSessions[C, F]) ->
         start = None if cursor is None else position_of(cursor, ListStart)
         if start is not None and start.order != order:
             raise CursorInvalid(f"{cursor!r} is a cursor of a list in another order")
+        prepare(connection)
         with connection.snapshot():
             found = find(connection, tenant, which or SessionFilter(), order, start, limit + 1)
             rows = describe(connection, tenant, found[:limit])

@@ -12,7 +12,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
 from msgspec import Struct
 
-from api.auth.principal import masks
+from api.auth.principal import check_session_key, masks
 from api.http.request import (
     ETAG,
     ApiRequest,
@@ -22,6 +22,7 @@ from api.http.request import (
     SessionId,
     WithEvents,
     condition,
+    creation_condition,
     location,
     respond_at,
     turn_of,
@@ -187,8 +188,10 @@ async def fork_session(
     data: JSONBody[NewFork | None] = None,
 ) -> Response[SessionWithMessages]:
     """Creates another session of the same user with the same past; the original does not change."""
-    services, preconditions = request.services, condition(idempotency_key, if_match)
-    cached = await services.forks.fork(request.tenant, session_id, data or NewFork(), preconditions)
+    services, new = request.services, data or NewFork()
+    check_session_key(request, new.key)
+    preconditions = creation_condition(request, idempotency_key, if_match)
+    cached = await services.forks.fork(request.tenant, session_id, new, preconditions)
     view = SessionWithMessages(**await started_fields(services.store, cached))
     return respond_at(cached.state.turn, view, created=f"/api/sessions/{cached.session.session_id}")
 
@@ -198,6 +201,7 @@ async def label_session(
     session_id: SessionId, data: JSONBody[NewLabels], request: ApiRequest, if_match: IfMatch = None
 ) -> Response[SessionView]:
     """`metadata` is a merge patch (RFC 7396): null removes a name. Not a turn. A `key` can be set once."""
+    check_session_key(request, data.key)
     cached = await request.services.labels.label(request.tenant, session_id, data, turn_of(if_match))
     return respond_at(cached.state.turn, session_view(cached))
 

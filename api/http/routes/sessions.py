@@ -8,7 +8,7 @@ from litestar import Response, delete, get
 from litestar.params import HeaderParameter, JSONBody
 
 from api.auth.middleware import clients_of
-from api.auth.principal import masks, user_for
+from api.auth.principal import check_session_key, masks, user_for
 from api.errors import ApiError
 from api.http.request import (
     ETAG,
@@ -24,6 +24,7 @@ from api.http.request import (
     SessionId,
     WithEvents,
     condition,
+    creation_condition,
     number,
     number_of,
     query,
@@ -76,7 +77,8 @@ async def create_session(
         return SessionStart(**fields, created_at=answer.session.created_at)
 
     user_for(request, data.user_id)
-    submit, preconditions = request.services.creation.submit, condition(idempotency_key)
+    check_session_key(request, data.key)
+    submit, preconditions = request.services.creation.submit, creation_condition(request, idempotency_key)
     return await answer_turn(
         request, accept, lambda join: submit(request.tenant, data, preconditions, join=join), to_view
     )

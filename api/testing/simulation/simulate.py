@@ -149,7 +149,7 @@ class SimulatedSession(Struct):
         )
 
     def _apply(self, turn: Turn, row: TurnRow) -> None:
-        self.cached.apply_turn(row, turn)
+        self.cached.apply_turn(row, turn, ())
         self.user.update_variables(row)
         if self.uses_memory:
             memory = self.user.memory.in_session(row.session_id)

@@ -157,19 +157,43 @@ async def test_a_bound_key_talks_to_its_own_sessions(api: ApiClient) -> None:
     assert [row["userId"] for row in listed] == ["ana"]
 
 
-async def test_a_key_of_a_session_says_nothing_about_that_session(api: ApiClient) -> None:
-    kate = await api.create_session("visit", user="kate", key="k")
+async def test_a_bound_key_sets_no_session_key(api: ApiClient) -> None:
+    """Whether another user's session has the key or not."""
+    await api.create_session("visit", user="kate", key="taken")
     own = await api.create_session("visit", user="ana")
     ana = bearer(await api.create_key("app", user="ana"))
     path = f"/api/sessions/{own['sessionId']}"
-    for method, route, body in [
-        ("POST", "/api/sessions", {"userId": "ana", "scriptId": "visit", "key": "k"}),
-        ("PATCH", path, {"key": "k"}),
-        ("POST", f"{path}/fork", {"key": "k"}),
-    ]:
-        answer = await api.request(method, route, json=body, headers=ana)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "SESSION_KEY_EXISTS"), route
-        assert kate["sessionId"] not in answer.text
+    for key in ("taken", "free"):
+        for method, route, body in [
+            ("POST", "/api/sessions", {"userId": "ana", "scriptId": "visit", "key": key}),
+            ("PATCH", path, {"key": key}),
+            ("POST", f"{path}/fork", {"key": key}),
+        ]:
+            answer = await api.request(method, route, json=body, headers=ana)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FORBIDDEN"), route
+
+
+async def test_an_idempotency_key_of_a_bound_key_is_valid_for_its_user(api: ApiClient) -> None:
+    own = await api.create_session("visit", user="ana")
+    path = f"/api/sessions/{own['sessionId']}/fork"
+    ana, ben = bearer(await api.create_key("app", user="ana")), bearer(await api.create_key("app", user="ben"))
+    program = bearer(await api.create_key("app"))
+    once = {"Idempotency-Key": "one"}
+
+    async def create(user: str, headers: dict[str, str]) -> str:
+        body = {"userId": user, "scriptId": "visit"}
+        answer = await api.post("/api/sessions", json=body, headers=headers | once)
+        assert answer.status_code == 200
+        return str(answer.json()["sessionId"])
+
+    created = [await create("ana", ana), await create("ben", ben), await create("ana", program)]
+    assert len(set(created)) == 3
+    assert created == [await create("ana", ana), await create("ben", ben), await create("ana", program)]
+    other = await api.post("/api/sessions", json={"userId": "ben", "scriptId": "visit"}, headers=program | once)
+    assert other.json()["error"]["code"] == "IDEMPOTENCY_MISMATCH"
+
+    forks = [await api.post(path, json={}, headers=ana | {"Idempotency-Key": "two"}) for _ in range(2)]
+    assert len({fork.json()["sessionId"] for fork in forks}) == 1
 
 
 async def test_a_bound_key_reaches_nothing_of_another_user(api: ApiClient) -> None:

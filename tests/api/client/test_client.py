@@ -216,6 +216,15 @@ async def test_words_of_failed_attempts_are_retracted(tmp_path: Path) -> None:
         assert list(words.values()) == ["Attempt 3."]
 
 
+async def test_an_error_in_a_stream_is_that_of_an_answer(tmp_path: Path) -> None:
+    async with open_runtime(tmp_path, model=Unreliable()) as cuebook:
+        cuebook.sessions._wire._patience = RetryPolicy(attempts_max=1)
+        session = await cuebook.sessions.create("ana")
+        with pytest.raises(CuebookError) as failed:
+            _ = [event async for event in cuebook.sessions.stream(session.session_id, "hello")]
+        assert (failed.value.code, failed.value.status) == ("LLM_SERVICE_ERROR", 503)
+
+
 async def test_words_of_an_attempt_whose_end_is_lost_are_retracted(tmp_path: Path) -> None:
     """The connection breaks after the first words, and the server runs the turn again for the repeated request."""
     async with open_runtime(tmp_path, model=Unreliable()) as inside:

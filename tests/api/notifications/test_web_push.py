@@ -189,6 +189,8 @@ async def test_targets_of_webhooks_are_none_of_reminders(app: OpenApp, tmp_path:
         _, headers = await enter(api)
         answer = await api.put(PUSH, json=BrowserSubscription(address).json(), headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "REQUEST_INVALID")
+        assert answer.json()["error"]["details"][0]["field"] == "endpoint"
+        assert "webhook" not in answer.text
 
 
 async def test_without_a_contact_none_are_offered(app: OpenApp, tmp_path: Path) -> None:

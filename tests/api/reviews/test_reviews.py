@@ -105,13 +105,28 @@ async def test_a_rating_is_replaced_until_the_review_is_closed(raters: Raters) -
         ({"warm": "much"}, "answers.warm: a whole number is needed"),
         ({"safe": "maybe"}, "answers.safe: 'maybe' is not one of yes, no"),
         ({"remarks": 3}, "answers.remarks: a text is needed"),
-        ({"cold": 3}, "answers: the review has no question cold"),
+        ({"cold": 3}, "answers.cold: the review has no such question; there are warm, safe, remarks"),
     ],
 )
 async def test_answers_that_do_not_fit_are_refused(raters: Raters, answers: dict[str, Any], says: str) -> None:
     refused = await raters.rate("rita", raters.sessions[0], **answers)
     assert (refused.status_code, refused.json()["error"]["message"]) == (400, says)
     assert (await raters.ask("rita", "GET", "/ratings")).json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "field"),
+    [
+        ({"warm": 3, "remarks": 2.5}, "answers.remarks"),
+        ({"warm": 3, "remarks": "x" * 100_001}, "answers.remarks"),
+        ({"no such name": 1}, "answers"),
+        ({"cold": 3}, "answers.cold"),
+    ],
+)
+async def test_a_refused_rating_names_its_question(raters: Raters, answers: dict[str, Any], field: str) -> None:
+    refused = await raters.rate("rita", raters.sessions[0], **answers)
+    (detail,) = refused.json()["error"]["details"]
+    assert (refused.status_code, detail["field"]) == (400, field)
 
 
 async def test_only_targets_are_rated(raters: Raters) -> None:

@@ -502,3 +502,10 @@ async def test_a_memory_is_maintained_by_one_server_at_a_time(tmp_path: Path, po
     finally:
         for store in stores:
             await store.close()
+
+
+async def test_a_refused_backup_leaves_no_folder(tmp_path: Path, postgres_url: str) -> None:
+    async with server(tmp_path / "one", postgres_url) as one:
+        refused = await one.post("/api/operations/backups")
+        assert refused.json()["error"]["code"] == "NOT_WITH_POSTGRES", refused.text
+        assert not (tmp_path / "one" / "backups").exists()

@@ -139,6 +139,20 @@ async def test_a_form_where_a_text_is_waited_for_is_refused(api: ApiClient) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"form": {"nam": "Ana"}}, "form.nam"),
+        ({"form": {"next_age": 1}}, "form.next_age"),
+        ({"form": {"pets": [{"kin": "cat"}]}}, "form.pets"),
+        ({"choice": "A"}, "choice"),
+    ],
+)
+async def test_a_refusal_names_the_field_of_the_message(api: ApiClient, session: Any, body: Any, field: str) -> None:
+    error = (await api.send_message(session, body)).json()["error"]
+    assert error["details"] == [{"message": error["message"], "field": field}]
+
+
 async def test_the_same_form_sent_again_is_taken_once_also_after_a_restart(app: OpenApp, tmp_path: Path) -> None:
     headers = {"Idempotency-Key": "k"}
     async with app(tmp_path) as api:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from api.catalog.catalog import Catalog
@@ -13,8 +14,10 @@ from api.models import make_model
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
 from api.settings import ToolSecret, load_settings
+from api.tools.http_tools import secrets_for
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits
+from runtime.state.tool_ports import ToolCallFailed
 from store.open_store import open_store
 from tests.api.sessions.test_model_calls import crash
 from tests.support.api_client import ApiClient
@@ -61,14 +64,14 @@ async def shop_app(app: OpenApp, folder: Path, service: ToolService, **settings:
     given: dict[str, Any] = {
         "tools": "live",
         "tool_private_targets": [service.target],
-        "tool_secrets": secrets(),
+        "tool_secrets": secrets(service.target),
     }
     async with app(folder, **(given | settings)) as api:
         yield api
 
 
 def secrets(*hosts: str) -> Any:
-    return {"SHOP_KEY": ToolSecret(hosts=list(hosts or ["127.0.0.1"]), value=Secret(KEY))}
+    return {"SHOP_KEY": ToolSecret(hosts=list(hosts), value=Secret(KEY))}
 
 
 def said(turn: Any) -> list[str]:
@@ -285,26 +288,57 @@ async def test_address_that_is_not_listed_is_refused(app: OpenApp, tmp_path: Pat
         shop_app(app, tmp_path, service, tool_private_targets=[]) as api,
     ):
         _, turn = await asked(api, script(service), "17")
-        assert said(turn)[0].startswith("forbidden: the server does not permit this address")
+        assert said(turn)[0].startswith(
+            "forbidden: requests to this address are not permitted; see the settings `tool_"
+        )
         assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    ("host", "url", "is_sent"),
+    [
+        ("shop.example", "https://shop.example/x", True),
+        ("shop.example:443", "https://shop.example/x", True),
+        ("Shop.example", "http://shop.example:80/x", True),
+        ("shop.example", "https://shop.example:8443/x", False),
+        ("shop.example:8443", "https://shop.example:8443/x", True),
+        ("shop.example:8443", "https://shop.example/x", False),
+        ("shop.example:443", "http://shop.example/x", False),
+        ("[::1]:9000", "http://[::1]:9000/x", True),
+        ("::1", "http://[::1]/x", True),
+        ("::1", "http://[::1]:9000/x", False),
+    ],
+)
+def test_a_secret_is_of_a_host_and_port(host: str, url: str, is_sent: bool) -> None:
+    secret = secrets_for(httpx.URL(url), secrets(host))
+    if is_sent:
+        assert secret("SHOP_KEY") == KEY
+    else:
+        with pytest.raises(ToolCallFailed, match="may not be sent to"):
+            secret("SHOP_KEY")
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({}, "forbidden: the server's settings have no `[tool_secrets.SHOP_KEY]`"),
-        (
-            {"SHOP_KEY": ToolSecret(hosts=["127.0.0.1"], env="NO_SUCH_VARIABLE")},
-            "forbidden: the secret SHOP_KEY is empty; set the variable NO_SUCH_VARIABLE",
-        ),
-        (secrets("shop.example"), "forbidden: the secret SHOP_KEY may not be sent to 127.0.0.1; see its `hosts`"),
+        (secrets("shop.example"), "forbidden: the secret SHOP_KEY may not be sent to 127.0.0.1:"),
+        (secrets("127.0.0.1"), "forbidden: the secret SHOP_KEY may not be sent to 127.0.0.1:"),
     ],
 )
 async def test_secret_goes_to_its_hosts_only(app: OpenApp, tmp_path: Path, given: Any, words: str):
     async with ToolService().serving() as service, shop_app(app, tmp_path, service, tool_secrets=given) as api:
         _, turn = await asked(api, script(service), "17")
-        assert said(turn)[0] == words
+        assert said(turn)[0].startswith(words)
         assert service.requests == []
+
+
+async def test_a_secret_whose_variable_is_not_set_is_not_sent(app: OpenApp, tmp_path: Path) -> None:
+    async with ToolService().serving() as service:
+        given = {"SHOP_KEY": ToolSecret(hosts=[service.target], env="NO_SUCH_VARIABLE")}
+        async with shop_app(app, tmp_path, service, tool_secrets=given) as api:
+            _, turn = await asked(api, script(service), "17")
+            assert said(turn)[0] == "forbidden: the secret SHOP_KEY is empty; set the variable NO_SUCH_VARIABLE"
 
 
 async def test_service_that_fails_is_not_called_for_a_moment(app: OpenApp, tmp_path: Path):

@@ -6,6 +6,7 @@ from runtime.state.events import Intervened, Waiting
 from runtime.state.inputs import (
     Chosen,
     End,
+    Filled,
     GiveBack,
     InputRefused,
     NotNow,
@@ -71,6 +72,17 @@ async def test_while_a_person_talks_the_script_waits(drive: StartSession) -> Non
     assert session.happened(Waiting) == [Waiting("drink", before.wait)]
     await session.reply("tea")
     assert session.values["drink"] == "tea"
+
+
+async def test_a_person_takes_texts_and_answers_to_the_open_question(drive: StartSession) -> None:
+    session = await drive(TALK)
+    await session.reply("Ana")
+    await session.turn(TakeOver("Kim"))
+    for sent, what in ((Chosen("milk"), "choice"), (Filled({"name": "Ana"}), "form")):
+        with pytest.raises(InputRefused) as refused:
+            await session.turn(sent)
+        assert str(refused.value) == f"the session waits for text, not for a {what}"
+        assert refused.value.field == what
 
 
 async def test_timers_rest_while_a_person_talks(drive: StartSession) -> None:

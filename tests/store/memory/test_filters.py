@@ -186,6 +186,9 @@ async def test_words_of_messages_are_looked_at_and_other_memories_are_not(
     ("filter_", "says"),
     [
         ({"sorce": "user"}, "no field 'sorce'. Did you mean source?"),
+        ({"grupId": "g"}, "no field 'grupId'. Did you mean groupId? There are unitId, sequence, groupId"),
+        ({"grup_id": "g"}, "no field 'grup_id'. Did you mean group_id? There are unit_id, sequence, group_id"),
+        ({"groupId.x": "g"}, "only metadata has keys; write groupId"),
         ({"source": {"$eqq": "user"}}, "no operator '$eqq'"),
         ({"source": {"eq": "user"}}, "no operator 'eq'"),
         ({"$nor": []}, "no '$nor'"),
