@@ -1,5 +1,6 @@
 """Runs a query and encodes its result; a worker process does this."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -7,7 +8,7 @@ from msgspec import Struct
 
 from api.analytics.charts.chart import Chart, ChartRefused
 from api.analytics.charts.infer_chart import infer_chart
-from api.analytics.charts.vega_lite import render, vega_lite
+from api.analytics.charts.vega_lite import Spec, render, vega_lite
 from api.analytics.formats.json_and_csv import as_csv, as_json
 from api.analytics.formats.parquet import as_parquet
 from api.schemas.analytics import Form
@@ -28,6 +29,8 @@ class Question(Struct, frozen=True, kw_only=True, tag="question"):
     words: dict[str, str] = {}
     """Its words in another language than English."""
     chart: Chart | None = None
+    with_chart: bool = False
+    """Whether the answer has the chart of the result besides."""
 
 
 class AnswerDocument(Struct, frozen=True, kw_only=True):
@@ -35,6 +38,8 @@ class AnswerDocument(Struct, frozen=True, kw_only=True):
 
     content: bytes
     truncated_by: Limit | None
+    chart: bytes = b""
+    """Vega-Lite, if the question asks for it and the result can be drawn."""
 
 
 PICTURES = frozenset({"svg", "png"})
@@ -56,9 +61,14 @@ def answer(question: Question) -> AnswerDocument:
     """
     table = query(Path(question.path), question.sql, question.limits)
     try:
-        return AnswerDocument(content=_document(table, question), truncated_by=table.truncated_by)
+        content = _document(table, question)
     except ChartRefused as error:
         raise QueryRefused(str(error)) from error
+    chart = b""
+    if question.with_chart:
+        with suppress(ChartRefused):
+            chart = msgspec.json.encode(_chart(table, question))
+    return AnswerDocument(content=content, truncated_by=table.truncated_by, chart=chart)
 
 
 def _document(table: Table, question: Question) -> bytes:
@@ -71,8 +81,12 @@ def _document(table: Table, question: Question) -> bytes:
         case "parquet":
             return as_parquet(table)
         case "vega-lite" | "svg" | "png" as form:
-            spec = vega_lite(table, question.chart or infer_chart(table, question.title, question.words))
+            spec = _chart(table, question)
             return msgspec.json.encode(spec) if form == "vega-lite" else render(spec, form)
+
+
+def _chart(table: Table, question: Question) -> Spec:
+    return vega_lite(table, question.chart or infer_chart(table, question.title, question.words))
 
 
 def _json(table: Table) -> bytes:

@@ -38,11 +38,24 @@ class FinishSnapshot(Struct, frozen=True, tag="snapshot"):
     """Folder for data that does not fit into memory."""
 
 
+class DrawCharts(Struct, frozen=True, tag="draw"):
+    """Render charts as SVG, one after the other: the first picture of a process takes ten times as long as the next."""
+
+    specs: list[bytes]
+    """Vega-Lite specifications, in JSON."""
+
+
+class Drawn(Struct, frozen=True):
+    """The pictures of charts, in the same order; an empty one is too large to be drawn."""
+
+    pictures: list[bytes]
+
+
 class Finished(Struct, frozen=True):
     """The answer to a job that has no other result."""
 
 
-Job: TypeAlias = Question | Refresh | FinishSnapshot
+Job: TypeAlias = Question | DrawCharts | Refresh | FinishSnapshot
 """All jobs; worker.py matches them exhaustively."""
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from api.analytics.charts.chart import chart_of, chart_words
 from api.analytics.execute import PICTURES, AnswerDocument, Question
 from api.analytics.files import AnalyticsFiles, folder_beside
-from api.analytics.jobs import Finished, FinishSnapshot
+from api.analytics.jobs import DrawCharts, Drawn, Finished, FinishSnapshot
 from api.analytics.process import Processes
 from api.errors import ApiError
 from api.metrics import Metrics
@@ -26,6 +26,7 @@ from store.interface.errors import QueryRefused, QueryStopped, StoreUnavailable
 
 MARGIN_S = 5.0  # for a process to stop
 RENDER_S = 15.0  # for a picture of the largest table; a first one starts V8
+RENDER_MORE_S = 3.0  # for each further picture of a process
 UNITS = "memory_units"
 SNAPSHOT_S = 600.0
 
@@ -44,7 +45,9 @@ class AnalyticsQueries(Struct, frozen=True):
     processes: Processes
     metrics: Metrics
 
-    async def query(self, tenant: str, new: NewAnalyticsQuery, *, masked: bool) -> QueryResult:
+    async def query(
+        self, tenant: str, new: NewAnalyticsQuery, *, masked: bool, with_chart: bool = False
+    ) -> QueryResult:
         """Run one SELECT. Raises QueryRefused, QueryStopped, ApiError, StoreError."""
         question = Question(
             sql=new.sql,
@@ -52,6 +55,7 @@ class AnalyticsQueries(Struct, frozen=True):
             form=new.format,
             title=new.title,
             words=chart_words(new.language),
+            with_chart=with_chart,
         )
         return await self._ask(tenant, question, masked=masked, max_age_s=new.max_age_s)
 
@@ -65,12 +69,22 @@ class AnalyticsQueries(Struct, frozen=True):
         masked: bool,
         max_age_s: float = MAX_AGE_DEFAULT_S,
         language: Language = "en",
+        with_chart: bool = False,
     ) -> QueryResult:
         """Run a report, with a chart in a language. Raises the errors of `query`, and ReportRefused."""
         limits = QueryLimits(rows_max=ROWS_MAX, timeout_s=TIMEOUT_DEFAULT_S)
         chart = chart_of(report.name, language)
-        question = Question(sql=statement(report, parameters), limits=limits, form=form, chart=chart)
+        sql = statement(report, parameters)
+        question = Question(sql=sql, limits=limits, form=form, chart=chart, with_chart=with_chart)
         return await self._ask(tenant, question, masked=masked, max_age_s=max_age_s)
+
+    async def draw(self, charts: Sequence[bytes]) -> list[bytes]:
+        """Return the pictures (SVG) of charts (Vega-Lite), in the same order; an empty one could not be drawn.
+
+        Raises QueryStopped, StoreError.
+        """
+        timeout_s = MARGIN_S + RENDER_S + RENDER_MORE_S * len(charts)
+        return (await self.processes.run(DrawCharts(list(charts)), Drawn, timeout_s=timeout_s)).pictures
 
     async def _ask(self, tenant: str, question: Question, *, masked: bool, max_age_s: float) -> QueryResult:
         """Answer a question over the file of a tenant."""

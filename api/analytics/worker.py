@@ -18,9 +18,13 @@ from typing import NoReturn
 import msgspec
 from msgspec import Struct
 
+from api.analytics.charts.chart import ChartRefused
+from api.analytics.charts.vega_lite import render
 from api.analytics.execute import Question, answer
 from api.analytics.jobs import (
     Done,
+    DrawCharts,
+    Drawn,
     Failed,
     Finished,
     FinishSnapshot,
@@ -109,6 +113,8 @@ def work(job: Job) -> Struct:
 
     Raises StoreError.
     """
+    if isinstance(job, DrawCharts):
+        return Drawn(list(map(_picture, job.specs)))
     try:
         return _result_of(job)
     except DatabaseLocked:
@@ -116,7 +122,14 @@ def work(job: Job) -> Struct:
         return _result_of(job)
 
 
-def _result_of(job: Job) -> Struct:
+def _picture(spec: bytes) -> bytes:
+    try:
+        return render(msgspec.json.decode(spec), "svg")
+    except ChartRefused:
+        return b""
+
+
+def _result_of(job: Question | Refresh | FinishSnapshot) -> Struct:
     match job:
         case Question():
             return answer(job)

@@ -128,6 +128,15 @@ def test_the_proxy_sends_a_session_to_one_server_and_lists_to_any() -> None:
     assert not any(named.match(f"/api/sessions/{path}") for path in ("by-key", "search", "import"))
 
 
+def test_the_proxy_passes_the_host_with_its_port() -> None:
+    """A browser that does not say whether a page is of the same origin is checked by the host that it requested."""
+    assert "proxy_set_header Host $http_host;" in (DEPLOY / "nginx.conf").read_text("utf-8")
+
+
+def test_the_image_runs_on_other_processors_than_the_one_that_built_it() -> None:
+    assert "HNSWLIB_NO_NATIVE=1" in (DEPLOY / "Dockerfile").read_text("utf-8").partition("pip install")[0]
+
+
 def test_a_replaced_server_has_the_address_that_the_proxy_knows() -> None:
     file = compose()
     [network] = file["networks"]["inside"]["ipam"]["config"]

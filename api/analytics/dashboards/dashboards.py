@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from api.analytics.charts.chart import chart_words, report_texts
+from api.analytics.execute import AnswerDocument
 from api.analytics.formats.readable import label
 from api.analytics.queries import AnalyticsQueries
 from api.errors import ApiError, invalid_field, refusing, refusing_field, require_found
-from api.schemas.analytics import DashboardText, DashboardView, Form, Language, NewAnalyticsQuery, Tile
+from api.schemas.analytics import DashboardText, DashboardView, Language, NewAnalyticsQuery, Tile
 from runtime.state.ports import Clock, Ids
 from store.analytics.reporting import report_named, statement
 from store.interface.analyst_rows import DashboardRow, SavedQueryRow, ScheduleRow, TileRow
@@ -45,7 +47,7 @@ class _Part(Struct, frozen=True, kw_only=True):
     sql: str = ""
     is_wide: bool = False
     chart: bytes = b""
-    """An SVG picture; empty: the result cannot be drawn."""
+    """Its chart as Vega-Lite, then as an SVG picture; empty: the result cannot be drawn."""
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[Any]] = ()
     rows_hidden: int = 0
@@ -101,7 +103,16 @@ class Dashboards(Struct, frozen=True):
         """
         ends_at = asyncio.get_running_loop().time() + PAGE_S
         parts = [await self._part(row.tenant, tile, ends_at, language, masked=masked) for tile in row.tiles]
-        return _page(row.name, parts, self.clock(), language)
+        return _page(row.name, await self._drawn(parts), self.clock(), language)
+
+    async def _drawn(self, parts: Sequence[_Part]) -> list[_Part]:
+        """Return the tiles with the pictures of their charts, which one process draws."""
+        charts = [part.chart for part in parts if part.chart]
+        try:
+            pictures = iter(await self.queries.draw(charts) if charts else ())
+        except QueryStopped:
+            pictures = iter([b""] * len(charts))
+        return [replace(part, chart=next(pictures) if part.chart else b"") for part in parts]
 
     async def _row(self, tenant: str, dashboard_id: str, new: DashboardText, known: Sequence[TileRow]) -> DashboardRow:
         checked = [(tile.report, tile.query_id, tile.parameters) for tile in known]
@@ -142,21 +153,17 @@ class Dashboards(Struct, frozen=True):
             return _failed(tile, _page_words(language)["late"].format(seconds=PAGE_S))
         try:
             title, about, sql = await self._definition(tenant, tile, language)
-            content = await self._run(tenant, tile, sql, "json", language, masked=masked)
-            document = msgspec.json.decode(content)
+            answer = await self._run(tenant, tile, sql, language, masked=masked)
+            document = msgspec.json.decode(answer.content)
         except (ApiError, QueryRefused, QueryStopped, ReportRefused) as error:
             return _failed(tile, str(error))
-        try:
-            chart = await self._run(tenant, tile, sql, "svg", language, masked=masked)
-        except (QueryRefused, QueryStopped):
-            chart = b""  # not every result can be drawn
         words = chart_words(language) if tile.report is not None else {}
         return _Part(
             title=title,
             about=about,
             sql=sql,
             is_wide=tile.is_wide,
-            chart=chart,
+            chart=answer.chart,
             columns=[words.get(column["name"], column["name"]) for column in document["columns"]],
             rows=[list(row.values()) for row in document["rows"][:ROWS_SHOWN_MAX]],
             rows_hidden=max(len(document["rows"]) - ROWS_SHOWN_MAX, 0),
@@ -173,16 +180,16 @@ class Dashboards(Struct, frozen=True):
         query = await self._query(tenant, tile.query_id or "")
         return tile.title or query.name, "", query.sql
 
-    async def _run(
-        self, tenant: str, tile: TileRow, sql: str, form: Form, language: Language, *, masked: bool
-    ) -> bytes:
+    async def _run(self, tenant: str, tile: TileRow, sql: str, language: Language, *, masked: bool) -> AnswerDocument:
         if tile.report is not None:
             report = report_named(tile.report)
-            answer = await self.queries.report(tenant, report, tile.parameters, form, masked=masked, language=language)
+            result = await self.queries.report(
+                tenant, report, tile.parameters, "json", masked=masked, language=language, with_chart=True
+            )
         else:
-            new = NewAnalyticsQuery(sql=sql, format=form, language=language)
-            answer = await self.queries.query(tenant, new, masked=masked)
-        return answer.answer.content
+            new = NewAnalyticsQuery(sql=sql, format="json", language=language)
+            result = await self.queries.query(tenant, new, masked=masked, with_chart=True)
+        return result.answer
 
 
 def dashboard_view(row: DashboardRow) -> DashboardView:
