@@ -62,7 +62,9 @@ def choice_faults(action: Choose, *, is_whole: bool) -> Iterator[Fault]:
     """Check the choices; a list may be empty only if a part of the script is invalid (`is_whole` is false)."""
     yield from list_faults([each.key for each in action.fixed], action.mark("choices"))
     keys = [choice.key for choice in action.fixed]
-    if len(set(keys)) < len(keys) or (is_whole and not action.choices):
+    if is_whole and not action.choices:
+        yield Fault("CHOICES_INVALID", "`choices` is empty", action.mark("choices"), "List the choices.")
+    if len(set(keys)) < len(keys):
         yield Fault("CHOICES_INVALID", "`choices` contains a choice twice", action.mark("choices"))
     yield from reply_faults(keys, action.mark("choices"))
     yield from _number_faults(action)

@@ -40,7 +40,7 @@ class Write(Struct, frozen=True):
     """A write of a variable: the value of an expression, or an answer.
 
     `doubt` says when an answer may be missing, after the word "when"; empty if there always is one. `null` says when
-    null is written instead; lists are empty then.
+    null is written instead; lists are empty then. `has_default`: a question that expires writes a default.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Write(Struct, frozen=True):
     when: Expression | None = None
     doubt: str = ""
     null: str = ""
+    has_default: bool = False
 
 
 class Leave(Struct, frozen=True):
@@ -187,18 +188,26 @@ def _expiring(effect: Effect, expire: actions.Expiry | None) -> Effect:
         return effect
     if leaves := _leaving("expire", expire.then):
         return replace(effect, leaves=(*effect.leaves, *leaves))
-    body = replace(effect.body, put=_expired(effect.body.put)) if isinstance(effect.body, Select) else effect.body
-    steps = tuple(_expired(each) if isinstance(each, Write) else each for each in effect.steps)
+    sure = _surely_set(expire.actions)
+    body = replace(effect.body, put=_expired(effect.body.put, sure)) if isinstance(effect.body, Select) else effect.body
+    steps = tuple(_expired(each, sure) if isinstance(each, Write) else each for each in effect.steps)
     return replace(effect, steps=steps, body=body)
+
+
+def _surely_set(done: tuple[Action, ...]) -> frozenset[str]:
+    """Return the variables to which the `do` of an expiry gives a value in any case."""
+    sets = (each for each in done if isinstance(each, actions.Set) and each.when is None)
+    return frozenset(name for each in sets for name, value in each.assignments.items() if value.facts.value is not None)
 
 
 _NOT_YET = "its time has not come"
 EXPIRED = "there is no answer in time (`expire`)"
 
 
-def _expired(step: Write) -> Write:
-    """Return the write of an answer, which is missing if the question expires."""
-    return step if step.value is not None or step.doubt else replace(step, doubt=EXPIRED)
+def _expired(step: Write, sure: frozenset[str]) -> Write:
+    """Return the write of an answer, which is missing if the question expires; its `do` sets the variables `sure`."""
+    is_set = step.value is not None or step.has_default or step.name in sure
+    return step if is_set or step.doubt else replace(step, doubt=EXPIRED)
 
 
 def _effect_of(action: Action) -> Effect:
@@ -379,7 +388,7 @@ def _fields(action: actions.Form, sheets: tuple[FormDefinition, ...]) -> Iterato
         if each.computed is None:
             is_open = "required" in each.marks and not each.required and each.default is None
             doubt = "the form leaves it empty" if is_open else _doubt(action.on_fail, is_open=False)
-            yield Write(each.name, each.mark("field"), doubt=doubt)
+            yield Write(each.name, each.mark("field"), doubt=doubt, has_default=each.default is not None)
     for each in fields:
         if each.computed is not None:
             yield Write(each.name, each.mark("field"), each.computed)
@@ -429,7 +438,7 @@ def _outputs(items: tuple[OutputItem, ...], on_fail: actions.OnFail, skipped: st
             is_open = item.required is False and not has_default
             doubt = _doubt(on_fail, is_open=is_open) or ("" if has_default else skipped)
             at = item.mark("get" if isinstance(item, Output) else "tolist")
-            steps.append(Write(item.variable, at, doubt=doubt))
+            steps.append(Write(item.variable, at, doubt=doubt, has_default=has_default))
     for each in items:
         if isinstance(each, Assignment):
             looks = [Read(each.when, is_condition=True)] if each.when is not None else []

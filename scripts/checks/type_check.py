@@ -94,10 +94,10 @@ class _Sense:
             for action in walk(body.actions):
                 self._action(action)
 
-    def _add(self, message: str, at: Location, fix: str = "") -> None:
+    def _add(self, message: str, at: Location, fix: str = "", code: str = "TYPE_CLASH") -> None:
         if (at.file or self._problems.file, at.line, at.column) in self._wrong:
             return
-        self._problems.add("TYPE_CLASH", message, at, path=self._path, fix=fix)
+        self._problems.add(code, message, at, path=self._path, fix=fix)
 
     def _nature(self, name: str) -> InferredType | None:
         if name in _CLOCKS:
@@ -204,8 +204,8 @@ class _Sense:
         strange = [choice for choice in output.choices if wanted == "choice" and choice not in declared.choices]
         if actual != wanted and (actual, wanted) not in _WIDENED:
             at = output.mark("type" if output.type is not None else "choices")
-            fix = "Change one of the two types, or remove the one here."
-            self._add(f"`{output.get}` is declared as {wanted}, but this output is a {actual}", at, fix)
+            message = f"`{output.get}` is declared as {wanted}, but this answer is a {actual}"
+            self._add(message, at, code="ANSWER_TYPE_MISMATCH")
         elif strange and declared.choices:
             fix = suggest(strange[0], declared.choices)
             self._add(f"`{output.get}` cannot store {shorten(strange[0])}", output.mark("choices"), fix)

@@ -135,7 +135,13 @@ class VariableFlow:
             ends = any(f"{source}/".startswith(f"{each}/") for each in declared)  # whatever the default scope is
             lasts = self._script.default_scope == "session" and not ends
             message = f"`{read.name}` is {'set' if setter else 'declared'} in {source}"
-            problems.add("CROSS_TOPIC_READ" if lasts else "VARIABLE_UNDECLARED", message, read.at, path=path)
+            if lasts:
+                problems.add("CROSS_TOPIC_READ", message, read.at, path=path)
+            else:
+                phases = {phase for phase, _ in writers} | {read.place.ids[0]}
+                within = f" in the phase {read.place.ids[0]}, or" if len(phases) == 1 and not declared else ""
+                fix = f"Declare it{within} at the top of the script: `declare: [{{var: {read.name}}}]`."
+                problems.add("VARIABLE_UNDECLARED", message, read.at, path=path, fix=fix)
             return True
         meant = "" if read.name in known else suggest(read.name, sorted(known), otherwise="")
         is_out_of_sight = read.name in known and (isinstance(read.place.node, Skill) or not declared)

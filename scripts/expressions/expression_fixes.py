@@ -133,6 +133,8 @@ def template_fix(source: str, message: str) -> str:
 
 def function_fix(name: str) -> str:
     """Return the fix for a call of a function that does not exist."""
+    if name == "secret":
+        return "Secrets exist only in the headers of tools."
     filters = [each for each in SANDBOX.filters if each.isidentifier()]
     if name in filters:
         return f"It is a filter: write `VALUE | {name}`."

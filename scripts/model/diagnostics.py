@@ -70,7 +70,7 @@ class Problems:
 
     def soften(self, codes: frozenset[str]) -> None:
         """Report these errors as warnings from now on."""
-        self._softened = codes
+        self._softened |= codes
 
     def add(
         self,

@@ -18,6 +18,7 @@ from scripts.formats.stage import stage_format
 from scripts.formats.stage.yaml_fixups import read_repaired, readable
 from scripts.model.action_ids import with_ids
 from scripts.model.diagnostics import Problem, Problems
+from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import Script
 from scripts.parse import includes
 from scripts.yaml.comments import report_cut_texts
@@ -43,6 +44,8 @@ _ODD_BUT_RUNS = frozenset(
     }
 )
 """Errors of native scripts that are only warnings in the older formats, whose runtimes did not check them."""
+_OLDER_RUNS = frozenset({"ANSWER_TYPE_MISMATCH"})
+"""Errors that are only warnings in files without `cuebook: 1`, which are read as before."""
 
 
 class Source(Struct, frozen=True):
@@ -133,6 +136,8 @@ def read_include_file(source: Source, mode: Mode = "compat") -> Reading:
     """Read an include file alone: its problems, and its content as a script that only uses it."""
     name = PurePath(source.file).name
     problems = Problems()
+    if LANGUAGE_KEY not in source.text:
+        problems.soften(_OLDER_RUNS)
     carrier = Script(id="alone", phases=(), use=(name,))
     files = {**source.side_files, name: source.text}
     script = with_ids(includes.with_includes(carrier, files, problems, lenient=mode == "compat"), problems)
@@ -146,6 +151,8 @@ def _read(source: Source, problems: Problems, mode: Mode) -> Script | None:
     tree = read_repaired(source.text, problems, lenient=mode == "compat")
     if tree is None:
         return None
+    if isinstance(tree, MappingTree) and tree.get(LANGUAGE_KEY) is None:
+        problems.soften(_OLDER_RUNS)
     if isinstance(tree, MappingTree) and native.recognises(tree):
         report_cut_texts(readable(source.text), problems)
         return native.read(tree, problems)

@@ -287,6 +287,20 @@ def test_a_shared_expiry_leaves_an_answer_open(read: ReadScript, holder: str) ->
     assert "there is no answer in time (`expire`)" in message
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "{ask: Well?, into: {var: x, default: none}, expire: {after: 1 day}}",
+        "{ask: Well?, into: x, expire: {after: 1 day, do: [{set: {x: none}}]}}",
+        "{choose: Well?, into: x, choices: [a, b], expire: {after: 1 day, do: [{set: {x: none}}]}}",
+    ],
+)
+def test_an_expiry_that_gives_a_value_leaves_nothing_open(read: ReadScript, question: str) -> None:
+    text = f"cuebook: 1\nscript: talk\nactions: [{question}, {{say: '{{{{ x }}}}'}}]\n"
+    assert found(read, text) == []
+    assert found(read, text.replace("default: none", "required: true").replace("x: none", "x: null")) != []
+
+
 @pytest.mark.parametrize("then", ["end", "goto p/t"])
 def test_a_shared_expiry_that_leaves_needs_no_answer(read: ReadScript, then: str) -> None:
     expire = f"expire: {{after: 1 day, then: {then}}}"

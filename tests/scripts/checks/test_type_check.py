@@ -2,6 +2,7 @@
 
 import pytest
 
+from scripts.parse.conversion import convert
 from tests.support.script_readers import ReadScript
 
 HEAD = "script: talk\n{top}\nphases:\n- phase: p\n  topics:\n"
@@ -114,3 +115,20 @@ def test_the_text_of_a_choice_is_no_clash_where_something_else_sets_it(read: Rea
 )
 def test_a_list_or_a_text_is_to_the_right_of_in(read: ReadScript, condition: str, reported: int) -> None:
     assert found(read, topic(f'say: Hi, when: "age {condition}"')) == [("TYPE_CLASH", 9)] * reported
+
+
+def test_an_answer_of_another_type_is_an_error_except_in_older_files(read: ReadScript) -> None:
+    older = topic(output="{get: age, type: text}", top="declare: [{var: age, type: number}]")
+    reading = read(older)
+    assert [(each.code, each.severity) for each in reading.problems if each.code != "VARIABLE_NEVER_READ"] == [
+        ("ANSWER_TYPE_MISMATCH", "warning")
+    ]
+    converted = convert(reading.script, reading).text
+    errors = read(converted).errors
+    assert [(each.code, each.severity) for each in errors] == [("ANSWER_TYPE_MISMATCH", "error")]
+
+
+@pytest.mark.parametrize("kind", ["number", "date", "time", "datetime", "timezone"])
+def test_a_text_variable_stores_answers_of_other_types(read: ReadScript, kind: str) -> None:
+    text = topic(output=f"{{get: age, type: {kind}}}", top="declare: [{var: age, type: text}]")
+    assert "ANSWER_TYPE_MISMATCH" not in {each.code for each in read(text).problems}

@@ -164,8 +164,23 @@ def test_a_value_declared_in_another_topic_is_named_with_its_topic(read: ReadScr
     problem = next(each for each in read(text).problems if each.code == ELSEWHERE)
     assert (problem.message, problem.fix) == (
         "`x` is declared in one/first",
-        "Declare it at phase or session level.",
+        "Declare it at the top of the script: `declare: [{var: x}]`.",
     )
+
+
+@pytest.mark.parametrize(
+    ("reader", "where"),
+    [("second", "in the phase one, or at the top of the script"), ("last", "at the top of the script")],
+)
+def test_the_fix_says_where_to_declare_a_value_of_another_topic(read: ReadScript, reader: str, where: str) -> None:
+    text = HEAD
+    filled = (
+        dict.fromkeys(NAMES, "") | {"first": QUIET, "second": QUIET, "last": QUIET} | {"first": SET_X, reader: SAY_X}
+    )
+    for name, part in filled.items():
+        text = text.replace("{" + name + "}", part)
+    problem = next(each for each in read(text).problems if each.code == ELSEWHERE)
+    assert problem.fix == f"Declare it {where}: `declare: [{{var: x}}]`."
 
 
 @pytest.mark.parametrize(

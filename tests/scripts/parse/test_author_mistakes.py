@@ -449,6 +449,13 @@ SLIPS = {
         "no function `upper`",
         "`VALUE | upper`",
     ),
+    "a secret outside of headers": (
+        NATIVE + "  - say: \"{{ secret('KEY') }}\"\n",
+        "4:10",
+        "no function `secret`",
+        "headers",
+    ),
+    "no choices": (NATIVE + "  - {choose: Which?, into: way, choices: []}\n", "4:42", "`choices` is empty", "List"),
     "an unknown function": (NATIVE + "  - say: '{{ quux(x) }}'\n", "4:10", "no function `quux`", "`days`"),
     "cuebook: 1 forgotten": (
         "script: v\nactions:\n  - ask: How?\n    into: {var: age, type: number}\n  - set: {age: =age + 1}\n",
