@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from runtime.actions import ask, blocks, chat, choose, form, known, own, remember, sleep, statements, tool
-from runtime.actions.outcomes import DONE, Outcome
+from runtime.actions.outcomes import DONE, Expired, Outcome
 from runtime.state.state import Wait
+from runtime.turn import timing
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.values import Value
 from scripts.model import actions
@@ -47,15 +48,10 @@ AWAITED: Mapping[type[Action], Callable[[TurnContext, Any], Awaitable[Outcome]]]
 
 
 async def enter(run: TurnContext, action: Action, *, asks: bool = False) -> Outcome:
-    """Begin an action; a question whose answer is known may be passed over, unless it `asks` in any case."""
-    if (
-        not asks
-        and isinstance(action, actions.Ask | actions.AiAsk | actions.Choose)
-        and action.if_known.policy != "ask"
-    ):
-        passed_over = known.pass_over(run, action)
-        if passed_over is not None:
-            return passed_over
+    """Begin an action; a question that has expired is not put; unless it `asks`, one whose answer is known neither."""
+    passed_over = _passed_over(run, action, asks=asks)
+    if passed_over is not None:
+        return passed_over
     at_once = AT_ONCE.get(type(action))
     if at_once is not None:
         return at_once(run, action)
@@ -64,6 +60,21 @@ async def enter(run: TurnContext, action: Action, *, asks: bool = False) -> Outc
     if type(action) not in AWAITED:
         raise ActionFailed(f"`{action_type(action)}` cannot begin")
     return await AWAITED[type(action)](run, action)
+
+
+def _passed_over(run: TurnContext, action: Action, *, asks: bool) -> Outcome | None:
+    """Return the outcome of a question that is not put; None for one that is, and for other actions."""
+    if (
+        not asks
+        and isinstance(action, actions.Ask | actions.AiAsk | actions.Choose)
+        and action.if_known.policy != "ask"
+        and (known_outcome := known.pass_over(run, action)) is not None
+    ):
+        return known_outcome
+    if run.program.has_time and isinstance(action, actions.Asking | actions.Chat):
+        expiry = timing.past_expiry(run, action)
+        return None if expiry is None else Expired(action, expiry)
+    return None
 
 
 def question_of(run: TurnContext, action: Action) -> str:

@@ -9,7 +9,7 @@ from runtime.state.events import EndedBy
 from runtime.state.state import Choice, Source, Wait
 from runtime.turn.context import TurnContext
 from scripts.expressions.values import Value
-from scripts.model.actions import ON_FAIL, AfterRounds, Asking, FailureExit, Onward
+from scripts.model.actions import ON_FAIL, AfterRounds, Asking, Chat, Expiry, FailureExit, Onward
 from scripts.model.script import After
 
 
@@ -66,7 +66,14 @@ class Answer(Struct, frozen=True):
     interrupt: str
 
 
-Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Leave | Finish | Answer
+class Expired(Struct, frozen=True):
+    """Let a question expire instead of putting it, because its date is past."""
+
+    question: Asking | Chat
+    expiry: Expiry
+
+
+Outcome: TypeAlias = Done | Waits | Enter | CallSkill | Jump | Leave | Finish | Answer | Expired
 DONE = Done()
 
 

@@ -22,6 +22,7 @@ from runtime.actions.outcomes import (
     CallSkill,
     Done,
     Enter,
+    Expired,
     Finish,
     Jump,
     Leave,
@@ -563,6 +564,8 @@ class _Engine:
             case Answer():
                 answering = self.run.program.interrupts[outcome.interrupt]
                 self._interrupt(action, sleep.awake_at(self.run, Wait("time")), answering, detection.NO_REACTION)
+            case Expired():
+                self._follow(action, timer_turns.expire(self.run, outcome.question, outcome.expiry))
             case Jump() | Finish():
                 self._cursor.leave_action(action, is_done=isinstance(action, Goto | ScriptEnd))
                 self._cursor.exit_topic(action, outcome)

@@ -5,15 +5,16 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from runtime.state.state import Timing
-from runtime.timers.timers import dates_wanted, pending_timers
+from runtime.timers.due import due_moment
+from runtime.timers.timers import dates_wanted, pending_timers, timed
 from runtime.turn.context import ActionFailed, TurnContext
 from scripts.expressions.time_values import parse_date
-from scripts.model.actions import Action
+from scripts.model.actions import Action, Expiry, Question
 from scripts.model.base import Expression
 
 
-def begin(run: TurnContext, action: Action) -> None:
-    """Count the timers of an action from now on, unless they are counted already.
+def begin(run: TurnContext, action: Action) -> Timing:
+    """Count the timers of an action from now on, unless they are counted already; return how they are counted.
 
     After a migration, the moments of the new version may have dates that were not evaluated yet.
     """
@@ -21,7 +22,19 @@ def begin(run: TurnContext, action: Action) -> None:
     wanted = dates_wanted(run.program, run.state, action)
     dates = {key: _date(run, date.expression) for key, date in wanted if key not in timing.dates}
     if dates or run.state.timing is None:
-        run.state.timing = replace(timing, dates={**timing.dates, **dates})
+        run.state.timing = timing = replace(timing, dates={**timing.dates, **dates})
+    return timing
+
+
+def past_expiry(run: TurnContext, action: Question) -> Expiry | None:
+    """Return the expiry of a question whose date is past before the question is put; None if it can be put."""
+    _, expiry = timed(run.program, run.state, len(run.state.frames), action)
+    if expiry is None or expiry.until is None:
+        return None
+    dates = begin(run, action).dates
+    zone = run.program.zone(run.state, run.default_zone)
+    due = due_moment(expiry, run.now(), zone, dates.get(f"expire {expiry.text}", ""))
+    return expiry if due is not None and due <= run.now() else None
 
 
 def note_message(run: TurnContext) -> None:

@@ -241,6 +241,42 @@ async def test_a_question_that_expired_during_an_interrupt_is_not_put_again(driv
     assert session.said == ["Missed: 1", "Anything else?"]
 
 
+async def test_a_question_whose_date_is_past_is_not_put(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: visit
+        actions:
+          - {ask: When is your visit?, into: {var: visit, type: date}, id: visit}
+          - ask: Will you come?
+            into: {var: comes, type: boolean}
+            expire: {until: =visit, do: [{say: It is too late to ask whether you come.}]}
+            id: comes
+          - {ask: Anything else?, into: more, id: more}
+        """,
+        variables={"comes": True},
+    )
+    await session.reply("2026-03-01")
+    assert session.said == ["It is too late to ask whether you come.", "Anything else?"]
+    assert session.values["comes"] is None
+
+
+async def test_a_known_answer_remains_when_its_question_is_too_late(drive: StartSession) -> None:
+    session = await drive(
+        """
+        cuebook: 1
+        script: visit
+        declare: [{var: comes, type: boolean}]
+        actions:
+          - {ask: Will you come?, into: comes, if_known: skip, expire: {until: 2026-03-01}, id: comes}
+          - {ask: Anything else?, into: more, id: more}
+        """,
+        variables={"comes": True},
+    )
+    assert session.said == ["Anything else?"]
+    assert session.values["comes"] is True
+
+
 async def test_reminders_and_expiry_count_from_a_message_within_an_interrupt(drive: StartSession) -> None:
     asking = "{ask: Which help?, id: which, output: [kind]}"
     session = await drive(QUESTION.replace(asking, f"{asking}, {{ask: Where?, id: place, output: [place]}}"))
