@@ -224,3 +224,28 @@ async def test_session_is_saved_as_a_case_of_its_script(open_page: OpenPage, ser
     await page.get_by_role("button", name="Save as a case").click()
     await expect(page.get_by_role("tabpanel").get_by_role("status")).to_have_text("1 of 1 case passes")
     await expect(page.get_by_label("Text of the script")).to_contain_text("What may I call you?")
+
+
+async def test_the_timeline_names_what_happened(open_page: OpenPage, server: ServerProcess) -> None:
+    script = """
+        cuebook: 1
+        script: sleeper
+        interrupts: [{interrupt: privacy, on: [private], do: [{say: It stays between us.}]}]
+        actions:
+          - {ask: Who are you?, into: name, id: ask_name, milestone: introduced}
+          - {emit: {event: greeted}, id: tell}
+          - {wait: 3 days, id: rest}
+    """
+    async with server.client() as api:
+        await api.publish_script(script)
+        session = await api.create_session("sleeper")
+        await api.send_texts(session, "Is this private?", "Ana")
+    page = await open_page(f"/sessions/{session['sessionId']}")
+    timeline = page.get_by_role("listbox")
+    for kind, name in (
+        ("interrupted", "privacy"),
+        ("milestone", "introduced"),
+        ("emitted", "greeted"),
+        ("wait", "time ·"),
+    ):
+        await expect(timeline.get_by_role("option").filter(has_text=kind).filter(has_text=name).first).to_be_visible()

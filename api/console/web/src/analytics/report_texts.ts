@@ -47,7 +47,7 @@ export function valuesOf(report: Report, given: Record<string, string>): Record<
   return Object.fromEntries(report.parameters.map((each) => [each.name, given[each.name] ?? String(each.default ?? '')]))
 }
 
-/** Return the values that a report needs to be told: those that are not its defaults. */
+/** Return the values that a report needs: those that are not its defaults. */
 export function givenOf(report: Report, values: Record<string, string>): Record<string, string> {
   const texts = report.parameters.map((each) => [each.name, String(values[each.name] ?? '').trim(), String(each.default ?? '')] as const)
   return Object.fromEntries(texts.filter(([, value, usual]) => value && value !== usual).map(([name, value]) => [name, value]))

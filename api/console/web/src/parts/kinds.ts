@@ -1,5 +1,5 @@
 // The kinds of events: their names, and groups that the timeline can show alone.
-import { t } from '../strings/index.svelte'
+import { t, timeText } from '../strings/index.svelte'
 
 export const GROUPS = {
   messages: ['message'],
@@ -30,7 +30,7 @@ export function summaryOf(kind: string, data: Record<string, any>): string {
   switch (kind) {
     case 'message': return data.content || JSON.stringify(data.metadata ?? {})
     case 'variable': return `${data.scope}.${data.name} = ${JSON.stringify(data.new)}`
-    case 'wait': return data.wait?.kind ?? ''
+    case 'wait': return line(data.wait?.kind, timeText(data.wait?.until))
     case 'tool_call': return `${data.tool} ${JSON.stringify(data.arguments ?? {})}`
     case 'tool_result': return `${data.tool} ${JSON.stringify(data.failure ?? data.result ?? null)}`
     case 'warning': return `${data.code}: ${data.message ?? ''}`
@@ -38,8 +38,16 @@ export function summaryOf(kind: string, data: Record<string, any>): string {
     case 'recalled': return `${data.query ?? ''} · ${data.units?.length ?? 0}`
     case 'scope_entered': case 'scope_left': case 'scope_skipped': return `${data.scope} ${data.id}`
     case 'jump': return [data.phaseId, data.topicId, data.actionId].filter(Boolean).join(' › ')
-    case 'timer': return `${data.timer ?? ''} ${data.due ?? ''}`
+    case 'timer': return line(data.timer, data.moment, timeText(data.due))
     case 'intervention': return `${data.what} ${data.reason ?? ''}`
-    default: return [data.actionId ?? data.name ?? data.event, data.actionType, data.reason].filter(Boolean).join(' · ')
+    case 'judged': return line(data.actionId, data.progress, data.reason)
+    case 'remembered': return line(data.actionId, data.text)
+    case 'exposed': return line(data.experiment, data.arm, data.actionId)
+    case 'migrated': return line(data.verdict, data.newPlace)
+    default: return line(data.name ?? data.event ?? data.interrupt ?? data.repair, data.actionId, data.actionType, data.outcome, data.reason)
   }
+}
+
+function line(...parts: unknown[]): string {
+  return parts.filter(Boolean).join(' · ')
 }

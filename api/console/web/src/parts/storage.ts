@@ -1,5 +1,5 @@
-// What this browser keeps for us. A private window, or a frame in a page of another site, may refuse it: then nothing
-// is kept, and everything else works.
+// What this browser stores for us. A private window, or a frame in a page of another site, may refuse it: then nothing
+// is stored, and everything else works.
 
 export function stored(key: string): string | null {
   try {

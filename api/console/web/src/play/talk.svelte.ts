@@ -24,7 +24,7 @@ export class Talk {
   unsent: Outgoing | null = $state.raw(null)
   readonly work = new Attempt()
   #published = 0 // the version that new sessions run
-  #newest = 0 // the last turn of which the stream has told
+  #newest = 0 // the last turn that the stream has announced
   #stop = () => {}
   #last: Promise<unknown> = Promise.resolve() // what runs: the next one waits, so that it does not show what was before
 

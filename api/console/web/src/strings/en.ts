@@ -142,7 +142,7 @@ export const en = {
     score: (score: string) => `score ${score}`, pinned: 'never forgotten', stale: 'out of date', superseded: 'no longer valid', visits: (count: number) => `recalled ${counted(count, 'time')}`,
     reasons: 'Why this score', open: 'Show what it summarises', pin: 'Never forget', forget: 'Forget', forgetOne: 'Forget this?',
     forgetHint: 'It is removed for ever, also from summaries that contain it.', forgetShare: 'Forget a part', percent: 'Percent of the units',
-    policy: 'Which', oldest: 'The oldest', relevance: 'The least recalled', dryRun: 'Show what would go', wouldGo: (count: number) => `${counted(count, 'unit')} would be forgotten.`,
+    policy: 'Which', oldest: 'Those found the longest time ago', relevance: 'Those least relevant to recent queries', dryRun: 'Show what would go', wouldGo: (count: number) => `${counted(count, 'unit')} would be forgotten.`,
     forgetThem: (count: number) => `Forget ${counted(count, 'unit')}`, jobs: { queued: 'Waiting', running: 'Under way', done: 'Done', failed: 'Failed' } as Record<string, string>,
   },
   operate: {
@@ -179,7 +179,7 @@ export const en = {
     retentionHint: 'Texts and sessions that are due are removed. This cannot be undone.',
     policy: (action: string, days: number, script: string, due: number) => `${action} after ${counted(days, 'day')}, scripts ${script}: ${counted(due, 'session is', 'sessions are')} due`,
     verify: 'Verify', verifyHint: 'Recomputes every session from its recorded turns, and compares the result with what is stored.',
-    checkedOf: (count: number, total: number) => `${count} of ${counted(total, 'session')} checked`, sound: (count: number) => `${counted(count, 'session')} checked: no damage.`,
+    checkedOf: (count: number, total: number) => `${count} of ${counted(total, 'session')} checked`, undamaged: (count: number) => `${counted(count, 'session')} checked: no damage.`,
   },
   chat: {
     person: 'A person', code: 'Your code', codeHint: 'You received it from whoever invited you. Each code works once.',

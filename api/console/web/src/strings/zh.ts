@@ -140,7 +140,7 @@ export const zh: Strings = {
     score: (score) => `得分 ${score}`, pinned: '永不遗忘', stale: '已过时', superseded: '不再有效', visits: (count) => `被回忆 ${count} 次`,
     reasons: '得分的依据', open: '显示它所概括的内容', pin: '永不遗忘', forget: '遗忘', forgetOne: '遗忘此内容？',
     forgetHint: '它将被永久删除，也会从包含它的摘要中删除。', forgetShare: '遗忘一部分', percent: '单元的百分比',
-    policy: '哪些', oldest: '最早的', relevance: '最少被回忆的', dryRun: '显示将被遗忘的内容', wouldGo: (count) => `将遗忘 ${count} 个单元。`,
+    policy: '哪些', oldest: '最久未被找到的', relevance: '与最近的搜索最不相关的', dryRun: '显示将被遗忘的内容', wouldGo: (count) => `将遗忘 ${count} 个单元。`,
     forgetThem: (count) => `遗忘 ${count} 个单元`, jobs: { queued: '等待中', running: '进行中', done: '完成', failed: '失败' },
   },
   operate: {
@@ -181,7 +181,7 @@ export const zh: Strings = {
     retentionHint: '到期的文本和会话将被删除，无法恢复。',
     policy: (action, days, script, due) => `${days} 天后${action === 'delete' ? '删除会话' : '清除文本'}，脚本 ${script}：${due} 个会话到期`,
     verify: '校验', verifyHint: '根据记录的轮次重新计算每个会话，并与存储的结果比较。',
-    checkedOf: (count, total) => `已检查 ${total} 个会话中的 ${count} 个`, sound: (count) => `已检查 ${count} 个会话：没有损坏。`,
+    checkedOf: (count, total) => `已检查 ${total} 个会话中的 ${count} 个`, undamaged: (count) => `已检查 ${count} 个会话：没有损坏。`,
   },
   chat: {
     person: '工作人员', code: '您的代码', codeHint: '由邀请您的人提供。每个代码只能使用一次。',
