@@ -65,8 +65,8 @@ class Externals(Struct):
         """Search the external memories of a query; no visit is counted. Raises InvalidMemoryRequest, StoreError."""
         for name in query.external:
             if name not in self.settings:
-                known = ", ".join(sorted(self.settings)) or "none is set"
-                raise InvalidMemoryRequest(f"there is no external memory {name!r}; there are: {known}")
+                known = f"there are {', '.join(sorted(self.settings))}" if self.settings else "the settings name none"
+                raise InvalidMemoryRequest(f"there is no external memory {name!r}; {known}")
         found = [await self._search(name, query) for name in dict.fromkeys(query.external)]
         return [chain for chains in found for chain in chains]
 

@@ -103,7 +103,7 @@ async def test_a_name_that_is_not_set_is_an_error_and_makes_nothing(
     async with open_memory(memories={"past": ExternalSettings(path=archive, user="past")}) as memory:
         for only in (False, True):
             query = Query(text="bread", external=["passed"], external_only=only)
-            with pytest.raises(InvalidMemoryRequest, match="no external memory 'passed'; there are: past"):
+            with pytest.raises(InvalidMemoryRequest, match="no external memory 'passed'; there are past"):
                 await memory.memories.query(*OWNER, query)
     assert {path.name for path in list_of(tmp_path)} <= {path.name for path in before} | {
         "cuebook.duckdb",

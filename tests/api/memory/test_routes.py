@@ -234,7 +234,7 @@ async def test_a_search_by_a_vector_finds_what_has_the_same(memory: ApiClient) -
         (
             {"text": "x", "external": ["never"]},
             "REQUEST_INVALID",
-            "there is no external memory 'never'; there are: none is set",
+            "there is no external memory 'never'; the settings name none",
         ),
         ({"text": "x", "filters": {"colour": "red"}}, "FILTER_INVALID", "no field 'colour'"),
         ({"text": "x", "filters": {"source": {"$near": "red"}}}, "FILTER_INVALID", "no operator '$near'"),
