@@ -18,6 +18,7 @@ from scripts.expressions.values import Value
 from scripts.model.actions import AiAsk, Chat, Exit, Leading, Policy, PolicyKey, policies, rounds_of
 from scripts.model.base import Expression, Template
 
+NOT_DONE = "the model does not say that it is done"
 ExitSource: TypeAlias = Literal["exit_when", "model", "exit_criteria", "on_blocked", "on_off_topic", "max_rounds", ""]
 
 
@@ -48,7 +49,7 @@ def decide_exit(
     worded = [each for each in exits if each.said is not None]
     if says_done(reply) and (not worded or any(each.has_only_words for each in worded)):
         return ExitDecision(True, "model", reply.exit_reason or "the task is done")
-    unmet = "no criteria"
+    unmet = reply.exit_reason or NOT_DONE
     for each in exits:
         if not each.has_only_condition and not each.has_only_words:
             unmet = _unmet(each, round_number, reply, holds)
@@ -80,7 +81,7 @@ def _unmet(exit: Exit, round_number: int, reply: ModelReply, holds: Callable[[Ex
     if exit.no_questions is not None and reply.has_questions is not (not exit.no_questions):
         return "still has questions" if exit.no_questions else "has no questions"
     if exit.said is not None and not says_done(reply):
-        return "the model does not say that it is done"
+        return NOT_DONE
     if exit.when is not None and not holds(exit.when):
         return f"{exit.when.source} does not hold"
     return ""

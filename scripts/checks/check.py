@@ -471,6 +471,11 @@ class _Checker:
         if len(worded) > 1:
             fix = "Write both in one `said`: the model gives one judgement."
             self.add("KEY_CONFLICT", "`said` occurs in two exits", worded[1].mark("said"), fix)
+        if isinstance(action, actions.AiAsk | actions.Chat):
+            rounds = rounds_of(action)
+            for each in (each for each in action.exits if each.min_rounds > rounds):
+                message = f"`min_rounds` is {each.min_rounds}, but there are at most {rounds} rounds"
+                self.add("POLICY_TOO_LATE", message, each.mark("min_rounds"))
 
     def context(self, context: Context | None) -> None:
         self.faults(faults_of(context) if context is not None else ())

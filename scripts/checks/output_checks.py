@@ -37,8 +37,13 @@ def ignored_pattern(output: Output) -> Iterator[Fault]:
 
 
 def record_faults(records: Records) -> Iterator[Fault]:
-    """Check that the key of records is one of their fields."""
+    """Check that records have fields, and that their key is one of these."""
     names = [each.get for each in records.fields]
+    if not names:
+        yield Fault(
+            "CONSTRAINT_VIOLATION", "`fields` is empty", records.mark("fields"), "Write the names of the fields."
+        )
+        return
     if records.key and records.key not in names:
         fix = suggest(records.key, names) or f"Write one of the fields: {', '.join(names)}."
         yield Fault("ENUM_VALUE_INVALID", f"`{records.key}` is no field of these records", records.mark("key"), fix)

@@ -7,6 +7,7 @@ from runtime.models.offline_model import OfflineModel
 from runtime.state.events import Exited, Judged, Jumped, VariableChanged
 from runtime.state.ports import MessageDelta, MessageReset, ModelReply, ModelRequest, OnReply
 from runtime.state.state import decode, encode
+from runtime.turn.exits import NOT_DONE
 from tests.support.runtime_session import NewSession
 
 HEAD = "script: t\nphases:\n  - phase: p\n    topics:\n      - topic: t\n        actions:\n"
@@ -60,10 +61,16 @@ async def test_every_round_is_recorded_as_it_was_judged(talk) -> None:
     done = ModelReply(text="Fine.", exit=True, exit_reason="said it", progress="completed", values={"sleep": 7})
     session = await talk(ask(), judged, done)
     await session.reply("hm")
-    assert session.happened(Judged) == [Judged("slept", 1, "continue_needed", 40, True, False, "no criteria")]
+    assert session.happened(Judged) == [Judged("slept", 1, "continue_needed", 40, True, False, NOT_DONE)]
     await session.reply("seven hours")
     assert session.happened(Judged) == [Judged("slept", 2, "completed", exit=True, reason="said it")]
     assert session.said == ["Thank you."]
+
+
+async def test_a_round_that_continues_has_the_reason_of_the_model(talk) -> None:
+    session = await talk(ask(), ModelReply(text="More?", exit=False, exit_reason="no hours yet"))
+    await session.reply("hm")
+    assert session.happened(Judged) == [Judged("slept", 1, "continue_needed", reason="no hours yet")]
 
 
 async def test_a_model_that_only_says_how_far_it_is_ends_the_question_with_completed(talk) -> None:
@@ -80,7 +87,7 @@ async def test_a_reply_that_had_to_be_taken_as_text_costs_a_round_and_nothing_el
     await session.reply("seven hours")
     assert session.said == ['{"sleep": 7, "exit"']
     assert session.happened(VariableChanged) == []
-    assert session.happened(Judged) == [Judged("slept", 1, "continue_needed", reason="no criteria")]
+    assert session.happened(Judged) == [Judged("slept", 1, "continue_needed", reason=NOT_DONE)]
 
 
 async def test_without_a_policy_the_model_finds_the_words_and_the_rounds_count(talk) -> None:
