@@ -34,7 +34,8 @@ def check_questions(layout: ControlFlowGraph, problems: Problems) -> None:
     """Add a problem for each question that no answer satisfies, and for each choice without a question."""
     for node, body in layout.bodies():
         path = layout.path(node)
-        for output in (each for action in walk(body.actions) for item in outputs_of(action) for each in item.questions):
+        items = (item for action in layout.actions(node) for item in outputs_of(action))
+        for output in (each for item in items for each in item.questions):
             reason = _no_validation(output) or _no_choice(output) or _no_size(output) or _no_date(output)
             if reason is not None:
                 message, key = reason

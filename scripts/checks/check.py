@@ -14,7 +14,19 @@ from scripts.checks.constant_conditions import check_conditions, check_constants
 from scripts.checks.control_flow import ControlFlowGraph, Spot
 from scripts.checks.definite_assignment import check_assignment, where
 from scripts.checks.detector_checks import check_detector, unable
-from scripts.checks.effects import Body, Branch, Each, LoopBack, Read, Run, Select, Straight, Write, effect_of
+from scripts.checks.effects import (
+    Body,
+    Branch,
+    Each,
+    LoopBack,
+    Read,
+    Run,
+    Select,
+    Straight,
+    Write,
+    effect_of,
+    forget_effects,
+)
 from scripts.checks.filter_checks import filter_faults
 from scripts.checks.name_checks import check_names
 from scripts.checks.output_checks import ignored_pattern, output_faults, record_faults
@@ -27,7 +39,7 @@ from scripts.checks.type_check import check_arithmetic, check_sense
 from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.expressions.expression_fixes import expression_fix, function_fix, method_fix, template_fix, unclosed_fix
-from scripts.expressions.expressions import Compiled, is_reserved
+from scripts.expressions.expressions import Compiled, forget_compiled, is_reserved
 from scripts.expressions.members import DETECTED, FAILURE, MemberFault
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import SURE, likeness, suggest
@@ -118,6 +130,8 @@ def is_id(name: str) -> bool:
 def check_script(script: Script, problems: Problems) -> None:
     """Add every problem of a script; every node must have an id."""
     _Checker(script, problems).run()
+    forget_effects()
+    forget_compiled()
 
 
 class _Checker:

@@ -9,7 +9,7 @@ from scripts.checks.definite_assignment import AnsweredCondition
 from scripts.checks.effects import LoopBack, Read, Select, Write, effect_of
 from scripts.checks.type_check import Cell, cell_of, counted_answers
 from scripts.expressions.condition_algebra import Unknown
-from scripts.model.actions import Action, Ask, Repeat, outputs_of, walk
+from scripts.model.actions import Action, Ask, Repeat, outputs_of
 from scripts.model.base import Expression, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Phase, Topic, nodes
@@ -29,9 +29,9 @@ def check_constants(layout: ControlFlowGraph, problems: Problems) -> None:
     for ids, node in nodes(layout.script):
         if isinstance(node, Phase | Topic) and node.when is not None and node.when.compiled.facts.value:
             _constant(node.when, problems, "/".join(ids))
-    for point, body in layout.bodies():
+    for point, _ in layout.bodies():
         path = layout.path(point)
-        for action in walk(body.actions):
+        for action in layout.actions(point):
             for condition in _conditions(action):
                 _constant(condition, problems, path, _fix_for(action, condition))
 
@@ -87,8 +87,8 @@ def _text_cells(layout: ControlFlowGraph) -> set[Cell]:
     """Return the variables without an initial value into which only texts are written, none of them empty."""
     numbers = {(each.node, each.output.get) for each in counted_answers(layout)}
     is_text: dict[Cell, bool] = {}
-    for node, body in layout.bodies():
-        for action in walk(body.actions):
+    for node, _ in layout.bodies():
+        for action in layout.actions(node):
             for name in {name for name, _ in effect_of(action, layout.script.forms).written}:
                 declared = layout.sight(node).declaration(name)
                 is_open = declared is None or (declared.kind in {None, "text", "choice"} and declared.value is None)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from scripts.checks.abstract_state import ABSENT, VALUE, AbstractState, Key, Level, Sight
 from scripts.checks.effects import effect_of
 from scripts.model.actions import Action, Expiry, Sleep, walk
+from scripts.model.base import Expression, Template
 from scripts.model.script import (
     FormDefinition,
     Phase,
@@ -21,6 +22,7 @@ from scripts.model.script import (
     resolve_target,
     skills_called,
 )
+from scripts.model.variable_names import reads_below
 from scripts.model.variables import Declaration, by_name
 
 Spot: TypeAlias = tuple[str, str]
@@ -50,6 +52,8 @@ class ControlFlowGraph:
         }
         self._skills = {skill.id: Node(_SKILLS, number, 1) for number, skill in enumerate(script.skills)}
         self._sights: dict[Node, Sight] = {}
+        self._actions: dict[Node, tuple[Action, ...]] = {}
+        self._sources: dict[Node, tuple[Template | Expression, ...]] = {}
         # Undeclared variables that a detector or `on_budget` sets have session scope, and it may act at any time.
         self._watched = {name for each in script.watchers for name in self._written(each.actions)}
         watched = tuple(Declaration(var=name) for name in sorted(self._watched))
@@ -112,6 +116,18 @@ class ControlFlowGraph:
         """Yield every topic and skill with the point inside it."""
         for node in (*self._places.values(), *self._skills.values()):
             yield node, self.skill(node) or self.topic(node)
+
+    def actions(self, node: Node) -> tuple[Action, ...]:
+        """Return the actions of a topic or skill and those inside them, in the order written."""
+        if node not in self._actions:
+            self._actions[node] = tuple(walk((self.skill(node) or self.topic(node)).actions))
+        return self._actions[node]
+
+    def sources(self, node: Node) -> tuple[Template | Expression, ...]:
+        """Return the texts and expressions of a topic or skill."""
+        if node not in self._sources:
+            self._sources[node] = tuple(reads_below(self.skill(node) or self.topic(node)))
+        return self._sources[node]
 
     def inside(self, node: Node) -> Node:
         """Return the point after entering a phase or topic."""

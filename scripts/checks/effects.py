@@ -24,7 +24,7 @@ from scripts.model.variables import Assignment, Output, OutputItem, Records
 
 Waits: TypeAlias = Literal["never", "maybe", "always"]
 LeaveKind: TypeAlias = Literal["goto", "end", "on_fail", "on_blocked", "on_off_topic", "expire"]
-EFFECTS_MAX = 10_000  # effects in the cache
+EFFECTS_MAX = 100_000  # effects in the cache; no file has so many actions
 _NO_NAMES: frozenset[str] = frozenset()
 
 
@@ -145,7 +145,7 @@ class Effect(Struct, frozen=True):
 
 
 _EFFECTS: dict[int, tuple[Action, Effect]] = {}
-"""The effects of recent actions by identity, because each check asks for them again."""
+"""The effects of recent actions by identity, because each part of a check asks for them again."""
 
 
 def effect_of(action: Action, sheets: tuple[FormDefinition, ...] = ()) -> Effect:
@@ -160,6 +160,11 @@ def effect_of(action: Action, sheets: tuple[FormDefinition, ...] = ()) -> Effect
     effect = _with_time(action, _effect_of(action))
     _EFFECTS[id(action)] = action, effect
     return effect
+
+
+def forget_effects() -> None:
+    """Free the memory of the effects after a check."""
+    _EFFECTS.clear()
 
 
 def _with_time(action: Action, effect: Effect) -> Effect:

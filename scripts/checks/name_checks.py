@@ -6,6 +6,7 @@ from functools import partial
 from scripts.checks.abstract_state import Level
 from scripts.checks.control_flow import ControlFlowGraph, names_written
 from scripts.checks.effects import Each, Run, effect_of
+from scripts.expressions.analysis import ExpressionInfo
 from scripts.expressions.members import KINDS
 from scripts.expressions.suggestions import SURE, likeness
 from scripts.model.actions import Action, Call, Choose, arms, outputs_of, walk
@@ -19,8 +20,8 @@ from scripts.model.variables import Declaration, Records
 def check_names(layout: ControlFlowGraph, problems: Problems) -> None:
     """Add a problem for each name that hides another or is misspelt, and a note for each name that nothing reads."""
     _shadows(layout.script, problems)
-    _misspelt_members(layout, problems)
     facts = [each.compiled.facts for each in reads_below(layout.script)]
+    _misspelt_members(layout, _members_written(layout.script, facts), problems)
     if not any(each.reads_any for each in facts):
         read = {name for each in facts for name in (*each.names, *each.quoted)}
         read |= {name for skill in layout.script.skills for name in skill.returns}
@@ -75,14 +76,13 @@ def _hiding_loops(actions: tuple[Action, ...], known: dict[str, str], problems: 
 # -- members of records ------------------------------------------------------------------------------------------
 
 
-def _misspelt_members(layout: ControlFlowGraph, problems: Problems) -> None:
+def _misspelt_members(layout: ControlFlowGraph, known: set[str], problems: Problems) -> None:
     """Report each member that nothing in the script gives a record, if it resembles one that something gives."""
     script = layout.script
-    known = _members_written(script)
     other = {name for kind in KINDS.values() for name in kind.members}
-    owners: list[tuple[str, object]] = [(layout.path(node), body) for node, body in layout.bodies()]
-    for path, owner in [*owners, ("", (script.forms, script.interrupts, script.detectors))]:
-        for source in reads_below(owner):
+    of_bodies = ((layout.path(node), layout.sources(node)) for node, _ in layout.bodies())
+    for path, sources in (*of_bodies, ("", reads_below((script.forms, script.interrupts, script.detectors)))):
+        for source in sources:
             for name, line in source.compiled.facts.members:
                 meant = max(known, key=partial(likeness, name), default="") if name not in known | other else ""
                 if meant and (likeness(name, meant) >= SURE or sorted(name) == sorted(meant)):
@@ -91,9 +91,9 @@ def _misspelt_members(layout: ControlFlowGraph, problems: Problems) -> None:
                     problems.add("MEMBER_UNKNOWN", message, at, path=path, fix=fix, severity="warning")
 
 
-def _members_written(script: Script) -> set[str]:
+def _members_written(script: Script, facts: Iterable[ExpressionInfo]) -> set[str]:
     """Return the members that fields, columns, tools, skills and written values give to records."""
-    found = {name for each in reads_below(script) for name in each.compiled.facts.keys}
+    found = {name for each in facts for name in each.keys}
     for action in all_actions(script):
         found |= {field.get for item in outputs_of(action) if isinstance(item, Records) for field in item.fields}
         found |= set(action.output if isinstance(action, Call) else ())
@@ -119,20 +119,21 @@ def _keys(value: object) -> Iterator[str]:
 def _unread(layout: ControlFlowGraph, read: set[str], problems: Problems) -> None:
     """Add a note for each variable that ends with a phase, topic or skill and that nothing reads."""
     for phase in layout.script.phases:
-        answered = {name for topic in phase.topics for name in _answered(topic.actions)}
+        answered = {name for topic in phase.topics for name in _answered(walk(topic.actions))}
         _note({each.var: each.mark("var") for each in phase.declare}, read | answered, problems, phase.id)
     for node, body in layout.bodies():
         sight = layout.sight(node)
         found = {each.var: each.mark("var") for each in body.declare}
-        for name, at in (written for action in walk(body.actions) for written in effect_of(action).written):
+        actions = layout.actions(node)
+        for name, at in (written for action in actions for written in effect_of(action).written):
             if sight.declaration(name) is None and sight.key(name)[0] is Level.TOPIC:
                 found.setdefault(name, at)
-        _note(found, read.union(_answered(body.actions)), problems, layout.path(node))
+        _note(found, read.union(_answered(actions)), problems, layout.path(node))
 
 
-def _answered(actions: tuple[Action, ...]) -> Iterator[str]:
+def _answered(actions: Iterable[Action]) -> Iterator[str]:
     """Yield the answers of the user and values computed from them, which are stored whether they are read or not."""
-    for action in walk(actions):
+    for action in actions:
         yield from (item.variable for item in outputs_of(action))
         if isinstance(action, Choose):
             yield action.variable
@@ -146,10 +147,10 @@ def _note(found: Mapping[str, Location], read: set[str], problems: Problems, pat
 
 def _misspelt_lists(layout: ControlFlowGraph, read: set[str], problems: Problems) -> None:
     """Add a note for each list of records that nothing declares or reads and that resembles a declared list."""
-    for node, body in layout.bodies():
+    for node, _ in layout.bodies():
         sight = layout.sight(node)
         lists = [each.var for each in sight.declared if each.kind in {None, "list"}]
-        for item in (item for action in walk(body.actions) for item in outputs_of(action)):
+        for item in (item for action in layout.actions(node) for item in outputs_of(action)):
             if not isinstance(item, Records) or item.tolist in read or sight.declaration(item.tolist) is not None:
                 continue
             meant = max(lists, key=partial(likeness, item.tolist), default="")

@@ -102,7 +102,7 @@ def _plain_texts(script: Script) -> Iterator[_PlainText]:
                 texts = value if isinstance(value, tuple) else (value,)
                 yield from (_PlainText(key, text, node.mark(key)) for text in texts if _may_matter(text))
         if not isinstance(node, StringTable | ToolDefinition):
-            waiting += [part for part in parts(node) if isinstance(part, _INNER)]
+            waiting += [part for part in parts(node) if part and isinstance(part, _INNER)]
 
 
 def _may_matter(text: Any) -> bool:

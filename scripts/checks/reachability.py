@@ -23,7 +23,7 @@ def check_reachability(layout: ControlFlowGraph, problems: Problems) -> None:
         for dead, why in _dead(body.actions):
             fix = "Correct the condition, or remove it." if " true" in why else ""
             problems.add("ACTION_UNREACHABLE", f"unreachable: {why}", dead.at, path=layout.path(node), fix=fix)
-        for action in walk(body.actions):
+        for action in layout.actions(node):
             if isinstance(action, Repeat):
                 _check_repeat(action, problems, layout.path(node))
 

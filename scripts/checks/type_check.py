@@ -1,12 +1,11 @@
 """Check values against the types and choices of their variables, and arithmetic with answers that have no type."""
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from scripts.checks.abstract_state import Level, Sight
+from scripts.checks.abstract_state import Level
 from scripts.checks.control_flow import ControlFlowGraph, Node, names_written
 from scripts.checks.effects import Each, Read, Select, Write, effect_of
 from scripts.checks.time_checks import action_moments
@@ -27,12 +26,11 @@ from scripts.expressions.values import (
     shorten,
 )
 from scripts.model import actions
-from scripts.model.actions import Action, outputs_of, walk
+from scripts.model.actions import Action, outputs_of
 from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Problems
 from scripts.model.moments import Moment
 from scripts.model.script import Topic
-from scripts.model.variable_names import reads_below
 from scripts.model.variables import Assignment, Declaration, Output, Records
 
 _EQUALITIES = {"eq", "ne", "in", "notin"}
@@ -53,6 +51,10 @@ class InferredType(Struct, frozen=True):
 
     kind: DeclaredType | None = None
     choices: tuple[str, ...] = ()
+
+
+_Written: TypeAlias = tuple[str, InferredType | None]
+"""A name that an action writes, with its type; None if any type is possible."""
 
 
 def check_sense(layout: ControlFlowGraph, problems: Problems, *, is_whole: bool = True) -> None:
@@ -77,22 +79,51 @@ class _Sense:
         self._session: dict[str, list[InferredType | None]] = {}
         self._keys = dict(_keys_of_choices(layout))
         self._node = layout.first
-        self._untyped, self._chosen = _types_of_untyped(layout) if is_whole else ({}, {})
+        self._writes = {node: list(_written_types(layout.actions(node))) for node, _ in layout.bodies()}
+        self._untyped, self._chosen = self._types_of_untyped() if is_whole else ({}, {})
 
     def check(self) -> None:
-        for node, body in self._layout.bodies():
-            _gather(body.actions, self._layout.sight(node), Level.SESSION, self._session)
+        for node, _ in self._layout.bodies():
+            self._gather(node, Level.SESSION, self._session)
         for node, body in self._layout.bodies():
             self._node, self._path = node, self._layout.path(node)
             self._sight = self._layout.sight(node)
             local: dict[str, list[InferredType | None]] = {}
-            _gather(body.actions, self._sight, Level.TOPIC, local)
+            self._gather(node, Level.TOPIC, local)
             self._natures = {name: nature for name, found in local.items() if (nature := _common(found))}
             if isinstance(body, Topic) and body.when is not None:
                 self._compared(body.when)
-            self._outputs_of_one_name(body.actions)
-            for action in walk(body.actions):
+            self._outputs_of_one_name()
+            for action in self._layout.actions(node):
                 self._action(action)
+
+    def _types_of_untyped(self) -> "tuple[dict[Cell, InferredType], dict[Cell, InferredType]]":
+        """Return the types of variables that are declared without one: those of their initial value and all answers.
+
+        Only yes and no and numbers count, because a text may stand for anything. The variables of choices are apart:
+        their keys count where a condition compares with the text of one.
+        """
+        layout = self._layout
+        at_any_time = layout.at_any_time.union(*(names_written(each.actions) for each in layout.script.watchers))
+        found: dict[Cell, list[InferredType | None]] = {}
+        for node, writes in self._writes.items():
+            for name, nature in writes:
+                declared = layout.sight(node).declaration(name)
+                if declared is not None and declared.kind is None and name not in at_any_time:
+                    is_kind = nature is not None and infer_type(declared.value) == nature.kind
+                    is_empty = nature is not None and nature.kind == "choice" and declared.value == ""
+                    is_alike = declared.value is None or is_kind or is_empty
+                    found.setdefault(cell_of(layout, node, name), []).append(nature if is_alike else None)
+        types = {cell: each for cell, natures in found.items() if (each := _common(natures)) is not None}
+        chosen = {cell: each for cell, each in types.items() if each.kind == "choice"}
+        return {cell: each for cell, each in types.items() if each.kind in {"boolean", "number"}}, chosen
+
+    def _gather(self, node: Node, level: Level, found: dict[str, list[InferredType | None]]) -> None:
+        """Add the types of what a topic or skill writes to each undeclared name of a level to `found`."""
+        sight = self._layout.sight(node)
+        for name, nature in self._writes[node]:
+            if sight.declaration(name) is None and sight.key(name)[0] is level:
+                found.setdefault(name, []).append(nature)
 
     def _add(self, message: str, at: Location, fix: str = "", code: str = "TYPE_CLASH") -> None:
         if (at.file or self._problems.file, at.line, at.column) in self._wrong:
@@ -210,9 +241,9 @@ class _Sense:
             fix = suggest(strange[0], declared.choices)
             self._add(f"`{output.get}` cannot store {shorten(strange[0])}", output.mark("choices"), fix)
 
-    def _outputs_of_one_name(self, actions: tuple[Action, ...]) -> None:
+    def _outputs_of_one_name(self) -> None:
         seen: dict[str, DeclaredType] = {}
-        for output in (item for action in walk(actions) for item in outputs_of(action)):
+        for output in (item for action in self._layout.actions(self._node) for item in outputs_of(action)):
             if not isinstance(output, Output) or output.kind is None or self._sight.declaration(output.get) is not None:
                 continue
             first = seen.setdefault(output.get, output.kind)
@@ -306,55 +337,25 @@ def _is_stored(value: str, kind: DeclaredType) -> bool:
         return False
 
 
-def _gather(
-    actions: tuple[Action, ...], sight: Sight, level: Level, found: dict[str, list[InferredType | None]]
-) -> None:
-    """Add the types of what the actions of a list write to each undeclared name of a level to `found`."""
-    for action in walk(actions):
-        for name, nature in _written_types(action):
-            if sight.declaration(name) is None and sight.key(name)[0] is level:
-                found.setdefault(name, []).append(nature)
-
-
 def _keys_of_choices(layout: ControlFlowGraph) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the variables of `choose` with the texts of their choices, and the keys, which they store."""
-    for _, body in layout.bodies():
-        for action in walk(body.actions):
+    for node, _ in layout.bodies():
+        for action in layout.actions(node):
             if isinstance(action, actions.Choose):
                 for each in action.fixed:
                     yield (action.variable, each.text.source.strip()), each.key
 
 
-def _types_of_untyped(layout: ControlFlowGraph) -> "tuple[dict[Cell, InferredType], dict[Cell, InferredType]]":
-    """Return the types of variables that are declared without one: those of their initial value and all answers.
-
-    Only yes and no and numbers count, because a text may stand for anything. The variables of choices are apart: their
-    keys count where a condition compares with the text of one.
-    """
-    at_any_time = layout.at_any_time.union(*(names_written(each.actions) for each in layout.script.watchers))
-    found: dict[Cell, list[InferredType | None]] = {}
-    for node, body in layout.bodies():
-        for name, nature in itertools.chain.from_iterable(map(_written_types, walk(body.actions))):
-            declared = layout.sight(node).declaration(name)
-            if declared is not None and declared.kind is None and name not in at_any_time:
-                is_kind = nature is not None and infer_type(declared.value) == nature.kind
-                is_empty = nature is not None and nature.kind == "choice" and declared.value == ""
-                is_alike = declared.value is None or is_kind or is_empty
-                found.setdefault(cell_of(layout, node, name), []).append(nature if is_alike else None)
-    types = {cell: each for cell, natures in found.items() if (each := _common(natures)) is not None}
-    chosen = {cell: each for cell, each in types.items() if each.kind == "choice"}
-    return {cell: each for cell, each in types.items() if each.kind in {"boolean", "number"}}, chosen
+def _written_types(actions: Iterable[Action]) -> "Iterator[_Written]":
+    """Yield the names that actions write with their types."""
+    for action in actions:
+        typed = list(_typed_writes(action))
+        yield from typed
+        names = {name for name, _ in typed}
+        yield from ((name, None) for name, _ in effect_of(action).written if name not in names)
 
 
-def _written_types(action: Action) -> Iterator[tuple[str, InferredType | None]]:
-    """Yield the names that an action writes with their types; None if any type is possible."""
-    typed = list(_typed_writes(action))
-    yield from typed
-    names = {name for name, _ in typed}
-    yield from ((name, None) for name, _ in effect_of(action).written if name not in names)
-
-
-def _typed_writes(action: Action) -> Iterator[tuple[str, InferredType | None]]:
+def _typed_writes(action: Action) -> "Iterator[_Written]":
     for output in outputs_of(action):
         if isinstance(output, Output):
             is_known = output.kind is not None and output.default is None
@@ -429,8 +430,8 @@ def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
 
 def _check_counted_choices(layout: ControlFlowGraph, uses: "_Uses", problems: Problems) -> None:
     """Add a problem for each `choose` that may store a text in a variable with which something calculates."""
-    for node, body in layout.bodies():
-        for action in walk(body.actions):
+    for node, _ in layout.bodies():
+        for action in layout.actions(node):
             pick = effect_of(action).body
             if not isinstance(pick, Select) or pick.word != "choice":
                 continue
@@ -447,8 +448,8 @@ def _check_counted_choices(layout: ControlFlowGraph, uses: "_Uses", problems: Pr
 def counted_answers(layout: ControlFlowGraph, uses: "_Uses | None" = None) -> Iterator[CountedAnswer]:
     """Yield the answers that are not certainly numbers and that some visible expression calculates with."""
     uses = uses or _Uses(layout)
-    for node, body in layout.bodies():
-        for output in _typed_answers(body.actions):
+    for node, _ in layout.bodies():
+        for output in _typed_answers(layout.actions(node)):
             declared = layout.sight(node).declaration(output.get)
             kind = output.kind or (declared.kind if declared is not None else None)
             line = uses.line(cell_of(layout, node, output.get), is_date=kind in DATES)
@@ -462,13 +463,14 @@ class _Uses:
     def __init__(self, layout: ControlFlowGraph) -> None:
         self._numbers: dict[Cell, int] = {}
         self._differences: dict[Cell, int] = {}
-        for node, source in ((node, source) for node, body in layout.bodies() for source in reads_below(body)):
-            facts = source.compiled.facts
-            sums = [names for names in facts.added if _has_number(layout, node, names)]
-            for name in facts.counted.union(*sums):
-                self._numbers.setdefault(cell_of(layout, node, name), source.at.line)
-            for name in facts.subtracted:
-                self._differences.setdefault(cell_of(layout, node, name), source.at.line)
+        for node, _ in layout.bodies():
+            for source in layout.sources(node):
+                facts = source.compiled.facts
+                sums = [names for names in facts.added if _has_number(layout, node, names)]
+                for name in facts.counted.union(*sums):
+                    self._numbers.setdefault(cell_of(layout, node, name), source.at.line)
+                for name in facts.subtracted:
+                    self._differences.setdefault(cell_of(layout, node, name), source.at.line)
 
     def line(self, cell: Cell, *, is_date: bool) -> int | None:
         """Return the first line that needs the variable to be a number; the difference of two dates does not."""
@@ -481,8 +483,8 @@ def _has_number(layout: ControlFlowGraph, node: Node, names: frozenset[str]) -> 
     return any(each is not None and (each.kind or infer_type(each.value)) == "number" for each in found)
 
 
-def _typed_answers(actions: tuple[Action, ...]) -> Iterator[Output]:
-    for action in walk(actions):
+def _typed_answers(actions: Iterable[Action]) -> Iterator[Output]:
+    for action in actions:
         for item in outputs_of(action):
             if not isinstance(item, Records):
                 yield from item.questions

@@ -32,7 +32,8 @@ from scripts.expressions.sandbox import (
 from scripts.expressions.values import Value, ValueRefused, bounded, shorten, text_of
 
 SOURCE_CHARS_MAX = 20_000
-COMPILED_MAX = 10_000  # compiled sources in the cache
+COMPILED_MAX = 100_000  # compiled sources in each cache; a script may have this many, and each check asks for all
+HELD_COMPILED_MAX = 10_000  # of these, between the checks of scripts
 HELD_MAX = 5  # variables listed in a message
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
@@ -41,6 +42,7 @@ Spans: TypeAlias = tuple[tuple[int, int], ...]
 _Piece: TypeAlias = tuple[str, str]
 """A part of a text: its characters, or the name of the variable that it stands for."""
 
+_NO_FACTS = ExpressionInfo()
 _UNFINISHED = re.compile(r"unexpected '?end of template'?(?:, expected '(?P<sign>.+)'\.)?")
 _UNEXPECTED = re.compile(r"expected token '.*', got ('.*')", re.DOTALL)
 _WORDS = frozenset({"true", "false", "none", "True", "False", "None"})
@@ -220,11 +222,18 @@ def compile_expression(source: str) -> Compiled:
     return _compile(source, is_text=False)
 
 
+def forget_compiled() -> None:
+    """Free the memory of compiled sources if a check has filled it with those of a large script."""
+    for cached in (compile_template, compile_expression):
+        if cached.cache_info().currsize > HELD_COMPILED_MAX:
+            cached.cache_clear()
+
+
 def _compile(source: str, *, is_text: bool) -> Compiled:
     if len(source) > SOURCE_CHARS_MAX:
         raise ExpressionInvalid(f"longer than {SOURCE_CHARS_MAX:,} characters")
     if is_text and "{" not in source and "\r" not in source:  # Jinja would only normalise ends of lines
-        return Compiled(source, ExpressionInfo(), None, ((source, ""),), is_text=True)
+        return Compiled(source, _NO_FACTS, None, ((source, ""),), is_text=True)
     try:
         tree = _parse(source, is_text=is_text)
         every = all_nodes(tree)
@@ -289,7 +298,8 @@ def _filled_in(pieces: tuple[_Piece, ...], names: Names, chars_max: int) -> Rend
 
 
 def _parse(source: str, *, is_text: bool) -> nodes.Template:
-    return with_time_functions(SANDBOX.parse(source) if is_text else _parse_expression(source))
+    tree = SANDBOX.parse(source) if is_text else _parse_expression(source)
+    return with_time_functions(tree) if "(" in source else tree
 
 
 def _code_of(tree: nodes.Template) -> JinjaTemplate:

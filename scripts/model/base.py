@@ -1,6 +1,7 @@
 """The base types of the script model: locations in files, nodes, texts and expressions."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from itertools import chain, count
 from typing import Annotated, Any, TypeAlias
 
@@ -118,22 +119,24 @@ def unused_name(name: str, used_names: Collection[str]) -> str:
     return next(each for each in chain((name,), numbered) if each not in used_names)
 
 
-def parts(node: Any) -> Iterator[Any]:
-    """Yield the values directly inside a node, list or mapping, except locations."""
-    if isinstance(node, Struct):
-        yield from (getattr(node, name) for name in node.__struct_fields__ if name not in _PLACES)
-    elif isinstance(node, tuple):
-        yield from node
-    elif isinstance(node, dict):
-        yield from node.values()
+def parts(node: Any) -> Collection[Any]:
+    """Return the values directly inside a node, list or mapping, except locations."""
+    match node:
+        case Struct():
+            return [getattr(node, name) for name in _names_of_parts(type(node))]
+        case tuple():
+            return node
+        case dict():
+            return node.values()
+        case _:
+            return ()
 
 
 def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
     """Return a node, list or mapping with each value directly inside it replaced, except locations."""
     match node:
         case Struct():
-            names = (name for name in node.__struct_fields__ if name not in _PLACES)
-            return replace(node, **{name: change(getattr(node, name)) for name in names})
+            return replace(node, **{name: change(getattr(node, name)) for name in _names_of_parts(type(node))})
         case tuple():
             return tuple(map(change, node))
         case dict():
@@ -142,4 +145,6 @@ def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
             return node
 
 
-_PLACES = frozenset({"at", "marks"})
+@cache
+def _names_of_parts(kind: type[Struct]) -> tuple[str, ...]:
+    return tuple(name for name in kind.__struct_fields__ if name not in {"at", "marks"})

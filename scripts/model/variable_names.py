@@ -53,7 +53,7 @@ def reads_below(node: Any) -> Iterator[Template | Expression]:
                 yield from sources_in(dict(values), node.at)
             case StringTable() | ToolDefinition():  # a tool reads its parameters, not variables
                 continue
-        waiting += [part for part in reversed([*parts(node)]) if isinstance(part, (Struct, tuple, dict))]
+        waiting += [part for part in reversed([*parts(node)]) if part and isinstance(part, (Struct, tuple, dict))]
 
 
 def read_names(node: Any) -> Iterator[str]:
