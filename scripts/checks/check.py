@@ -1,6 +1,6 @@
 """Check a script whose structure is valid: names, targets, texts, expressions, and the flow of its variables."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -36,7 +36,7 @@ from scripts.checks.reachability import check_reachability
 from scripts.checks.skill_checks import recursion_faults
 from scripts.checks.time_checks import action_faults, default_faults, script_faults
 from scripts.checks.type_check import check_arithmetic, check_sense
-from scripts.checks.variable_flow import Place, VariableFlow
+from scripts.checks.variable_flow import LostParts, Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX
 from scripts.expressions.expression_fixes import expression_fix, function_fix, method_fix, template_fix, unclosed_fix
 from scripts.expressions.expressions import Compiled, forget_compiled, is_reserved
@@ -127,9 +127,12 @@ def is_id(name: str) -> bool:
     return _ID.fullmatch(name) is not None and len(name) <= ID_CHARS_MAX
 
 
-def check_script(script: Script, problems: Problems) -> None:
-    """Add every problem of a script; every node must have an id."""
-    _Checker(script, problems).run()
+def check_script(script: Script, problems: Problems, texts: Mapping[str, str]) -> None:
+    """Add every problem of a script; every node must have an id.
+
+    `texts` are the script (by "") and its include files, in which the parts are looked for that errors made unreadable.
+    """
+    _Checker(script, problems).run(texts)
     forget_effects()
     forget_compiled()
 
@@ -139,9 +142,10 @@ class _Checker:
         self.script = script
         self.problems = problems
         self.is_whole = not problems.fatal
-        losses = [each for each in problems.errors if each.code not in _KEEPS_VALUES]
-        self.has_all_values = not losses
-        self.lost = {each.path for each in losses if not _IN_ACTIONS.search(each.path)}  # what is there may have ids
+        self.losses = [each for each in problems.errors if each.code not in _KEEPS_VALUES]
+        self.lost = {
+            each.path for each in self.losses if not _IN_ACTIONS.search(each.path)
+        }  # what is there may have ids
         self.place = Place()
         self.at_hand: list[str] = []  # names that have a value besides the variables
         self.is_in_tool = False  # an action calls a tool, and the source belongs to it or to its `on_fail`
@@ -180,7 +184,7 @@ class _Checker:
         yield
         self.at_hand = outer
 
-    def run(self) -> None:
+    def run(self, texts: Mapping[str, str]) -> None:
         script = self.script
         self.ids([script], "script")
         self.declarations(script.globals)
@@ -209,12 +213,12 @@ class _Checker:
         self.tools()
         self.experiments()
         check_migrations(script, self.problems)
-        reported = self.flow.check(self.problems, is_whole=self.has_all_values)
+        reported = self.flow.check(self.problems, LostParts(texts, self.losses) if self.losses else None)
         check_plain_texts(script, self.flow.known(), self.problems)
         if not self.problems.fatal:
             self.analyses(ControlFlowGraph(script), reported)
         else:
-            check_sense(ControlFlowGraph(script), self.problems, is_whole=self.has_all_values)
+            check_sense(ControlFlowGraph(script), self.problems, is_whole=not self.losses)
 
     def analyses(self, layout: ControlFlowGraph, reported: Collection[tuple[str, Spot]]) -> None:
         """Check a script without errors as a whole; `reported` are reads for which a problem is recorded already."""

@@ -53,7 +53,7 @@ def _pattern_faults(pattern: str, at: Location) -> Iterator[Fault]:
     try:
         check_pattern(pattern)
     except PatternInvalid as error:
-        yield Fault("PATTERN_INVALID", str(error), at)
+        yield Fault("PATTERN_INVALID", str(error), at, error.fix)
         return
     if (inside := _SLASHES.fullmatch(pattern)) is not None:
         fix = f"Write it without the slashes: `{inside[1]}`."

@@ -1,6 +1,7 @@
 """Patterns that scripts and schemas of tools contain: whether one can be compiled, and with how much memory."""
 
 import regex
+from msgspec import Struct
 
 LENGTH_MAX = 20_000
 """Of a pattern, with each repeated part written out: a part that occurs `{1000}` times is compiled as a thousand."""
@@ -11,22 +12,91 @@ _FLAG = regex.compile(r"\(\?[a-zA-Z0-9]*-?[a-zA-Z]*x")
 """The flag by which `#` begins a comment."""
 
 
+class _Mistake(Struct, frozen=True):
+    """What is wrong with a pattern, and a right one; `{sign}` is what stands at its position."""
+
+    message: str
+    fix: str
+
+
+_MISTAKES = {
+    "unterminated character set": _Mistake("`[` at character {at} has no `]`", "Close it, as in `[0-9]`."),
+    "missing )": _Mistake(
+        "`(` at character {at} has no `)`", r"Close it, as in `(am|pm)`, or write `\(` for the character."
+    ),
+    "unbalanced parenthesis": _Mistake(
+        "`)` at character {at} has no `(`", r"Remove it, or write `\)` for the character."
+    ),
+    "nothing to repeat": _Mistake(
+        "`{sign}` at character {at} has nothing to repeat",
+        r"Write what it repeats before it, as in `[0-9]{sign}`, or `\{sign}` for the character.",
+    ),
+    "multiple repeat": _Mistake(
+        "`{sign}` at character {at} repeats a repetition", r"Remove it, or write `\{sign}` for the character."
+    ),
+    "min repeat greater than max repeat": _Mistake(
+        "the first number in the braces at character {at} is greater than the second",
+        "Write the smaller one first, as in `[0-9]{{3,5}}`.",
+    ),
+    "bad character range": _Mistake(
+        "the range before character {at} ends before it begins",
+        "Write the lower end first, as in `[a-z]`, or `-` at the end of the brackets for the character.",
+    ),
+    "bad escape (end of pattern)": _Mistake(
+        r"`\` at the end has nothing after it", r"Remove it, or write `\\` for the character."
+    ),
+}
+"""By the reason that the library for patterns gives."""
+_REASON = regex.compile(r"(?P<message>.+) at position (?P<at>[0-9]+)")
+_SHORTER = "Write fewer repetitions, or a shorter pattern."
+_EXAMPLE = "Write a pattern such as `[0-9]{5}` for five digits."
+
+
 class PatternInvalid(ValueError):
-    """A pattern that is not valid, or too long; the message says why."""
+    """A pattern that is not valid, or too long; the message says why, `fix` how to correct it."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.fix = fix
 
 
 def check_pattern(pattern: str) -> None:
     """Check a pattern without using much time or memory. Raises PatternInvalid."""
     if _FLAG.search(pattern, 1):
-        raise PatternInvalid("the flag `x` is possible only at the beginning")
+        fix = "Write `(?x)` at the beginning, or leave it out."
+        raise PatternInvalid("the flag `x` is possible only at the beginning", fix)
     if _written_out(pattern) > LENGTH_MAX:
-        raise PatternInvalid(f"it is longer than {LENGTH_MAX:,} characters when its repeated parts are written out")
+        message = f"it is longer than {LENGTH_MAX:,} characters when its repeated parts are written out"
+        raise PatternInvalid(message, _SHORTER)
     try:
         regex.compile(pattern)
     except regex.error as error:
-        raise PatternInvalid(str(error)) from error
+        raise _invalid(pattern, str(error)) from error
     except RecursionError:
-        raise PatternInvalid("it is nested too deeply") from None
+        raise PatternInvalid("it is nested too deeply", _SHORTER) from None
+
+
+def _invalid(pattern: str, reason: str) -> PatternInvalid:
+    found = _REASON.match(reason)
+    message, at = (found["message"], int(found["at"])) if found is not None else (reason, 0)
+    mistake = _MISTAKES.get(message)
+    if mistake is None:
+        return PatternInvalid(f"{message} at character {min(at + 1, len(pattern))}", _EXAMPLE)
+    if message in {"unterminated character set", "missing )"}:
+        at = _unclosed(pattern)
+    place = {"at": at + 1, "sign": pattern[at : at + 1]}
+    return PatternInvalid(mistake.message.format(**place), mistake.fix.format(**place))
+
+
+def _unclosed(pattern: str) -> int:
+    """Return the position of the last bracket that is open at the end of a pattern."""
+    opened: list[int] = []
+    for part in _PARTS.finditer(pattern):
+        if part[0] in {"(", "["}:  # a closed `[…]` is one part
+            opened.append(part.start())
+        elif part[0] == ")" and opened:
+            opened.pop()
+    return opened[-1] if opened else len(pattern) - 1
 
 
 def _written_out(pattern: str) -> int:

@@ -127,7 +127,7 @@ def read_script(source: Source, mode: Mode = "compat") -> Reading:
         script = with_ids(script, problems)
         if script.form == "stage" and mode == "compat":
             problems.soften(_ODD_BUT_RUNS)
-        check_script(script, problems)
+        check_script(script, problems, {"": source.text, **source.side_files})
         check_strings(script, problems)
     return Reading(source, None if problems.fatal else script, problems.sorted(), script)
 
@@ -141,7 +141,7 @@ def read_include_file(source: Source, mode: Mode = "compat") -> Reading:
     carrier = Script(id="alone", phases=(), use=(name,))
     files = {**source.side_files, name: source.text}
     script = with_ids(includes.with_includes(carrier, files, problems, lenient=mode == "compat"), problems)
-    check_script(script, problems)
+    check_script(script, problems, files)
     own = (problem for problem in problems.sorted() if problem.file and problem.code not in _NEEDS_A_SCRIPT)
     named = (msgspec.structs.replace(each, file=source.file) if each.file == name else each for each in own)
     return Reading(source, script, tuple(named))

@@ -33,6 +33,7 @@ class Scalar(Struct, frozen=True, gc=False):
     plain: bool
     at: Location
     is_block: bool = False  # with the indicator `|` or `>`
+    written: str = ""  # the key in the file, if another one is read in its place
 
     @property
     def value(self) -> Value:
@@ -166,7 +167,7 @@ def keys_renamed(tree: Mapping, names: MappingType[str, str]) -> Mapping:
         name = names.get(key.text, key.text)
         if name != key.text and name not in used_keys:
             used_keys.add(name)
-            pairs.append((replace(key, text=name), value))
+            pairs.append((replace(key, text=name, written=key.written or key.text), value))
         else:
             pairs.append((key, value))
     return Mapping(tuple(pairs), tree.at)

@@ -400,7 +400,8 @@ class StructReader:
             if self._respell and not field.required and is_null(value):
                 continue  # in the other older formats, an empty value is a missing one
             if field.instead:
-                self.slip("DEPRECATED_KEY", f"`{key.text}` is obsolete", key.at, f"Write {field.instead} instead.")
+                message = f"`{key.written or key.text}` is obsolete"
+                self.slip("DEPRECATED_KEY", message, key.at, f"Write {field.instead} instead.")
             marks[field.older] = value.at
             with self.inside(f".{key.text}"), suppress(Invalid):
                 values[field.name] = self._any(self._plain_value(value, field), field.annotation)

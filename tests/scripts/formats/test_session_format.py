@@ -705,6 +705,14 @@ def test_a_parameter_may_be_required_in_chinese(read: ReadScript) -> None:
     assert [each.required for each in reading.script.skills[0].params] == [True, False]
 
 
+def test_the_warning_about_an_obsolete_key_names_the_key_of_the_script(read: ReadScript) -> None:
+    asked = "{action_type: ai_ask, action_id: a, config: {question: Who?, save_to: who}}"
+    reading = read(
+        f"session: {{session_id: s, phases: [{{phase_id: p, topics: [{{topic_id: t, actions: [{asked}]}}]}}]}}"
+    )
+    assert [each.message for each in reading.problems] == ["`save_to` is obsolete"]
+
+
 def test_a_placeholder_may_name_a_member_of_a_variable(read: ReadScript) -> None:
     text = SCRIPT.replace("{var: city}", "{var: city, value: {name: Rome, sights: []}}")
     text = text.replace("Hello ${name}, {{mood}}.", "{city.name}, {city.sights.length}, {session.city}, {other.name}")

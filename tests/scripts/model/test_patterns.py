@@ -30,7 +30,7 @@ def test_a_pattern_that_needs_much_memory_is_refused(pattern: str) -> None:
     ("pattern", "reason"),
     [
         ("(" * 1_500 + ")" * 1_500, "nested too deeply"),
-        ("a)", "unbalanced"),
+        ("a)", r"`\)` at character 2 has no `\(`"),
         ("(?x)(?-x:#((a{1000}){1000}))", "only at the beginning"),
         ("a(?x: b)", "only at the beginning"),
     ],
@@ -38,6 +38,29 @@ def test_a_pattern_that_needs_much_memory_is_refused(pattern: str) -> None:
 def test_another_invalid_pattern_is_refused_with_its_reason(pattern: str, reason: str) -> None:
     with pytest.raises(PatternInvalid, match=reason):
         check_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message", "fix"),
+    [
+        ("x([0-9", "`[` at character 3 has no `]`", "`[0-9]`"),
+        (r"[(]\((a|b", "`(` at character 6 has no `)`", r"`\(`"),
+        ("a(b)c)", "`)` at character 6 has no `(`", r"`\)`"),
+        ("+49[0-9]*", "`+` at character 1 has nothing to repeat", r"`\+`"),
+        ("ja*?*", "`*` at character 5 repeats a repetition", "Remove it"),
+        ("[0-9]{5,3}", "the first number in the braces at character 7 is greater", "`[0-9]{3,5}`"),
+        ("[z-a]", "the range before character 5 ends before it begins", "`[a-z]`"),
+        ("a\\", r"`\` at the end has nothing after it", r"`\\`"),
+        (r"\p{Foo}", "unknown property at character 7", "`[0-9]{5}`"),
+    ],
+)
+def test_the_error_of_a_pattern_says_where_it_is_wrong_and_shows_a_right_one(
+    pattern: str, message: str, fix: str
+) -> None:
+    with pytest.raises(PatternInvalid) as refused:
+        check_pattern(pattern)
+    assert message in str(refused.value)
+    assert fix in refused.value.fix
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from scripts.model.diagnostics import CODES
 from scripts.parse.read_script import Source, read_script
 
 HEAD = "script: visit\nphases:\n  - phase: hello\n    topics:\n      - topic: welcome\n        actions:\n"
@@ -973,11 +974,21 @@ def test_a_problem_below_a_line_break_in_quotes_is_reported_where_the_text_begin
     assert (problem.code, problem.line) == ("TEMPLATE_INVALID", NATIVE.count("\n") + 1 + lines_below)
 
 
-def test_a_misspelt_variable_is_reported_beside_an_error_that_may_hide_other_variables() -> None:
+def test_a_variable_that_nothing_sets_is_reported_beside_an_error_unless_the_error_may_be_the_cause() -> None:
     asked = "- {ask: Name?, into: name}\n- {ask: Age?, into: {var: age, type: nubmer}}\n"
-    reading = read_script(Source(f"{NATIVE}{asked}- say: Hello {{{{ nmae }}}}, {{{{ town }}}}.\n"))
-    found = [(problem.code, problem.fix) for problem in reading.problems]
-    assert found == [
-        ("ENUM_VALUE_INVALID", "Did you mean `number`?"),
-        ("VARIABLE_NEVER_SET", "Did you mean `name`?"),
+    said = "- say: Hello {{ nmae }}, {{ town }}.\n- say: You are {{ age }}.\n"
+    reading = read_script(Source(f"{NATIVE}{asked}{said}"))
+    assert [(problem.code, problem.message, problem.fix) for problem in reading.problems[1:]] == [
+        ("VARIABLE_NEVER_SET", "nothing sets `nmae`", "Did you mean `name`?"),
+        ("VARIABLE_NEVER_SET", "nothing sets `town`", CODES["VARIABLE_NEVER_SET"].fix),
     ]
+
+
+def test_a_variable_that_a_missing_include_file_may_set_is_not_reported() -> None:
+    reading = read_script(Source(f"use: [globals.yaml]\n{NATIVE}- say: Hello {{{{ town }}}}.\n"))
+    assert [problem.code for problem in reading.problems] == ["USE_NOT_FOUND"]
+
+
+def test_a_variable_that_is_read_in_the_line_of_an_error_is_not_reported() -> None:
+    reading = read_script(Source(f"{NATIVE}- {{say: 'Hello {{{{ town }}}}', into: town}}\n"))
+    assert [problem.code for problem in reading.problems] == ["UNKNOWN_KEY"]
