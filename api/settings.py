@@ -587,14 +587,16 @@ def _convert(values: Mapping[str, Any], origin: str) -> Settings:
         return msgspec.convert(plain, Settings, strict=False, dec_hook=_from_text)
     except msgspec.ValidationError as error:
         problem = str(error)
-        if place := _PLACE.search(problem):
-            problem = name_choices(problem, types_at(Settings, place[1]))
-        problem = humanize_validation_error(problem).replace("Object contains unknown field", "there is no setting")
-        if unknown := _UNKNOWN.fullmatch(problem):
+        place = found[1] if (found := _PLACE.search(problem)) else ""
+        problem = humanize_validation_error(name_choices(_PLACE.sub("", problem), types_at(Settings, place)))
+        problem = problem.replace("Object contains unknown field", "there is no setting")
+        if not place and (unknown := _UNKNOWN.fullmatch(problem)):
             close = get_close_matches(unknown[1], Settings.__struct_fields__, 1)
             problem += f"; did you mean `{close[0]}`?" if close else ""
         for name, kind in _TABLES.items():
-            problem = problem.replace(f"{name}[...]", f"{name}.{_wrong_table(plain.get(name), kind)}")
+            place = place.replace(f"{name}[...]", f"{name}.{_wrong_table(plain.get(name), kind)}")
+        if place and origin != PREFIX + place.upper().replace(".", "_"):  # a variable names its setting already
+            problem = f"{place}: {problem}"
         raise SettingsInvalid(f"{origin}: {problem}") from error
 
 

@@ -90,7 +90,7 @@ def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: Wri
         ('model_attempts = 11\nmodel_url = "http://localhost/v1"\n', ["model_attempts"]),
         ('model_format = "xml"\n', ["model_format"]),
         ("model_key = 5\n", ["model_key", "a text"]),
-        (f'[models.slow]\n[models.fast]\nkee = "{KEY}"\n', ["`kee`", "$.models.fast"]),
+        (f'[models.slow]\n[models.fast]\nkee = "{KEY}"\n', ["models.fast: there is no setting `kee`"]),
         (f'[models.fast]\nkey = "{KEY}"\nkey_env = "A"\n', ["not from both"]),
         (f'[models.fast]\nurl = "http://models.example"\nkey = "{KEY}"\n', ["models", "https"]),
         (f'[models.offline]\nkey = "{KEY}"\n', ["'offline'"]),

@@ -267,5 +267,5 @@ def test_the_key_may_stand_in_a_file_beside_the_settings(tmp_path: Path) -> None
 
 def test_an_algorithm_that_is_none_is_no_setting() -> None:
     for name in ("none", "HS1", "RS512"):
-        with pytest.raises(SettingsInvalid, match="auth_jwt_algorithm"):
+        with pytest.raises(SettingsInvalid, match="CUEBOOK_AUTH_JWT_ALGORITHM"):
             load_settings(None, {}, {"CUEBOOK_AUTH_JWT_ALGORITHM": name})
