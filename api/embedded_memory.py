@@ -24,7 +24,7 @@ from api.models import close_model, make_model
 from api.settings import Settings, settings_of_program
 from api.timestamps import utc_now
 from runtime.state.ports import Model
-from store.embedders.own import Embed, OwnEmbedder
+from store.embedders.function_embedder import Embed, OwnEmbedder
 from store.open_store import open_store
 from store.store import Store
 

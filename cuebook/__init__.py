@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from api.settings import Settings, SettingsInvalid
     from api.tools.python_tool import Tool
     from api.webhooks.signing import InvalidSignature, verify_webhook
-    from runtime.actions.own import ActionTurn
+    from runtime.actions.own_action import ActionTurn
     from runtime.context.agent_history import AgentHistory
     from runtime.context.conversation import Conversation
     from runtime.context.resize import Handlers
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 _MODULES: Final = {
-    "ActionTurn": "runtime.actions.own",
+    "ActionTurn": "runtime.actions.own_action",
     "Expression": "scripts.model.base",
     "OwnAction": "scripts.model.actions",
     "Template": "scripts.model.base",

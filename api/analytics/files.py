@@ -59,7 +59,7 @@ _REMOVED = "the analytics file was removed in the meantime; try again"
 log = structlog.get_logger()
 
 
-class Making(Struct, frozen=True):
+class RefreshProgress(Struct, frozen=True):
     """Progress of a refresh: turns done, and in all."""
 
     done: int
@@ -72,7 +72,7 @@ class _State:
     def __init__(self, tenant: str, masked: bool, place: Place) -> None:
         self.tenant, self.masked, self.place = tenant, masked, place
         self.readers = ReadersWriterLock()
-        self.making: Making | None = None
+        self.progress: RefreshProgress | None = None
         self.task: asyncio.Task[None] | None = None
         self.forget()
 
@@ -143,9 +143,9 @@ class AnalyticsFiles:
             finally:
                 state.readers.leave()
 
-    def making(self, tenant: str, *, masked: bool) -> Making | None:
+    def refresh_progress(self, tenant: str, *, masked: bool) -> RefreshProgress | None:
         """Return the progress of a running refresh, or None."""
-        return self._state(tenant, masked=masked).making
+        return self._state(tenant, masked=masked).progress
 
     def as_of(self, tenant: str, *, masked: bool) -> datetime | None:
         """Return the time of the data in a file, or None if there is no file."""
@@ -215,7 +215,7 @@ class AnalyticsFiles:
         task = state.task
         done, _ = await asyncio.wait({task}, timeout=WAIT_S)
         if not done:
-            at = state.making or Making(0, 0)
+            at = state.progress or RefreshProgress(0, 0)
             progress = f": {at.done:,} of {at.total:,} turns are done" if at.total else ""
             raise ApiError(
                 "ANALYTICS_NOT_READY",
@@ -253,12 +253,12 @@ class AnalyticsFiles:
                         done, is_rebuilt = 0, True
                         continue
                     done += delta.turns
-                    state.making = Making(done, done + delta.left)
+                    state.progress = RefreshProgress(done, done + delta.left)
                     if not delta.left:
                         state.has_units, state.looked_at, state.as_of = units, started, delta.as_of
                         return
             finally:
-                state.making = None
+                state.progress = None
 
     async def _refresh(self, state: _State, masking: Masking, done: int, *, units: bool) -> Delta:
         """Apply one delta; `done` turns were applied before."""
@@ -266,7 +266,7 @@ class AnalyticsFiles:
             known, started = state.place.known(), time.monotonic()
             delta = await self._store.analytics.delta(state.tenant, folder, known, units=units)
             took = time.monotonic() - started
-            state.making = Making(done, done + delta.turns + delta.left)
+            state.progress = RefreshProgress(done, done + delta.turns + delta.left)
             state.next_look = time.monotonic() + took * (SHARE - 1)
             is_old = delta.as_of - (state.place.as_of() or delta.as_of) > RENEW
             if known.sessions is None or is_old or not delta.is_empty(known):

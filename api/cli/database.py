@@ -326,7 +326,7 @@ def copy_database(source: str, target: str) -> None:
     from store.open_store import postgres_driver
 
     with failing(StoreError), postgres_driver():
-        from store.copying import copy_database as copy_rows
+        from store.copy_database import copy_database as copy_rows
 
     with failing(StoreError), progress_bar("copying", MofNCompleteColumn(), TimeElapsedColumn()) as bar:
         counts = copy_rows(

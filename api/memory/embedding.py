@@ -12,7 +12,7 @@ from cachetools import LRUCache
 
 from api.background import retrieve_exception, within
 from api.settings import Settings, SettingsInvalid
-from store.embedders.choosing import MakeEmbedder, embedder_for
+from store.embedders.choose_embedder import MakeEmbedder, embedder_for
 from store.embedders.embedder import Embedder, EmbedderMisconfigured, EmbedderUnavailable, Vectors
 
 QUESTIONS_MAX = 2_000  # cached query vectors: 2 MB at 256 numbers each

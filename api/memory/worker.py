@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from api.background import background
 from api.memory.cache import MemoryCache
-from api.memory.exclusive import claim
+from api.memory.claims import claim
 from api.memory.jobs import JOBS_MAX, Jobs
 from api.memory.loaded_memory import OwnerId
 from api.memory.maintenance import ConcurrentChange, Maintenance

@@ -5,7 +5,7 @@ import asyncio
 from api.errors import require_session
 from api.schemas.session_lists import ModelUsageView, RoleCountsView, SessionStatsView, TranscriptTokens
 from api.sessions.session_cache import CachedSession
-from runtime.context.fitting import MESSAGE_TOKENS, tokens_of
+from runtime.context.text_lengths import MESSAGE_TOKENS, tokens_of
 from store.store import Store
 
 COUNTED_MAX = 10_000

@@ -245,10 +245,10 @@ def _insist(run: TurnContext, action: Ask | AiAsk, text: str) -> Outcome:
 
 def _say_and_wait(run: TurnContext, action: Ask | AiAsk, text: str) -> Outcome:
     run.say(text)
-    return drawn(run, action)
+    return wait_for_answer(run, action)
 
 
-def drawn(run: TurnContext, action: Ask | AiAsk) -> Waits:
+def wait_for_answer(run: TurnContext, action: Ask | AiAsk) -> Waits:
     """Return the wait for an answer, with the choices that an `ask` for a single value offers now."""
     if isinstance(action, Ask):
         outputs = expected_outputs(run, action)

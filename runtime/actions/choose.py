@@ -121,7 +121,7 @@ def _offer(run: TurnContext, offers: list[Offer], text: str) -> Outcome:
     return offering(offer.choice for offer in offers)
 
 
-def drawn(run: TurnContext, action: Choose) -> Wait:
+def wait_for_choice(run: TurnContext, action: Choose) -> Wait:
     """Return the wait with the choices that may be offered now."""
     return offering(offer.choice for offer in _open_offers(run, action)).wait
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from runtime.actions import ask, blocks, chat, choose, form, known, own, remember, sleep, statements, tool
+from runtime.actions import ask, blocks, chat, choose, form, if_known, own_action, remember, sleep, statements, tool
 from runtime.actions.outcomes import DONE, Expired, Outcome
 from runtime.state.state import Wait
 from runtime.turn import timing
@@ -56,7 +56,7 @@ async def enter(run: TurnContext, action: Action, *, asks: bool = False) -> Outc
     if at_once is not None:
         return at_once(run, action)
     if isinstance(action, actions.OwnAction):
-        return await own.carry_out(run, action)
+        return await own_action.carry_out(run, action)
     if type(action) not in AWAITED:
         raise ActionFailed(f"`{action_type(action)}` cannot begin")
     return await AWAITED[type(action)](run, action)
@@ -68,7 +68,7 @@ def _passed_over(run: TurnContext, action: Action, *, asks: bool) -> Outcome | N
         not asks
         and isinstance(action, actions.Ask | actions.AiAsk | actions.Choose)
         and action.if_known.policy != "ask"
-        and (known_outcome := known.pass_over(run, action)) is not None
+        and (known_outcome := if_known.pass_over(run, action)) is not None
     ):
         return known_outcome
     if run.program.has_time and isinstance(action, actions.Asking | actions.Chat):
@@ -97,17 +97,17 @@ def question_of(run: TurnContext, action: Action) -> str:
     return progress.question
 
 
-def drawn(run: TurnContext, action: Action, wait: Wait) -> Wait:
+def current_wait(run: TurnContext, action: Action, wait: Wait) -> Wait:
     """Return a wait with its form or choices, or the moment of its end, as the variables are now."""
     match action:
         case actions.Sleep() if wait.kind == "time":
             return sleep.awake_at(run, wait)
         case actions.Form() if wait.kind == "form":
-            return form.drawn(run, action)
+            return form.wait_for_form(run, action)
         case actions.Choose() if wait.kind == "choice" and not run.progress.is_confirmation:
-            return choose.drawn(run, action)
+            return choose.wait_for_choice(run, action)
         case actions.Ask() if wait.kind in {"choice", "text"} and not run.progress.is_confirmation:
-            return ask.drawn(run, action).wait
+            return ask.wait_for_answer(run, action).wait
         case _:
             return wait
 
@@ -125,7 +125,7 @@ async def resume(
     Raises ActionFailed for an action that does not wait so.
     """
     if run.progress.is_confirmation and isinstance(action, actions.Ask | actions.AiAsk | actions.Choose):
-        return known.answer_confirmation(run, action, reply, picked) or await enter(run, action, asks=True)
+        return if_known.answer_confirmation(run, action, reply, picked) or await enter(run, action, asks=True)
     match action:
         case actions.AiSay():
             return await chat.ai_say(run, action, reply)
@@ -142,7 +142,7 @@ async def resume(
         case actions.Say() | actions.Show() | actions.UserSay() if wait is not None and wait.is_acknowledgement:
             return DONE
         case actions.OwnAction():
-            return await own.carry_out(run, action, reply)
+            return await own_action.carry_out(run, action, reply)
         case actions.Sleep():
             return sleep.answer_message(run, action)
         case _:

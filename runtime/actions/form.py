@@ -194,9 +194,9 @@ def _missing(run: TurnContext, fields: tuple[FormField, ...]) -> list[FormField]
     return [field for field in fields if field.required and not form_answers.is_filled(_shown(run, field))]
 
 
-def drawn(run: TurnContext, action: Form) -> Wait:
+def wait_for_form(run: TurnContext, action: Form) -> Wait:
     """Return the wait with its form rendered again: the form, or values that it shows, may have changed."""
-    return Wait("form", form=_drawn(run, form_of(run, action)))
+    return Wait("form", form=_rendered(run, form_of(run, action)))
 
 
 # -- texts and rendering ----------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def drawn(run: TurnContext, action: Form) -> Wait:
 
 def _show(run: TurnContext, action: Form, text: str) -> Outcome:
     run.say(text)
-    return Waits(drawn(run, action))
+    return Waits(wait_for_form(run, action))
 
 
 def _complaint(run: TurnContext, action: Form, fields: tuple[FormField, ...], missing: list[FormField]) -> str:
@@ -225,23 +225,23 @@ def _complaint(run: TurnContext, action: Form, fields: tuple[FormField, ...], mi
     return "\n".join(lines)
 
 
-def _drawn(run: TurnContext, sheet: FormDefinition) -> RenderedForm:
+def _rendered(run: TurnContext, sheet: FormDefinition) -> RenderedForm:
     return RenderedForm(
         id=sheet.id,
         title=run.text(sheet.title),
-        fields=tuple(_drawn_field(run, field) for field in sheet.fields),
+        fields=tuple(_rendered_field(run, field) for field in sheet.fields),
         errors=run.progress.errors,
     )
 
 
-def _drawn_field(run: TurnContext, field: FormField) -> RenderedField:
-    columns = tuple(_drawn_column(run, column, constant(column.default)) for column in field.columns)
-    drawn = _drawn_column(run, field, _shown(run, field))
-    fields = {name: getattr(drawn, name) for name in RenderedColumn.__struct_fields__}
+def _rendered_field(run: TurnContext, field: FormField) -> RenderedField:
+    columns = tuple(_rendered_column(run, column, constant(column.default)) for column in field.columns)
+    column = _rendered_column(run, field, _shown(run, field))
+    fields = {name: getattr(column, name) for name in RenderedColumn.__struct_fields__}
     return RenderedField(**fields, computed=field.computed is not None, columns=columns)
 
 
-def _drawn_column(run: TurnContext, field: FormField, value: Value) -> RenderedColumn:
+def _rendered_column(run: TurnContext, field: FormField, value: Value) -> RenderedColumn:
     return RenderedColumn(
         name=field.name,
         label=label_of(run, field),

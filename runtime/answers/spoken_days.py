@@ -86,7 +86,7 @@ class _Grammar:
             for pattern in self._named:
                 text = pattern.sub(lambda match: take(match, self._named_day(match)), text)
         if self._from_today is not None:
-            text = self._from_today.taken(text, today, take)
+            text = self._from_today.replace_days(text, today, take)
         if self._other.search(text):
             raise ValueError(text)  # tomorrow or Friday
         return NamedDays(frozenset(days), text)
@@ -118,7 +118,7 @@ class _FromToday:
         self._this = re.compile(of(*words.this))
         self._last = re.compile(of(*words.last))
 
-    def taken(self, text: str, today: date, take: _Take) -> str:
+    def replace_days(self, text: str, today: date, take: _Take) -> str:
         """Return a text in which the result of `take` replaces each word for a day; it gets the match and the day."""
         for way, pattern in self._counted:
             for match in reversed(list(pattern.finditer(text))):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from runtime.context.messages import PARTS, adopted, attachments_of
 from runtime.context.summaries import Remember, remembered
-from runtime.context.windows import chars_in, fitting, group_start, head_of
+from runtime.context.windows import chars_in, fitting_start, group_start, head_of
 from runtime.state.events import Message
 from runtime.state.state import ContextMemory, LastResize
 from scripts.expressions.values import Value
@@ -168,7 +168,7 @@ def pruned(window: Messages, settings: ContextSettings, *, deep: bool) -> Messag
         said = said[-max(settings.messages_max - len(head), 1) :]
     if settings.chars_max:
         most = int(settings.chars_max * LOW_WATER) if deep else settings.chars_max - 1
-        said = said[fitting(said, most, chars_in) :]
+        said = said[fitting_start(said, most, chars_in) :]
     if len(said) < len(window) - len(head):
         results = next((place for place, each in enumerate(said) if each.role != "tool"), None)
         said = window[group_start(window, len(window) - len(said)) :] if results is None else said[results:]

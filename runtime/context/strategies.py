@@ -13,7 +13,7 @@ from runtime.context.resize import Book, Handlers, decided, newest_in, remember_
 from runtime.context.summaries import remember_with, summed_up
 from runtime.context.windows import (
     chars_in,
-    fitting,
+    fitting_start,
     group_start,
     head_of,
     legal_start,
@@ -81,7 +81,7 @@ class TokenBuffer(_WithoutSummary):
         head, said = _parts(messages, memory)
         left = self._tokens_max - sum(map(tokens_in, head))
         opener = _opener(messages, memory, self.messages_max)
-        return View((*head, *said[legal_start(said, fitting(said, left, tokens_in), opener) :]))
+        return View((*head, *said[legal_start(said, fitting_start(said, left, tokens_in), opener) :]))
 
 
 class _WithSummary:
@@ -130,7 +130,7 @@ class SummaryBuffer(_WithSummary):
         pending = _pending(messages, memory)
         if sum(map(tokens_in, pending)) <= self._tokens_max:
             return await self._extended(memory, (), condense)
-        begin = group_start(pending, fitting(pending, int(self._tokens_max * LOW_WATER), tokens_in))
+        begin = group_start(pending, fitting_start(pending, int(self._tokens_max * LOW_WATER), tokens_in))
         return await self._extended(memory, pending[:begin], condense)
 
 
@@ -151,7 +151,7 @@ class Resizing:
         if self._settings.messages_max:
             begin = max(len(said) - max(self._settings.messages_max - len(head), 1), 0)
         if self._settings.chars_max:
-            begin += fitting(said[begin:], self._settings.chars_max, chars_in)
+            begin += fitting_start(said[begin:], self._settings.chars_max, chars_in)
         begin = legal_start(said, begin, _opener(messages, memory, self.messages_max))
         return View((*head, *said[begin:]), memo=memory.memo if self._settings.has_memo else {})
 

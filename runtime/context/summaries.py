@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from runtime.context.fitting import CHARS_MIN, cut_text, cut_value, longest_in
 from runtime.context.ports import Condense, Condenser
+from runtime.context.text_lengths import CHARS_MIN, cut_text, cut_value, longest_in
 from runtime.context.windows import Cost, tokens_in
 from runtime.state.events import Message
 from runtime.state.ports import ModelFailed

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from runtime.context.fitting import MESSAGE_TOKENS, tokens_of
 from runtime.context.messages import attachments_of
+from runtime.context.text_lengths import MESSAGE_TOKENS, tokens_of
 from runtime.state.events import Message
 from runtime.state.state import ContextMemory, Opener
 
@@ -69,7 +69,7 @@ def newest_exchanges(messages: Sequence[Message], k: int, opener: Opener) -> int
     return starts[-k] if len(starts) >= k else legal_start(messages, 0, opener)
 
 
-def fitting(messages: Sequence[Message], most: int, cost: Cost) -> int:
+def fitting_start(messages: Sequence[Message], most: int, cost: Cost) -> int:
     """Return the start of the longest suffix of messages within a cost; it always includes the newest message."""
     begin, left = len(messages), most
     while begin:
@@ -86,7 +86,7 @@ def last_exchanges(messages: Sequence[Message], tokens_max: int, cost: Cost) -> 
 
     If not even one fits, these are its last messages, and at least the newest one.
     """
-    begin = fitting(messages, tokens_max, cost)
+    begin = fitting_start(messages, tokens_max, cost)
     starts = _starts(messages, "assistant", begin) if begin else []
     return tuple(messages[starts[0] if starts else begin :])
 
@@ -111,7 +111,7 @@ def recent(
     said = messages[len(head) :]
     begin = max(len(said) - max(messages_max - len(head), 1), 0)
     if tokens_max is not None:
-        begin += fitting(said[begin:], tokens_max - sum(map(tokens_in, head)), tokens_in)
+        begin += fitting_start(said[begin:], tokens_max - sum(map(tokens_in, head)), tokens_in)
     starts = _starts(said, opener, 0)
     later = [start for start in starts if start >= begin]
     found = later[:1] or starts[-1:] or [without_orphan(said, begin)]

@@ -44,7 +44,7 @@ class Cursor:
         """Move to the first phase that can be entered."""
         self._to_phase(self._run.program.script.phases)
 
-    def called(self) -> tuple[str, str]:
+    def call_ids(self) -> tuple[str, str]:
         """Return the ids of the running skill and the running interrupt; both are empty in a topic's own actions."""
         call = self._state.call() if self._run.program.has_calls else None
         return (call.skill, call.interrupt) if call is not None else ("", "")
@@ -52,7 +52,7 @@ class Cursor:
     def leave_action(self, action: Action, *, is_done: bool = True) -> None:
         """Record the end of an action and clear its progress; its milestone is reached if it `is_done`."""
         rounds = self._state.progress.round if self._state.progress is not None else 0
-        self._run.record(events.ActionLeft(action.id, rounds, *self.called()))
+        self._run.record(events.ActionLeft(action.id, rounds, *self.call_ids()))
         if action.milestone and is_done:
             self._run.record(events.MilestoneReached(action.milestone, action.id))
         self._state.progress = None
@@ -66,7 +66,7 @@ class Cursor:
         """Leave the innermost block: the action that contains it, or the action that an interrupt suspended."""
         frame = self._state.frames.pop()
         rounds = frame.held.progress.round if frame.held is not None and frame.held.progress is not None else 0
-        self._run.record(events.ActionLeft(frame.block or self._state.frames[-1].action, rounds, *self.called()))
+        self._run.record(events.ActionLeft(frame.block or self._state.frames[-1].action, rounds, *self.call_ids()))
         return frame
 
     def enter_interrupt(self, frame: Frame) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from runtime.actions import ask, sleep
-from runtime.actions.dispatch import drawn, enter, question_of, resume
+from runtime.actions.dispatch import current_wait, enter, question_of, resume
 from runtime.actions.outcomes import (
     DONE,
     Answer,
@@ -280,10 +280,10 @@ class _Engine:
                 began = time.monotonic()
             run.count_action()
             if action.when is not None and not run.holds(action.when):
-                run.record(events.ActionSkipped(action.id, action_type(action), *self._cursor.called()))
+                run.record(events.ActionSkipped(action.id, action_type(action), *self._cursor.call_ids()))
                 self._after_interrupt(self._cursor.advance())
                 continue
-            run.record(events.ActionEntered(action.id, action_type(action), *self._cursor.called()))
+            run.record(events.ActionEntered(action.id, action_type(action), *self._cursor.call_ids()))
             state.progress = state.timing = None
             if isinstance(action, ModelStep):
                 await self._carry_out(action, Wait("text", begins=True), enter(run, action))
@@ -316,21 +316,21 @@ class _Engine:
             self.run.record(body)
         if moved.restart and self._state.frames:
             rounds = self._state.progress.round if self._state.progress is not None else 0
-            self.run.record(events.ActionLeft(self._state.frames[-1].action, rounds, *self._cursor.called()))
+            self.run.record(events.ActionLeft(self._state.frames[-1].action, rounds, *self._cursor.call_ids()))
             self._cursor.leave_blocks()
             self._cursor.jump(self._state.phase, moved.restart)
         elif self._state.wait is not None and self._state.frames:
             if self.run.program.has_time:
                 timing.begin(self.run, self._cursor.current())
-            self._draw(self._state.wait)
+            self._update_wait(self._state.wait)
 
-    def _draw(self, wait: Wait) -> None:
+    def _update_wait(self, wait: Wait) -> None:
         """Rebuild the form that the session waits for, and record a new wait if the form has changed.
 
         Choices stay as they were offered, because the question is not put again.
         """
         action = self._cursor.current()
-        wait = wait if wait.kind == "choice" else drawn(self.run, action, wait)
+        wait = wait if wait.kind == "choice" else current_wait(self.run, action, wait)
         if wait != self._state.wait:
             self._follow(action, Waits(wait))
 
@@ -345,7 +345,7 @@ class _Engine:
             self._state.wait = None
             self._follow(self._cursor.current(), Finish(turn_input.reason, "application"))
         elif isinstance(turn_input, inputs.SetVariables) and self._state.wait is not None:
-            self._draw(self._state.wait)  # a form may show the new values
+            self._update_wait(self._state.wait)  # a form may show the new values
 
     def _ask_again(self, wait: Wait) -> None:
         """Put the question again that the session waits with, after a person has talked in place of the script."""
@@ -353,7 +353,7 @@ class _Engine:
         action = self._cursor.current()
         if self._state.progress is not None and self._state.progress.question:
             self.run.say(question_of(self.run, action))
-        self._follow(action, Waits(drawn(self.run, action, wait)))
+        self._follow(action, Waits(current_wait(self.run, action, wait)))
 
     async def _resume(self, turn_input: inputs.Input, content: str) -> None:
         state, program = self._state, self.run.program
@@ -373,7 +373,7 @@ class _Engine:
             self._follow(action, reaction.finish)
             return
         if reaction.withheld and wait is not None and not _is_answer(turn_input, wait, content):  # else it stays open
-            self._follow(action, Waits(drawn(self.run, action, wait)))
+            self._follow(action, Waits(current_wait(self.run, action, wait)))
             return
         if wait is not None and program.has_auto_variables and isinstance(turn_input, inputs.Reply):
             await auto_capture.capture(self.run, action, content)
@@ -501,7 +501,7 @@ class _Engine:
             return
         if suspended.progress is not None and suspended.progress.question:
             self.run.say(question_of(self.run, action))
-        self._follow(action, Waits(drawn(self.run, action, suspended.wait)))
+        self._follow(action, Waits(current_wait(self.run, action, suspended.wait)))
 
     # -- timers -----------------------------------------------------------------------------------------------------
 

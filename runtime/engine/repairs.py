@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from runtime.actions import ask, form
 from runtime.actions.choose import as_output
-from runtime.actions.dispatch import drawn, question_of
+from runtime.actions.dispatch import current_wait, question_of
 from runtime.actions.form_answers import as_named_output
 from runtime.actions.outcomes import DONE, Outcome, Waits, outcome_after
 from runtime.actions.outputs import typed_as_declared, with_limits
@@ -250,7 +250,7 @@ def _say(run: TurnContext, repair: Repair, name: Phrase, choices: tuple[str, ...
 def _repeat(run: TurnContext, action: Action, wait: Wait) -> Outcome:
     """Repeat the question; if there is none, repeat the session's last message before the current one."""
     run.say(question_of(run, action) or _said_before(run))
-    return Waits(drawn(run, action, wait))
+    return Waits(current_wait(run, action, wait))
 
 
 def _said_before(run: TurnContext) -> str:

@@ -5,7 +5,7 @@ request and its reply.
 from datetime import datetime
 
 from runtime.context.extracts import EARLIER_WEIGHT, MARK, Sentence, extracted, sentences_of
-from runtime.context.fitting import cut_text
+from runtime.context.text_lengths import cut_text
 from runtime.memory.summaries import Summary, SummaryRequest
 from runtime.memory.units import MemoryUnit
 from runtime.state.events import Message, Role

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from runtime.context.fitting import tokens_of
+from runtime.context.text_lengths import tokens_of
 from runtime.memory.units import NOT_NUMBERED, MemoryUnit
 
 

@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Iterable
 
-from runtime.context.fitting import cut_value
 from runtime.context.messages import attachments_of
+from runtime.context.text_lengths import cut_value
 from runtime.state.events import Message
 from scripts.expressions.expressions import Spans
 from scripts.expressions.values import Value

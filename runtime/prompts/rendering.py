@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from runtime.context.fitting import MESSAGE_TOKENS, cut_message, cut_text, cut_value, fitted, longest_in, tokens_of
+from runtime.context.text_lengths import MESSAGE_TOKENS, cut_message, cut_text, cut_value, fitted, longest_in, tokens_of
 from runtime.context.windows import head_of, last_exchanges
 from runtime.prompts.escaping import Marks, encoded, message_line, others_in, tagged
 from runtime.prompts.prompt import Prompt, prompt_of

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from runtime.answers.languages import phrase
-from runtime.context.fitting import cut_text
 from runtime.context.ports import View
 from runtime.context.selection import Contexts, newest, shown
+from runtime.context.text_lengths import cut_text
 from runtime.state.events import HISTORY_MAX, Body, Emitted, Event, Message, Recollected, Role, Warned
 from runtime.state.limits import UNLIMITED, Limits
 from runtime.state.ports import Ids, Journal, Memory, Meter, Model, OnDelta

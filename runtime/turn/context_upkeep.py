@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
-from runtime.context.fitting import cut_text, tokens_of
 from runtime.context.ports import Condense
 from runtime.context.summaries import PIECE_TOKENS_MAX, SUMMARY_CHARS_MAX, pieces
+from runtime.context.text_lengths import cut_text, tokens_of
 from runtime.context.windows import tokens_in
 from runtime.state.deadlines import until
 from runtime.state.events import Intervened, Message, Resized

@@ -11,7 +11,7 @@ import asyncio
 import msgspec
 from msgspec import Struct
 
-from runtime.context.fitting import CUT, cut_text
+from runtime.context.text_lengths import CUT, cut_text
 from runtime.state.events import Recollected
 from runtime.state.ports import Memory, MemoryFailed
 from runtime.state.recall_types import By, Recalled, RecalledUnit, RecallWish

@@ -22,7 +22,7 @@ from runtime.memory.recall.memory_index import MemoryIndex
 from runtime.memory.recall.query import IndexEntry, Question
 from runtime.memory.recall.ranking import OTHER, VERSION, Ranker, Weights
 from runtime.memory.recall.signals import Usual
-from store.embedders.choosing import embedder_for
+from store.embedders.choose_embedder import embedder_for
 from store.embedders.embedder import Embedder
 
 WRITTEN = Path(__file__).parents[2] / "runtime/memory/recall/weights.json"

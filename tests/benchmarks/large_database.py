@@ -15,7 +15,7 @@ import psycopg
 from http_client import Connection
 from measured_server import server
 
-from store.copying import TABLES
+from store.copy_database import TABLES
 from store.duckdb.database import Database
 from store.duckdb.database_file import attach, quoted
 from store.duckdb.statements import Cursor

@@ -1,10 +1,9 @@
-"""An endpoint that speaks OpenAI's chat completions and embeddings over plain HTTP on this machine, and misbehaves as
-over plain HTTP on this machine, and misbehaves on
+"""An endpoint that speaks OpenAI's chat completions and embeddings over plain HTTP on this machine, and misbehaves on
 demand.
 
 In tests the fixture `endpoint` runs it in a thread: ``endpoint.will(status=429, headers={"Retry-After": "1"})`` says
 what the next request gets, ``endpoint.requests`` what it was asked. As a program it prints its address, and takes and
-tells the same by HTTP: ``POST /will`` (a list of answers), ``GET /requests``; ``--log FILE`` keeps a line for every
+returns the same over HTTP: ``POST /will`` (a list of answers), ``GET /requests``; ``--log FILE`` keeps a line for every
 request when it comes, and one for what became of it.
 """
 

@@ -1,4 +1,4 @@
-"""What reports are reckoned with by hand: choosing rows, percentiles, periods; the same rows whatever their order."""
+"""What reports are computed with a second time: selected rows, percentiles, periods; the same rows in any order."""
 
 import math
 import statistics

@@ -93,12 +93,12 @@ async def get_analytics_status(request: ApiRequest, masked: Masked = True) -> An
     """Return the time of the data, and the progress of a running refresh."""
     hidden = masks(request.principal, masked)
     files = request.services.analytics.files
-    making = files.making(request.tenant, masked=hidden)
+    progress = files.refresh_progress(request.tenant, masked=hidden)
     return AnalyticsStatus(
         masked=hidden,
         as_of=files.as_of(request.tenant, masked=hidden),
-        turns_done=None if making is None else making.done,
-        turns=None if making is None else making.total,
+        turns_done=None if progress is None else progress.done,
+        turns=None if progress is None else progress.total,
     )
 
 

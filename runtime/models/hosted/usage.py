@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from msgspec import structs
 
-from runtime.context.fitting import MESSAGE_TOKENS, tokens_of
+from runtime.context.text_lengths import MESSAGE_TOKENS, tokens_of
 from runtime.models.hosted.capabilities import sent_prompt
 from runtime.models.hosted.endpoint import EndpointReply
 from runtime.models.hosted.failures import AttemptFailure

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.context.fitting import tokens_of
+from runtime.context.text_lengths import tokens_of
 from runtime.context.windows import last_exchanges
 from runtime.state.events import Message
 

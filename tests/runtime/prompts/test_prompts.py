@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from runtime.context.fitting import tokens_of
+from runtime.context.text_lengths import tokens_of
 from runtime.prompts.prompt import (
     MESSAGE_CHARS_MAX,
     PromptMessage,

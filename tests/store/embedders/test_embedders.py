@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from store.embedders.choosing import embedder_for
+from store.embedders.choose_embedder import embedder_for
 from store.embedders.embedder import (
     TEXT_CHARS_MAX,
     Embedder,
@@ -181,7 +181,7 @@ def test_a_model_that_cannot_be_loaded_says_which_setting_it_is(tmp_path: Path) 
 @needs_minilm[1]
 def test_a_model_that_is_not_at_hand_may_be_later() -> None:
     program = """
-from store.embedders.choosing import embedder_for
+from store.embedders.choose_embedder import embedder_for
 from store.embedders.embedder import EmbedderUnavailable
 try:
     embedder_for("sentence-transformers:nobody/has-this-model")()
@@ -196,7 +196,7 @@ except EmbedderUnavailable as error:
 def test_logging_is_left_as_it_is_by_loading_the_default_model() -> None:
     program = """
 import logging
-from store.embedders.choosing import embedder_for
+from store.embedders.choose_embedder import embedder_for
 embedder = embedder_for("wordllama")()
 print(embedder.dimension, logging.getLogger().handlers, logging.getLogger().level == logging.WARNING)
 """
@@ -209,7 +209,7 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     program = """
 import sys
 import api.app
-from store.embedders.choosing import embedder_for
+from store.embedders.choose_embedder import embedder_for
 for name in ("wordllama", "openai:small", "sentence-transformers:any/model", "hashed:8"):
     embedder_for(name)
 heavy = ("torch", "transformers", "sentence_transformers", "wordllama", "tokenizers", "openai")

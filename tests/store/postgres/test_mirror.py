@@ -11,7 +11,7 @@ import pytest
 
 from store.analytics import postgres_mirror
 from store.analytics.postgres_mirror import ALL, PostgresMirror
-from store.copying import _canonical
+from store.copy_database import _canonical
 from store.duckdb.table_rows import read_documents
 from store.interface.errors import StoreUnavailable
 from store.interface.private_files import FILE_NAME

@@ -1,4 +1,4 @@
-"""Run by test_retention: drops what is due of a record, session by session, and prints each once it is on disk."""
+"""Run by test_retention: removes the texts that are due, and prints each session once that is on disk."""
 
 import asyncio
 import sys

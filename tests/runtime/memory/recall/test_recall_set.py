@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from store.embedders.choosing import embedder_for
+from store.embedders.choose_embedder import embedder_for
 from tests.benchmarks.recall_set import (
     DEPTH,
     LANGUAGES,

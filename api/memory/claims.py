@@ -1,4 +1,4 @@
-"""Which of several servers on one database maintains a memory."""
+"""Claims of memories: of several servers on one database, one at a time maintains a memory."""
 
 import hashlib
 from collections.abc import AsyncIterator

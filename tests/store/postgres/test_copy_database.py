@@ -7,8 +7,8 @@ import msgspec
 import psycopg
 import pytest
 
-from store import copying
-from store.copying import TABLES, copy_database
+from store import copy_database as copy_module
+from store.copy_database import TABLES, copy_database
 from store.interface.errors import CopyRefused, CopyUnfinished, DatabaseUnreadable
 from store.interface.private_files import FILE_NAME
 from store.open_store import open_store
@@ -195,5 +195,5 @@ async def test_every_table_is_copied(tmp_path: Path, postgres_url: str) -> None:
         "migrations", "session_heads", "turn_claims", "turn_texts", "memory_versions", "changed_sessions", "servers",
         "leaders", "key_digests", "erased_users", "job_runs",
     }  # fmt: skip
-    assert set(TABLES) == tables - derived, "add the table to TABLES of store/copying.py"
-    assert copying.VARIABLES in TABLES
+    assert set(TABLES) == tables - derived, "add the table to TABLES of store/copy_database.py"
+    assert copy_module.VARIABLES in TABLES
