@@ -41,7 +41,7 @@ from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import WriteRefused
 from runtime.state.state import Cell, Frame, Held, State, Wait, copy_of, encode, own_copy
 from runtime.state.tool_ports import ToolCallFailed, ToolCallInterrupted
-from runtime.timers.timers import pending_timers
+from runtime.timers.timers import Timer, pending_timers
 from runtime.turn import context_upkeep, timing
 from runtime.turn.calls import BudgetExceeded, CallInterrupted, ModelCall
 from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext, TurnEnvironment
@@ -497,8 +497,12 @@ class _Engine:
         if then.policy != "resume":
             self._follow(action, outcome_after(self.run, then))
             return
-        if self._expires(action, suspended):
+        due = self._due_meanwhile(action, suspended)
+        expiry = next((each.moment for each in due if isinstance(each.moment, Expiry)), None)
+        if expiry is not None and isinstance(action, Question | OwnAction):
+            self._follow(action, timer_turns.expire(self.run, action, expiry))
             return
+        timer_turns.note_reminders(self.run, due)  # the question itself is put again
         if suspended.progress is not None and suspended.progress.question:
             self.run.say(question_of(self.run, action))
         self._follow(action, Waits(current_wait(self.run, action, suspended.wait)))
@@ -511,7 +515,7 @@ class _Engine:
         action = self._cursor.current()
         firing = timer_turns.choose_timer(run, turn_input)
         run.record(firing.event)
-        timer_turns.note_reminders(run, firing)
+        timer_turns.note_reminders(run, [each for each in (*firing.missed, firing.timer) if each is not None])
         timer = firing.timer
         if timer is None:
             return
@@ -531,21 +535,13 @@ class _Engine:
         else:
             self._follow(action, DONE)
 
-    def _expires(self, action: Action, suspended: Held) -> bool:
-        """Let a question expire whose time passed while an interrupt ran; return whether it did."""
+    def _due_meanwhile(self, action: Action, suspended: Held) -> list[Timer]:
+        """Return what an interrupted question would have done by itself by now."""
         if suspended.timing is None or not isinstance(action, Question | OwnAction):
-            return False
+            return []
         state = msgspec.structs.replace(self._state, wait=suspended.wait)
-        due = (
-            each.moment
-            for each in pending_timers(self.run.program, state, self.run.default_zone)
-            if each.kind == "expire" and each.depth == len(state.frames) and each.due <= self.run.now()
-        )
-        expiry = next(due, None)
-        if not isinstance(expiry, Expiry):
-            return False
-        self._follow(action, timer_turns.expire(self.run, action, expiry))
-        return True
+        pending = pending_timers(self.run.program, state, self.run.default_zone)
+        return [each for each in pending if each.depth == len(state.frames) and each.due <= self.run.now()]
 
     def _follow(self, action: Action, outcome: Outcome) -> None:
         match outcome:

@@ -1,5 +1,7 @@
 """A turn that a timer causes: the end of a wait, a reminder, or the expiry of a question."""
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import Struct
 
@@ -54,11 +56,11 @@ def choose_timer(run: TurnContext, turn_input: TimerDue) -> Firing:
     return Firing(fires, missed, event)
 
 
-def note_reminders(run: TurnContext, firing: Firing) -> None:
+def note_reminders(run: TurnContext, timers: Sequence[Timer]) -> None:
     """Note the reminders that have spoken or were missed, so that none speaks twice in a visit."""
-    done = [each for each in (*firing.missed, firing.timer) if each is not None and each.kind == "remind"]
+    done = tuple(each.moment.text for each in timers if each.kind == "remind")
     if run.state.timing is not None and done:
-        reminded = (*run.state.timing.reminded, *(each.moment.text for each in done))
+        reminded = (*run.state.timing.reminded, *done)
         run.state.timing = msgspec.structs.replace(run.state.timing, reminded=reminded)
 
 

@@ -241,6 +241,20 @@ async def test_a_question_that_expired_during_an_interrupt_is_not_put_again(driv
     assert session.said == ["Missed: 1", "Anything else?"]
 
 
+async def test_a_question_that_is_put_again_after_a_wait_is_not_reminded_of_at_once(drive: StartSession) -> None:
+    session = await drive("""
+        cuebook: 1
+        script: visit
+        interrupts: [{interrupt: later, on: [later], do: [{wait: 2 h, id: rest}]}]
+        actions:
+          - {ask: Well?, into: well, remind: [{after: 1 h, say: Still there?}, {after: 5 h, say: Hello?}], id: well}
+    """)
+    await session.reply("later")
+    await session.pass_time(hours=2)
+    assert session.said == ["Well?"]
+    assert session.timers == [("remind", "2026-03-04 17:00")]
+
+
 async def test_a_question_whose_date_is_past_is_not_put(drive: StartSession) -> None:
     session = await drive(
         """
