@@ -448,8 +448,19 @@ def _name_character(char: str) -> str:
 
 
 def _quotes(line: int, found: re.Match[str], message: str) -> SyntaxHint:
-    fix = f'Put quotes around it: {found["key"]}: "{_short(found["value"].strip())}".'
+    value = max(found["value"], _whole_value(found.string[found.start("value") :]), key=len)
+    fix = f'Put quotes around it: {found["key"]}: "{_short(value.strip())}".'
     return SyntaxHint(line, found.start("value") + 1, message, fix)
+
+
+def _whole_value(rest: str) -> str:
+    """Return a value at the beginning of the rest of a line, up to where it closes the brackets that it opens."""
+    depth = 0
+    for number, sign in enumerate(rest):
+        if depth == 0 and sign in ",}]":
+            return rest[:number]
+        depth += (sign in "{[(") - (sign in "}])")
+    return ""
 
 
 def _short(text: str) -> str:

@@ -450,6 +450,12 @@ SLIPS = {
         "no function `upper`",
         "`VALUE | upper`",
     ),
+    "a mapping in an expression": (
+        NATIVE + '  - set: {person: ={"name": 1, "age": 2}, other: 3}\n',
+        "4:19",
+        "a colon inside",
+        "person: \"={'name': 1, 'age': 2}\"",
+    ),
     "a secret outside of headers": (
         NATIVE + "  - say: \"{{ secret('KEY') }}\"\n",
         "4:10",
