@@ -10,7 +10,8 @@ import types
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Mapping as MappingType
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -140,22 +141,11 @@ class StructReader:
     # -- annotations --------------------------------------------------------------------------------------------
 
     def _any(self, tree: Tree, annotation: Any) -> Any:
-        origin = get_origin(annotation)
-        if origin is Annotated:
-            if self._language == "1" and ASSIGNED in metas_of(annotation):
-                return self._given(tree, read_assigned)
-            if self._language == "1" and WHOLE in metas_of(annotation) and isinstance(tree, Scalar):
-                return {self._any(tree, str): ""}
-            return self._limits(tree, self._any(tree, get_args(annotation)[0]), metas_of(annotation))
-        if origin in {Union, types.UnionType}:
-            return self._union(tree, get_args(annotation))
-        if origin is Literal:
-            return self._literal(tree, get_args(annotation))
-        if origin is tuple:
-            return self._tuple(tree, get_args(annotation)[0])
-        if origin is not None and issubclass(origin, MappingType):
-            return self._mapping(tree, get_args(annotation)[1])
-        return self._plain(tree, annotation)
+        return _way(annotation, self._language)(self, tree)
+
+    def _whole(self, tree: Tree, annotation: Any) -> Any:
+        """Read the variable of all results, or the variables with the names of their results."""
+        return {self._any(tree, str): ""} if isinstance(tree, Scalar) else self._any(tree, annotation)
 
     def _plain(self, tree: Tree, kind: Any) -> Any:
         if (special := self.special.get(kind)) is not None:
@@ -178,22 +168,7 @@ class StructReader:
             return converted
         raise self.mismatch(tree, _KIND_NAMES[kind], _KIND_FIXES.get(kind, ""))
 
-    def _union(self, tree: Tree, members: tuple[Any, ...]) -> Any:
-        if languages.computable(members):
-            return self._computable(tree, tuple(member for member in members if member is not Expression))
-        if set(members) >= {list[Any], dict[str, Any]}:
-            return self._value(tree)
-        if set(members) == {actions.ChoiceItem, actions.ListedChoices}:
-            return self._plain(tree, actions.ChoiceItem)
-        if set(members) >= {Template, Expression}:
-            return self._given(tree)
-        if types.NoneType in members and is_null(tree):
-            return None
-        members = tuple(member for member in members if member is not types.NoneType)
-        if len(members) == 1:
-            return self._any(tree, members[0])
-        if all(isinstance(member, type) and issubclass(member, Struct) for member in members):
-            return self._tagged(tree, members)
+    def _one_of(self, tree: Tree, members: tuple[type, ...]) -> Any:
         value = plain_value(tree)
         if isinstance(tree, Scalar) and type(value) in members:
             return value
@@ -462,10 +437,11 @@ class StructReader:
 
     def _computable(self, tree: Tree, members: tuple[Any, ...]) -> Any:
         """Read a literal of these types, or an expression if a part of it is marked by `=`."""
+        read = _way_of_union(members, self._language)
         if self._language == "older":
-            return self._union(tree, members)
+            return read(self, tree)
         try:
-            return self._union(plain_literals(tree), members)
+            return read(self, plain_literals(tree))
         except GivenInvalid:
             return self._given(tree, read_assigned)
 
@@ -476,6 +452,52 @@ class StructReader:
             return read(tree)
         except GivenInvalid as invalid:
             raise self.mismatch(invalid.tree, invalid.expected, invalid.fix) from None
+
+
+_Way: TypeAlias = Callable[[StructReader, Tree], Any]
+
+
+@cache
+def _way(annotation: Any, language: Language) -> _Way:
+    """Return the function that reads the values of a type in a language."""
+    origin, given = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        metas = metas_of(annotation)
+        if language == "1" and ASSIGNED in metas:
+            return lambda reader, tree: reader._given(tree, read_assigned)
+        if language == "1" and WHOLE in metas:
+            return lambda reader, tree: reader._whole(tree, given[0])
+        return lambda reader, tree: reader._limits(tree, reader._any(tree, given[0]), metas)
+    if origin in {Union, types.UnionType}:
+        return _way_of_union(given, language)
+    if origin is Literal:
+        return lambda reader, tree: reader._literal(tree, given)
+    if origin is tuple:
+        return lambda reader, tree: reader._tuple(tree, given[0])
+    if origin is not None and issubclass(origin, MappingType):
+        return lambda reader, tree: reader._mapping(tree, given[1])
+    return lambda reader, tree: reader._plain(tree, annotation)
+
+
+@cache
+def _way_of_union(members: tuple[Any, ...], language: Language) -> _Way:
+    if languages.computable(members):
+        literals = tuple(member for member in members if member is not Expression)
+        return lambda reader, tree: reader._computable(tree, literals)
+    if {*members} >= {list[Any], dict[str, Any]}:
+        return StructReader._value
+    if {*members} == {actions.ChoiceItem, actions.ListedChoices}:
+        return _way(actions.ChoiceItem, language)
+    if {*members} >= {Template, Expression}:
+        return StructReader._given
+    if types.NoneType in members:
+        read = _way_of_union(tuple(member for member in members if member is not types.NoneType), language)
+        return lambda reader, tree: None if is_null(tree) else read(reader, tree)
+    if len(members) == 1:
+        return _way(members[0], language)
+    if all(isinstance(member, type) and issubclass(member, Struct) for member in members):
+        return lambda reader, tree: reader._tagged(tree, members)
+    return lambda reader, tree: reader._one_of(tree, members)
 
 
 _KIND_NAMES: dict[type, str] = {
