@@ -1,6 +1,5 @@
 """``cuebook check`` and ``cuebook explain``: the problems of scripts, and the meaning of diagnostic codes."""
 
-import asyncio
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -97,6 +96,8 @@ def check(
 
 def _compared(readings: Sequence[Reading], earlier: Path | None, data: Path | None) -> Reading:
     """Return the reading of the one script, with the changes since an earlier version among its problems."""
+    import asyncio
+
     from api.catalog.compatibility import NothingToCompare, compare_with_database, compare_with_file
     from api.errors import ApiError
     from api.logs.configuration import configure_logging

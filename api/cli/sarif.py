@@ -4,7 +4,6 @@ The standard: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 """
 
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -19,6 +18,8 @@ _RULE_INDEXES = {code: index for index, code in enumerate(CODES)}
 
 def sarif_log(readings: Iterable[Reading], folder: Path) -> Object:
     """Return the problems of readings as a SARIF log; name files in or below `folder` relative to it."""
+    from importlib.metadata import version  # not needed for the other formats
+
     rules = [
         {
             "id": code,

@@ -18,10 +18,10 @@ from runtime.state.state import Frame, Progress, State, Wait, copy_of
 from runtime.timers.timers import pending_timers
 from scripts.expressions.values import DeclaredType, Value
 from scripts.model.actions import Action, AiAsk, Ask, Call, Choose, Foreach, Form, action_type
+from scripts.model.base import without_places
 from scripts.model.script import DETECTORS, INTERRUPTS, Path, as_output
 from scripts.model.variables import Output, constant
 from scripts.versions.rename_map import Renames, paths_of, written
-from scripts.yaml.script_writer import without_places
 
 Verdict: TypeAlias = Literal["safe", "mapped", "restart_topic", "blocked", "ended", "current"]
 VERDICTS: tuple[Verdict, ...] = ("safe", "mapped", "restart_topic", "blocked", "ended", "current")

@@ -24,6 +24,7 @@ from scripts.model.script import (
     Trigger,
     all_declarations,
     resolve_target,
+    topic_ids,
 )
 from scripts.model.variable_names import reads_below
 from scripts.model.variables import Declaration, OutputItem, by_name
@@ -180,7 +181,7 @@ class Program:
     def target(self, target: str, phase: str) -> tuple[str, str] | None:
         """Return phase and topic of a target of `goto`, seen from a phase; None if the script has none."""
         if (target, phase) not in self._targets:
-            self._targets[target, phase] = resolve_target(self.script, target, phase)
+            self._targets[target, phase] = resolve_target(topic_ids(self.script), target, phase)
         return self._targets[target, phase]
 
     def declared(self, scope: Scope, phase: str, home: tuple[str, str]) -> Mapping[str, Declaration]:

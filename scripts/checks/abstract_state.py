@@ -143,8 +143,8 @@ class Conditions:
         spellings = self._by_name.get(name)
         if not spellings:
             return
-        for spelling in spellings:
-            known.facts.pop(spelling, None)
+        for spelling in known.facts.keys() & spellings:
+            del known.facts[spelling]
         for key, reasons in list(known.reasons.items()):
             remaining = frozenset(each for each in reasons if not any(spelling in spellings for spelling, _ in each))
             if remaining:

@@ -64,6 +64,7 @@ from scripts.model.script import (
     declared_in,
     resolve_target,
     timers_of,
+    topic_ids,
 )
 from scripts.model.tools import ToolDefinition
 from scripts.model.variables import Declaration, Output, Records
@@ -152,6 +153,7 @@ class _Checker:
         self.shown: set[str] = set()  # forms that actions show
         self.met: set[str] = set()  # experiments that actions use
         self.flow = VariableFlow(script)
+        self.topics = topic_ids(script)
 
     def add(self, code: str, message: str, at: Location, fix: str = "", severity: Severity | None = None) -> None:
         if code in _DEFINED_IN and not fix.startswith("Did you mean") and self.may_be_lost(code):
@@ -628,7 +630,7 @@ class _Checker:
             self.add("GOTO_IN_SKILL", "a skill returns to its caller; it cannot jump", at)
             return
         phase = self.place.phase
-        if resolve_target(self.script, target, phase.id if phase is not None else "") is not None:
+        if resolve_target(self.topics, target, phase.id if phase is not None else "") is not None:
             return
         known = [*others, *(f"{phase.id}/{topic.id}" for phase in self.script.phases for topic in phase.topics)]
         known += [topic.id for topic in phase.topics] if phase is not None else []

@@ -21,6 +21,7 @@ from scripts.model.script import (
     nodes,
     resolve_target,
     skills_called,
+    topic_ids,
 )
 from scripts.model.variable_names import reads_below
 from scripts.model.variables import Declaration, by_name
@@ -45,6 +46,7 @@ class ControlFlowGraph:
 
     def __init__(self, script: Script) -> None:
         self.script = script
+        self.ids = topic_ids(script)
         self._places = {
             (phase.id, topic.id): Node(p, t, 1)
             for p, phase in enumerate(script.phases)
@@ -209,7 +211,7 @@ class ControlFlowGraph:
 
     def places(self, targets: Iterable[str]) -> set[Spot]:
         """Return the topics that targets lead to from any phase."""
-        found = {resolve_target(self.script, target, phase.id) for target in targets for phase in self.script.phases}
+        found = {resolve_target(self.ids, target, phase.id) for target in targets for phase in self.script.phases}
         return {place for place in found if place is not None}
 
     def _written(self, actions: tuple[Action, ...]) -> set[str]:

@@ -125,15 +125,16 @@ class _Paths:
         self._passed = _passed(layout.script)
 
     def run(self) -> list[UnsetRead]:
-        self._arrive(self._layout.first, self._layout.at_start(), "")
+        start = self._layout.at_start()
+        self._arrive(self._layout.first, start, "")
         for node in self._layout.interrupt_targets():
             phase = self._layout.phase(node)
-            known = self._entered(self._layout.at_start(), phase.declare, Node(node.phase, node.topic))
+            known = self._entered(start.copy(), phase.declare, Node(node.phase, node.topic))
             self._arrive(node, self._entered(known, self._layout.topic(node).declare, node), "an interrupt leads here")
         self._drain()
         for node in self._layout.skills:
             if node not in self._entries:  # never called
-                self._arrive(node, self._begun(node, self._layout.at_start()), "")
+                self._arrive(node, self._begun(node, start), "")
                 self._drain()
         return [finding for node in sorted(self._found) for finding in self._found[node].values()]
 
@@ -219,7 +220,7 @@ class _Paths:
 
     def _jump(self, target: str, known: AbstractState) -> None:
         here = self._node
-        found = resolve_target(self._layout.script, target, self._layout.phase(here).id)
+        found = resolve_target(self._layout.ids, target, self._layout.phase(here).id)
         if found is None:
             return
         node = self._layout.body(found)

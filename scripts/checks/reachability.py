@@ -109,7 +109,7 @@ class _Transitions:
         return [found for leave in leaves if (found := self._target(spot, leave)) is not None]
 
     def _target(self, spot: Spot, leave: Leave) -> Spot | None:
-        return resolve_target(self._script, leave.target, spot[0]) if leave.target is not None else None
+        return resolve_target(self._layout.ids, leave.target, spot[0]) if leave.target is not None else None
 
     def _following(self, spot: Spot) -> list[Spot]:
         node = self._layout.body(spot)

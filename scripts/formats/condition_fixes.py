@@ -85,7 +85,6 @@ _STEPS: tuple[tuple[str, str], ...] = (
 
 _SIMPLIFIED = str.maketrans("於過屬歲個時鐘間滿為與當", "于过属岁个时钟间满为与当")
 _OUTSIDE_BRACES = re.compile(r"(?:^|(?<=\}))[^{}]+")
-_COMPILED = [(re.compile(pattern, re.IGNORECASE | re.DOTALL), result) for pattern, result in _STEPS]
 
 
 def condition_fix(written: str) -> str:
@@ -102,8 +101,8 @@ def condition_fix(written: str) -> str:
     inner = written.strip()[1:-1] if whole is not None else written  # all of it is in quotes
     condition = QUOTED.sub(masked, plain_signs(inner.replace("\x00", ""))).strip()
     condition = _OUTSIDE_BRACES.sub(lambda match: match[0].translate(_SIMPLIFIED), condition)
-    for pattern, result in _COMPILED:
-        condition = pattern.sub(result, condition)
+    for pattern, result in _STEPS:  # compiled at the first fix, because few scripts need one
+        condition = re.sub(pattern, result, condition, flags=re.IGNORECASE | re.DOTALL)
     if (only := re.fullmatch(r"\(([^()]*)\)", condition)) is not None:
         condition = only[1]
     condition = _MASK.sub(lambda match: texts[int(match[1])], condition).strip().rstrip(";。,")

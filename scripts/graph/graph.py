@@ -27,6 +27,7 @@ from scripts.model.script import (
     Topic,
     innermost_expiry,
     resolve_target,
+    topic_ids,
 )
 
 START = ":start"  # no id of a script contains a colon
@@ -200,7 +201,7 @@ def _afterwards(script: Script, interrupt: Interrupt) -> Iterator[Edge]:
     here, then = f"{INTERRUPTS}/{interrupt.id}", interrupt.then
     if then.policy == "end":
         yield Edge(here, END, "end", interrupt.id)
-    if then.policy == "goto" and (target := resolve_target(script, then.target, "")) is not None:
+    if then.policy == "goto" and (target := resolve_target(topic_ids(script), then.target, "")) is not None:
         yield Edge(here, "/".join(target), "goto", interrupt.id)
 
 
@@ -324,7 +325,7 @@ def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]
     if isinstance(action, actions.Call) and any(skill.id == action.skill for skill in script.skills):
         yield Edge(here, f"{SKILLS}/{action.skill}", "call", action.id, step.when)
     for leave in step.leaves:
-        found = resolve_target(script, leave.target, phase) if leave.target is not None else (END,)
+        found = resolve_target(topic_ids(script), leave.target, phase) if leave.target is not None else (END,)
         if found is not None:
             yield Edge(here, "/".join(found), leave.kind, action.id, step.when)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from itertools import chain, count
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar, cast
 
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, replace
@@ -13,6 +13,8 @@ from scripts.expressions.expressions import Compiled, compile_expression, compil
 from scripts.expressions.sandbox import ExpressionInvalid
 
 ID_CHARS_MAX = 200
+
+T = TypeVar("T")
 
 
 class Location(Struct, frozen=True, gc=False):
@@ -143,6 +145,16 @@ def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
             return {key: change(each) for key, each in node.items()}
         case _:
             return node
+
+
+def without_places(node: T) -> T:
+    """Return a copy without locations, to compare two scripts."""
+    bare: Any = rebuilt(node, without_places)
+    if isinstance(bare, Node):
+        bare = replace(bare, at=NOWHERE, marks={})
+    elif isinstance(bare, Template | Expression | Reference | Variable):
+        bare = replace(bare, at=NOWHERE)
+    return cast(T, bare)
 
 
 @cache

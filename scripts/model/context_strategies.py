@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -211,4 +210,6 @@ def faults_of(context: Context) -> Iterator[Fault]:
 @cache
 def strategies() -> tuple[str, ...]:
     """Return the names of all strategies: those of the runtime and those of installed packages."""
+    from importlib.metadata import entry_points  # not needed for scripts without `context`
+
     return (*STRATEGY_OPTIONS, *sorted({each.name for each in entry_points(group=GROUP)} - STRATEGY_OPTIONS.keys()))

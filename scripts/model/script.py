@@ -6,7 +6,7 @@ reads YAML into these types, so they are the grammar as well. Their parts are in
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Literal, TypeAlias, cast
 
 from msgspec import Meta, field
@@ -396,18 +396,23 @@ def all_declarations(script: Script) -> Iterator[Declaration]:
 # -- targets ---------------------------------------------------------------------------------------------------------
 
 
-def resolve_target(script: Script, target: str, phase_id: str) -> tuple[str, str] | None:
+TopicIds: TypeAlias = Mapping[str, Collection[str]]
+"""The ids of the topics of each phase, in order."""
+
+
+def topic_ids(script: Script) -> TopicIds:
+    """Return the ids of the phases and topics of a script."""
+    return {phase.id: dict.fromkeys(topic.id for topic in phase.topics) for phase in script.phases}
+
+
+def resolve_target(ids: TopicIds, target: str, phase_id: str) -> tuple[str, str] | None:
     """Resolve a target seen from a phase to (phase, topic) ids; a phase means its first topic. None if unknown."""
-    phases = {phase.id: phase for phase in script.phases}
     first, slash, second = target.partition("/")
     if slash:
-        topics = [topic.id for topic in phases[first].topics] if first in phases else []
-        return (first, second) if second in topics else None
-    if phase_id in phases and any(topic.id == target for topic in phases[phase_id].topics):
+        return (first, second) if second in ids.get(first, ()) else None
+    if target in ids.get(phase_id, ()):
         return phase_id, target
-    if target in phases and phases[target].topics:
-        return target, phases[target].topics[0].id
-    return None
+    return next(((target, topic) for topic in ids.get(target, ())), None)
 
 
 SHARED = ("skills", "roles", "forms", "experiments", "interrupts", "repairs", "detectors", "tools")

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scripts.formats.stage.yaml_fixups import readable
-from scripts.model.base import Location, Node, Reference, unused_name
+from scripts.model.base import Location, Node, Reference, unused_name, without_places
 from scripts.model.diagnostics import CODES, Problem, Problems
 from scripts.model.script import Script, skills_called
 from scripts.model.variable_names import read_names, written_names
@@ -25,7 +25,7 @@ from scripts.parse.read_script import Reading, Source, read_include_file, read_s
 from scripts.versions.rename_variables import with_names
 from scripts.yaml.comments import attach
 from scripts.yaml.parser import Scalar, Tree, items_of, pairs_of, plain_value, read_tree
-from scripts.yaml.script_writer import FILES_OF_DETECTORS, native_yaml, noted_places, simplified, without_places
+from scripts.yaml.script_writer import FILES_OF_DETECTORS, native_yaml, noted_places, simplified
 from scripts.yaml.writer import pair_lines, plain, printable
 
 _LOST_KEY_CODES = {"UNKNOWN_KEY", "KEY_IGNORED", "KEY_CONFLICT", "ACTION_TYPE_UNKNOWN"}

@@ -10,11 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scripts.model.actions import Action
-from scripts.model.base import rebuilt
+from scripts.model.base import rebuilt, without_places
 from scripts.model.script import BESIDE, Path, Script, ScriptNode, nodes
 from scripts.versions.breaking_changes import Outline
 from scripts.versions.rename_map import Renames, written
-from scripts.yaml.script_writer import without_places
 
 What: TypeAlias = Literal["script", "phase", "topic", "action", "skill", "interrupt", "detector", "variable"]
 How: TypeAlias = Literal["added", "removed", "changed"]

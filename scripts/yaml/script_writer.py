@@ -6,7 +6,7 @@ so `read(native_yaml(script))` is the simplified script, except for its location
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -36,7 +36,6 @@ from scripts.yaml.branches import branches
 from scripts.yaml.given_values import assigned_value, escaped, given_text, simplest, with_expressions
 from scripts.yaml.writer import Item, Items, Layout, Record, Source, document, needs_quotes, plain
 
-V = TypeVar("V")
 Notes = Mapping[base.Location, Sequence[str]]
 
 _NOT_WRITTEN = {"at", "marks", "labels", "globals", "strings", "phrases", "form"}
@@ -76,16 +75,6 @@ def simplified(node: Any) -> Any:
         elif field.type == Mapping[str, base.Assigned]:
             values[field.name] = {name: simplest(each) for name, each in getattr(part, field.name).items()}
     return replace(part, **values) if values else part
-
-
-def without_places(node: V) -> V:
-    """Return a copy without locations, to compare two scripts."""
-    bare: Any = base.rebuilt(node, without_places)
-    if isinstance(bare, base.Node):
-        bare = replace(bare, at=base.NOWHERE, marks={})
-    elif isinstance(bare, base.Template | base.Expression | base.Reference | base.Variable):
-        bare = replace(bare, at=base.NOWHERE)
-    return cast(V, bare)
 
 
 _SPACED = Phase | Topic | Skill | Interrupt | Detector | FormDefinition | Role
@@ -138,7 +127,9 @@ class _Writer:
         phase = script.phases[0]
         topic = phase.topics[0]
         bare = Phase(id=MAIN, topics=(Topic(id=MAIN, actions=topic.actions),))
-        is_bare = without_places(phase) == without_places(bare) and not {phase.at, topic.at} & self._notes.keys()
+        is_bare = (
+            base.without_places(phase) == base.without_places(bare) and not {phase.at, topic.at} & self._notes.keys()
+        )
         return topic if topic.actions and is_bare else None
 
     def pairs(self, node: base.Node) -> tuple[tuple[str, Layout], ...]:

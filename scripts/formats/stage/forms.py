@@ -14,10 +14,9 @@ from scripts.formats.stage.outputs import choices_of, limit
 from scripts.formats.stage.stage_reader import Item, StageReader, entries, parts_of
 from scripts.formats.text_lists import choices_in, named
 from scripts.formats.words import FIELD_TYPES
-from scripts.model.base import Template
+from scripts.model.base import Template, without_places
 from scripts.model.script import FieldType, FormDefinition, FormField
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, word
-from scripts.yaml.script_writer import without_places
 
 _LANGUAGES = ("python", "py", "javascript", "js", "lambda")
 _CODE = (*_LANGUAGES, "code", "script")

@@ -15,14 +15,13 @@ from scripts.formats.placeholders import variable_reference
 from scripts.formats.stage.names import Names, names_of, node_id, of_owner
 from scripts.formats.stage.stage_reader import parts_of
 from scripts.model.actions import Action, AiAsk, AiThink, Ask, Call, Foreach, Form, Goto, Loop, Scene, with_arms
-from scripts.model.base import Expression, Location
+from scripts.model.base import Expression, Location, without_places
 from scripts.model.diagnostics import Problems
-from scripts.model.script import After, Interrupt, Phase, Script, Skill, Topic, all_actions, resolve_target
+from scripts.model.script import After, Interrupt, Phase, Script, Skill, Topic, all_actions, resolve_target, topic_ids
 from scripts.model.variable_names import read_names
 from scripts.model.variables import Declaration, Output, OutputItem, Records
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Scalar
-from scripts.yaml.script_writer import without_places
 from scripts.yaml.unknown_keys import is_note
 
 Actions = tuple[Action, ...]
@@ -203,7 +202,7 @@ class _Linker:
         home = self._phase.id if self._phase is not None else ""
         names = [target, node_id(target), "/".join(node_id(part) for part in target.split("/"))]
         for name in names:
-            if resolve_target(self.script, name, home) is not None:
+            if resolve_target(topic_ids(self.script), name, home) is not None:
                 return name
         for name in names[:2]:
             for phase in self.script.phases:

@@ -11,10 +11,9 @@ from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce
 from scripts.formats.stage.stage_reader import Item, StageReader, entries, parts_of
 from scripts.formats.text_lists import choice_texts, has_variable_name, named, report_letters, report_meaning
 from scripts.formats.words import VARIABLE_TYPES
-from scripts.model.base import Location
+from scripts.model.base import Location, without_places
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of
-from scripts.yaml.script_writer import without_places
 
 _DEFINES = ("define", "desc", "description", "prompt", "meaning", "note")
 _VALUES = ("value", "default", "init", "initial")

@@ -8,12 +8,13 @@ import pytest
 from runtime.engine.engine import TurnFailed
 from runtime.state.events import Emitted
 from scripts.graph.graph import build_graph
+from scripts.model.base import without_places
 from scripts.model.own_actions import ActionTypeInvalid, action, installed_actions
 from scripts.parse.read_script import Source, read_script
 from scripts.translations.localisation import lines_of
 from scripts.versions.rename_variables import with_names
 from scripts.yaml.json_schema import json_schema
-from scripts.yaml.script_writer import native_yaml, without_places
+from scripts.yaml.script_writer import native_yaml
 from tests.support.paths import ROOT
 from tests.support.runtime_session import new_session
 

@@ -57,10 +57,11 @@ from scripts.checks.abstract_state import VALUE
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.checks.effects import Read, Write, effect_of
 from scripts.model.actions import Action, walk
+from scripts.model.base import without_places
 from scripts.model.script import Script
 from scripts.parse.read_script import Source, read_script
 from scripts.versions.breaking_changes import changes
-from scripts.yaml.script_writer import native_yaml, simplified, without_places
+from scripts.yaml.script_writer import native_yaml, simplified
 from store.open_store import open_store
 from tests.support.api_client import ApiClient
 from tests.support.effort import repeats

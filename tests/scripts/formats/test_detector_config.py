@@ -5,10 +5,10 @@ import pytest
 from scripts.detectors.examples import run_examples
 from scripts.detectors.judge import holds
 from scripts.model.actions import Emit, End, Say, Set
+from scripts.model.base import without_places
 from scripts.parse.conversion import convert
 from scripts.parse.read_script import Source, is_script, read_script
 from scripts.translations.localisation import own_locale
-from scripts.yaml.script_writer import without_places
 
 CONTRADICTION = """
 metadata:

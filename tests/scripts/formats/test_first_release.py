@@ -6,9 +6,10 @@ import pytest
 import yaml
 
 from scripts.model.actions import walk
+from scripts.model.base import without_places
 from scripts.model.script import Script
 from scripts.parse.read_script import Reading, Source, read_script
-from scripts.yaml.script_writer import native_yaml, simplified, without_places
+from scripts.yaml.script_writer import native_yaml, simplified
 
 HEAD = "script: talk\nphases:\n  - phase: main\n    topics:\n      - topic: first\n        actions:\n"
 

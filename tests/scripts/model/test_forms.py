@@ -4,10 +4,11 @@ import re
 
 import pytest
 
+from scripts.model.base import without_places
 from scripts.model.script import FormField, as_output, kind_of
 from scripts.parse.read_script import Source, read_script
 from scripts.versions.rename_variables import with_names
-from scripts.yaml.script_writer import native_yaml, without_places
+from scripts.yaml.script_writer import native_yaml
 
 HEAD = "script: s\nuse: [forms.yaml]\nphases: [{phase: p, topics: [{topic: t, actions: ["
 TAIL = "]}]}]\n"

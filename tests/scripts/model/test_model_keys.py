@@ -4,12 +4,12 @@ import pytest
 
 from scripts.graph.graph import END, Edge, build_graph
 from scripts.model.actions import Onward, Policy, policies
-from scripts.model.base import Template
+from scripts.model.base import Template, without_places
 from scripts.model.script import ON_BUDGET, Script
 from scripts.parse.read_script import Source, read_script
 from scripts.translations.localisation import lines_of
 from scripts.versions.breaking_changes import changes
-from scripts.yaml.script_writer import native_yaml, without_places
+from scripts.yaml.script_writer import native_yaml
 
 WHOLE = """
 script: whole

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from runtime.state.program import Program
 from scripts.detectors.words import folded
+from scripts.model.base import without_places
 from scripts.model.script import Script
 from scripts.parse.conversion import Conversion, convert
 from scripts.parse.folder import read_path
 from scripts.parse.read_script import Reading, Source, read_script
 from scripts.yaml.comments import comments
-from scripts.yaml.script_writer import native_yaml, simplified, without_places
+from scripts.yaml.script_writer import native_yaml, simplified
 from tests.support.effort import repeats
 from tests.support.paths import LIBRARY, ROOT
 from tests.support.runtime_session import new_session
