@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
+from itertools import starmap
 from typing import Any
 
 from msgspec import structs
@@ -28,7 +29,7 @@ from scripts.model.detectors import Example, Rule
 from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import LOOK_BACK_MAX, Detector, Phase, Script, Topic
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, listed, pairs_of, text_in
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, listed, pairs_of, text_in, word
 from scripts.yaml.unknown_keys import is_switched_off
 
 _PARTS = {"trigger_config", "detection_config", "output_config", "safety_baseline"}
@@ -181,7 +182,7 @@ class _DetectorReader:
             marks={"detector": name.at},
             **self._settings,
         )
-        outputs = self._outputs(body.get("output_config"))
+        outputs = [*self._outputs(body.get("output_config")), *starmap(_reply, collected.replies)]
         detector = with_responses(detector, outputs, crisis_action, self._reader, collected.labels, self._scale)
         return replace(detector, examples=tuple(self._examples(detector)))
 
@@ -310,6 +311,12 @@ class _DetectorReader:
         for item in items_of(tree):
             if (found := example(item, detector, self._collector.labels, self._reader)) is not None:
                 yield found
+
+
+def _reply(label: str, text: Scalar) -> Tree:
+    """Return the action that says the text of a label."""
+    texts = {"action_type": word("say", text), "condition": word(f"label == '{label}'", text), "content": text}
+    return Mapping(tuple((word(key, text), value) for key, value in texts.items()), text.at)
 
 
 def _has_measures(tree: Tree) -> bool:

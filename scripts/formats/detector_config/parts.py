@@ -31,6 +31,7 @@ WORD_KEY = re.compile(r"word|phrase")
 _RANGE = re.compile(r"\[?\s*(?P<least>-?\d+(?:\.\d+)?)\s*(?:[-~–,，至到]|to)\s*(?P<most>-?\d+(?:\.\d+)?)\s*\]?")
 _ACTIONS = re.compile(r"(^|_)actions?$")
 _EXCEPTIONS = re.compile(r"exclu|ignor|except|whitelist|allow|protective|false_positive|排除|忽略|保护")
+_REPLY_KEYS = {"response", "reply", "say", "auto_response", "auto_reply", "response_text", "response_template", "回复"}
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 
 
@@ -140,6 +141,7 @@ class Collector:
         self.patterns: list[Pattern] = []
         self.lines: list[str] = []  # what a model looks for
         self.labels: list[str] = []  # names of everything to detect
+        self.replies: list[tuple[str, Scalar]] = []  # what is said, by the label for which it is said
         self.name = ""  # of the detector
         self.threshold = 0.7
         self._scale = scale  # of severities
@@ -220,6 +222,8 @@ class Collector:
                 continue
             if each.text in _WORD_KEYS and texts_in(value):
                 self._rule(each.text, value, label, f"{path}.{key}.{each.text}", held)
+            elif each.text in _REPLY_KEYS and isinstance(value, Scalar) and value.value is not None:
+                self.replies.append((id_of(label), value))
             else:
                 self.take(each.text, value, inner)
 

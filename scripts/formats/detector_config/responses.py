@@ -39,7 +39,7 @@ _LIMIT = re.compile(r"^(min|max|least)_|_(min|max)$|threshold")
 _KEYS = ("state_key", "variable", "variable_name", "key", "name")
 _EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
 _SAYS = re.compile(
-    r"^(say|respond|reply|message|(send|insert|show|push|display|add|auto)_?(message|reply|response|text))"
+    r"^(say|respond|reply|message|(send|insert|inject|deliver|give|provide|output|show|push|display|add|auto|safety|crisis)_?(message|reply|response|text))"
 )
 _CONDITION_FIX = "Write e.g. `condition: severity >= 0.7`."
 _TEXTS = ("message", "content", "text", "response", "template")

@@ -757,7 +757,18 @@ def test_a_misspelt_key_of_words_is_reported() -> None:
     assert (problem.code, problem.severity, problem.fix) == ("UNKNOWN_KEY", "warning", "Did you mean `keywords`?")
 
 
-@pytest.mark.parametrize("kind", ["send_message", "insert_message", "show_text", "auto_reply", "reply"])
+def test_the_reply_beside_the_words_of_a_label_is_said_for_it_alone() -> None:
+    levels = "levels: {high: {keywords: [heavy], response: 'Call now, {name}.'}, low: {keywords: [tired]}}"
+    reading = read(f"consciousness: {{consciousness_id: a, detection_config: {{{levels}}}}}")
+    (action,) = reading.script.detectors[0].actions
+    assert isinstance(action, Say)
+    assert (action.texts[0].source, action.when.source) == ("Call now, {{ name }}.", 'detected.label == "high"')
+    assert "KEY_IGNORED" not in {each.code for each in reading.problems}
+
+
+@pytest.mark.parametrize(
+    "kind", ["send_message", "inject_response", "show_text", "auto_reply", "safety_message", "reply"]
+)
 def test_a_response_with_a_text_is_said(kind: str) -> None:
     responses = f"trigger_actions: [{{action_type: {kind}, config: {{message: Breathe.}}}}]"
     reading = read(
