@@ -47,10 +47,11 @@ def _ask(request: ModelRequest) -> ModelReply:
     if request.reply is None:
         return ModelReply(text=request.task)
     listed = {field.get for each in request.records if request.known.get(each.tolist) for field in each.fields}
-    known = request.known.keys() | listed  # a list with a record needs no further one
+    repeats = request.ends_by_condition is True  # the question is put again until its values meet the condition
+    known = listed if repeats else request.known.keys() | listed  # a list with a record needs no further one
     parsed = read_further(request.outputs, known, request.reply, request.now.date(), request.locale)
     wanted = [output.get for output in request.outputs if output.required or len(request.outputs) == 1]
-    done = all(name in parsed.values or name in known for name in wanted)
+    done = not repeats and all(name in parsed.values or name in known for name in wanted)
     return ModelReply(
         text="" if done else request.task,
         values=parsed.values,

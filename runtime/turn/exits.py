@@ -72,6 +72,13 @@ def words_of(action: Leading) -> Template | None:
     return next((each.said for each in action.exits if each.said is not None), None)
 
 
+def ends_by_condition(action: Leading) -> bool:
+    """Return whether conditions of the script alone end an action, and nothing that a model must judge."""
+    return any(each.when is not None for each in action.exits) and not any(
+        each.said is not None or each.is_judged for each in action.exits
+    )
+
+
 def _unmet(exit: Exit, round_number: int, reply: ModelReply, holds: Callable[[Expression], bool]) -> str:
     """Return the first criterion that is not met, or an empty string."""
     if round_number < exit.min_rounds:

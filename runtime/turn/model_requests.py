@@ -25,6 +25,7 @@ from runtime.state.recall_types import MemoryLine, lines_of
 from runtime.state.scopes import WriteRefused
 from runtime.turn.calls import BudgetExceeded, CallInterrupted
 from runtime.turn.context import ActionFailed, LimitExceeded, TurnContext
+from runtime.turn.exits import ends_by_condition
 from runtime.turn.message_stream import ReplyStream
 from runtime.turn.tool_use import CALLS_OF_REPLY_MAX, call_for_model, tools_offered
 from runtime.turn.turn_recall import RecallsExceeded, RecallWanted
@@ -91,6 +92,7 @@ async def complete(
         outputs=outputs,
         exit=until.text,
         exit_spans=until.spans,
+        ends_by_condition=(isinstance(action, AiAsk) and ends_by_condition(action)) or UNSET,
         criteria=isinstance(action, AiSay | AiAsk | Chat) and any(each.is_judged for each in action.exits),
         reply=reply,
         known=dict(run.progress.values),

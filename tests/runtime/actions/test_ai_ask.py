@@ -72,6 +72,35 @@ async def test_what_is_missing_is_asked_of_the_model_once_and_then_reported(driv
     assert session.warnings == [("value_missing", "`town` stays unset: the reply did not give it")]
 
 
+async def test_without_a_model_an_exit_with_nothing_but_conditions_ends_the_question(drive: StartSession) -> None:
+    session = await drive(
+        """
+        - ai_ask: How do you feel?
+          id: mood
+          output: [{get: mood}]
+          exit_criteria: {custom_conditions: [{variable: mood, operator: contains, value: calm}]}
+          max_rounds: 3
+        - user_say: go on
+        """
+    )
+    await session.reply("nervous")
+    assert session.said == ["How do you feel?"]
+    await session.reply("quite calm")
+    assert session.values == {"mood": "quite calm"}
+    assert [exited.source for exited in session.happened(Exited)] == ["exit_when"]
+
+
+async def test_without_a_model_an_exit_in_words_is_the_first_valid_reply(drive: StartSession) -> None:
+    session = await drive(
+        """
+        - {ai_ask: How do you feel?, id: mood, output: [{get: mood}], exit: a feeling was named, exit_when: round > 5}
+        - user_say: go on
+        """
+    )
+    await session.reply("nervous")
+    assert session.values == {"mood": "nervous"}
+
+
 async def test_the_offline_model_says_why_a_value_is_missing(drive: StartSession) -> None:
     session = await drive("- {ai_ask: All of it., output: [{get: name}, {get: age, type: number}]}\n- user_say: go on")
     await session.reply("age: 28")
