@@ -23,7 +23,7 @@ from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Message, 
 from api.auth.request_checks import SAFE, cors_of
 from api.errors import ApiError, invalid_field
 from api.http.error_responses import NAME_CHARS_MAX, SIZE_SETTING, answer_error, require_known_parameters
-from api.http.openapi import PolicyPlugin, complete, description
+from api.http.openapi import PolicyPlugin, complete, description, prepare
 from api.http.request import JSON, TAKES, ApiRequest
 from api.http.routes import (
     access,
@@ -222,6 +222,8 @@ async def _check(request: Request[Any, Any, Any]) -> None:
     """
     if request.scope["query_string"]:
         require_known_parameters(request)
+    if request.scope["path"].startswith("/schema"):
+        await prepare(request.app)
     try:
         body = await request.body()
     except RequestEntityTooLarge:

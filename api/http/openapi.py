@@ -1,5 +1,6 @@
 """The OpenAPI description of the API at `/schema`, with the errors that any route of a kind can cause."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -7,7 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from litestar import Request
+from litestar import Litestar, Request
+from litestar._openapi.plugin import OpenAPIPlugin
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.datastructures import ResponseSpec
@@ -137,8 +139,18 @@ def description() -> OpenAPIConfig:
 
 
 class _CompleteJson(JsonRenderPlugin):
+    _json: bytes = b""
+
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
-        return super().render(request, complete(openapi_schema))
+        self._json = self._json or super().render(request, complete(openapi_schema))
+        return self._json
+
+
+async def prepare(app: Litestar) -> None:
+    """Describe the routes of an application, unless they are described: half a second of CPU, which a thread spends, so
+    that other requests do not wait.
+    """
+    await asyncio.to_thread(app.plugins.get(OpenAPIPlugin).provide_openapi_schema)
 
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The server serves the built documentation at /docs, and nothing beside it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,12 @@ async def test_documentation_needs_no_key_and_is_not_in_the_description(
         assert (await api.get("/schema")).status_code == 200
         paths = (await api.get("/schema/openapi.json")).json()["paths"]
         assert [path for path in paths if path.startswith("/docs")] == []
+
+
+async def test_others_are_answered_while_the_routes_are_described(app: OpenApp, tmp_path: Path) -> None:
+    async with app(tmp_path, body_bytes_max=987_654) as api:  # a table of routes of its own, which is not described yet
+        described = asyncio.create_task(api.get("/schema/openapi.json"))
+        await asyncio.sleep(0.01)
+        assert (await api.get("/health")).status_code == 200
+        assert not described.done()
+        assert "/api/sessions" in (await described).json()["paths"]
