@@ -26,7 +26,7 @@ from api.http.application import Application
 from api.http.connections.files import raise_open_files
 from api.http.connections.sockets import Sockets
 from api.http.connections.watch import RESERVE, Bounds, Watch
-from api.logs.configuration import configure_logging
+from api.logs.configuration import configure_logging, log_unawaited
 from api.models import close_model, make_model
 from api.other_servers import require_same_keys
 from api.sessions.live_turns import LiveTurns
@@ -140,6 +140,7 @@ def _create_server(app: Application, settings: Settings, connections: int) -> Se
 async def _until_stopped(app: Application, server: Server, watch: Watch, live: LiveTurns, settings: Settings) -> None:
     """Serve until a signal; then refuse to be ready for a while, finish the turns that are running, and end."""
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    loop.set_exception_handler(log_unawaited)
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stopping.set)
     async with app.lifespan():

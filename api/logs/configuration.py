@@ -2,11 +2,13 @@
 logged with their kind and stack, without texts that may come from a user.
 """
 
+import asyncio
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 import structlog
 from structlog.types import Processor
@@ -30,6 +32,17 @@ def redacted_message(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     if error is not None:
         event["exception"] = format_stack(error)
     return event
+
+
+def log_unawaited(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    """Log an error that no code of this process awaits, as asyncio reports it. Its own handler would write the message,
+    which may contain a user's text.
+    """
+    error = context.get("exception")
+    if isinstance(error, asyncio.InvalidStateError):  # of granian, when it ends after it was cancelled
+        return
+    problem = "" if error is not None else str(context.get("message", ""))
+    structlog.get_logger().error("an error in the background", problem=problem, exc_info=error)
 
 
 def format_stack(error: BaseException) -> str:

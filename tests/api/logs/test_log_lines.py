@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from api.errors import log_failure, translate
-from api.logs.configuration import configure_logging
+from api.logs.configuration import configure_logging, log_unawaited
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import ModelFailed, ModelReply, ModelRequest, OnReply, Usage
 from store.interface.errors import DatabaseUnreachable, WriteFailed
@@ -61,6 +61,22 @@ def lines(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) ->
     configure_logging(getattr(request, "param", "info"))
     yield lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
     structlog.reset_defaults()
+
+
+async def test_an_error_that_nobody_awaits_is_logged_without_its_message(lines: Lines) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(log_unawaited)
+
+    def fail(error: Exception) -> None:
+        raise error
+
+    loop.call_soon(fail, LookupError(WORDS))
+    loop.call_soon(fail, asyncio.InvalidStateError())  # granian raises it when the server stops
+    await asyncio.sleep(0.01)
+    (line,) = lines()
+    assert (line["event"], line["level"]) == ("an error in the background", "error")
+    assert line["exception"].endswith("LookupError")
+    assert WORDS not in str(line)
 
 
 @pytest.mark.parametrize("action", ACTIONS)
