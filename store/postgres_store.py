@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from store.analytics.postgres_mirror import PostgresAnalytics, PostgresMirror
-from store.interface.private_files import make_data_folder
+from store.interface.private_files import MIRROR_FOLDER, make_data_folder
 from store.postgres import repositories
 from store.postgres.engine import PostgresEngine
 from store.postgres.group_writer import GroupWriter
@@ -40,6 +40,7 @@ class PostgresStore(Store):
         """
         if not read_only:
             make_data_folder(folder)
+            make_data_folder(folder / MIRROR_FOLDER)
         return cls(PostgresEngine.open(url, read_only=read_only, read_timeout_s=read_timeout_s), folder)
 
     async def close(self) -> None:

@@ -34,7 +34,7 @@ from store.interface.errors import (
     describe_error,
     write_failure,
 )
-from store.interface.private_files import FILE_NAME, beside
+from store.interface.private_files import FILE_NAME, MIRROR_FOLDER, beside
 from store.postgres.connection import OF_SESSION_IDS, PostgresConnection, names_of
 from store.postgres.engine import PostgresEngine
 from store.postgres.servers import CHANGES_STORED_DAYS
@@ -43,8 +43,7 @@ from store.sql.connection import Parameters
 
 T = TypeVar("T")
 
-FOLDER = "mirror"
-TEMPORARY = f"{FOLDER}-"
+TEMPORARY = f"{MIRROR_FOLDER}-"
 """The names of temporary mirrors begin so."""
 OF_SESSIONS = ("session_starts", "turns", "settled_calls")
 """Tables that are refreshed by session."""
@@ -157,7 +156,7 @@ class PostgresMirror:
 
     def __init__(self, engine: PostgresEngine, folder: Path) -> None:
         self._engine = engine
-        self._folder = folder / FOLDER
+        self._folder = folder / MIRROR_FOLDER
         self._temporary: Path | None = None
         self._lock = threading.Lock()
         self._database: Database | None = None

@@ -121,6 +121,10 @@ class DuckDBMaintenance(Maintenance):
         size = await self.size()
         require_room(size, size.disk_free)
 
+    async def size_to_copy(self) -> Size:
+        """Return the size of the file and the free space of its disk."""
+        return await self.size()
+
     async def size(self) -> Size:
         """Return the size of the file and the free space of its disk."""
         return await self._engine.read(with_cursor(self._database.size))

@@ -13,6 +13,8 @@ from store.interface.errors import DatabaseUnreadable
 
 FILE_NAME = "cuebook.duckdb"
 """Name of the database file in a data folder."""
+MIRROR_FOLDER = "mirror"
+"""Name of the folder for analytics in the data folder of a server on PostgreSQL, which has it from the start."""
 OWN = (
     f"{FILE_NAME}*",
     "server-address",
@@ -29,8 +31,8 @@ OWN = (
     "replaced-*",
     "memory",
     "external",
-    "mirror",
-    "mirror-*",
+    MIRROR_FOLDER,
+    f"{MIRROR_FOLDER}-*",
 )
 """Name patterns of the files and folders that Cuebook creates in a data folder."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -171,6 +171,9 @@ class PostgresDelivery(Delivery):
         return await self._engine.write_at_once(lambda connection: take_deliveries(connection, places, limit, now))
 
 
+_COMPACTS_ITSELF = "PostgreSQL reuses the space of deleted rows by itself (autovacuum)"
+
+
 class PostgresMaintenance(Maintenance):
     """Delete data, and measure the database. Backups and compaction are those of PostgreSQL itself."""
 
@@ -181,7 +184,7 @@ class PostgresMaintenance(Maintenance):
 
     async def compact(self, on_step: OnStep = lambda _: None) -> CompactionResult:
         """Raise NotWithPostgres."""
-        raise NotWithPostgres("PostgreSQL reuses the space of deleted rows by itself (autovacuum)")
+        raise NotWithPostgres(_COMPACTS_ITSELF)
 
     async def back_up(self, folder: Path, on_step: OnStep = lambda _: None) -> int:
         """Raise NotWithPostgres."""
@@ -193,6 +196,10 @@ class PostgresMaintenance(Maintenance):
     async def require_compactable(self) -> None:
         """Raise NotWithPostgres."""
         await self.compact()
+
+    async def size_to_copy(self) -> Size:
+        """Raise NotWithPostgres."""
+        raise NotWithPostgres(_COMPACTS_ITSELF)
 
     async def size(self) -> Size:
         """Return the size of the database. The disk of its server is not visible."""

@@ -288,5 +288,9 @@ class Maintenance(Repository, ABC):
         """Raise CompactionRunning, BackupRunning or DiskTooSmall if the database cannot be compacted now."""
 
     @abstractmethod
+    async def size_to_copy(self) -> Size:
+        """Return the size as `size` does, if the database can be compacted and backed up. Raises NotWithPostgres."""
+
+    @abstractmethod
     async def size(self) -> Size:
         """Return the size of the database and the free space of its disk, in bytes."""

@@ -11,9 +11,9 @@ from uuid import uuid4
 import duckdb
 import psycopg
 
-from store.analytics.postgres_mirror import ALL, FOLDER, PostgresMirror
+from store.analytics.postgres_mirror import ALL, PostgresMirror
 from store.duckdb.engine import READ_TIMEOUT_S
-from store.interface.private_files import FILE_NAME
+from store.interface.private_files import FILE_NAME, MIRROR_FOLDER
 from store.postgres.engine import PostgresEngine
 from store.postgres_store import PostgresStore
 from tests.support.postgres_server import PostgresServer, running_until_exit
@@ -65,7 +65,7 @@ def database_file(folder: Path) -> Path:
     with closing(PostgresEngine.open(url_of(folder), read_only=True, read_timeout_s=READ_TIMEOUT_S)) as engine:
         mirror = PostgresMirror(engine, copy)
         with closing(mirror), mirror.opened(ALL):
-            return copy / FOLDER / FILE_NAME
+            return copy / MIRROR_FOLDER / FILE_NAME
 
 
 def change_rows(folder: Path, statement: str) -> int:
