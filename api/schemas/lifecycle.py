@@ -222,9 +222,9 @@ class NewCompression(Body, frozen=True, kw_only=True):
     instruct: Annotated[str, Meta(max_length=INSTRUCT_CHARS_MAX)] = ""
 
 
-class CompressionView(View, frozen=True, kw_only=True):
-    """The summary, the number of the last message it covers, the number of messages after that, and its author:
-    `model` or `extract`; empty if there was nothing to summarise.
+class CompressionView(SessionChange, frozen=True, kw_only=True):
+    """A session after its compression: the summary, the number of the last message it covers, the number of messages
+    after that, and its author: `model` or `extract`; empty if there was nothing to summarise.
     """
 
     summary: str

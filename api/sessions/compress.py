@@ -1,10 +1,11 @@
 """Compresses sessions on request, and shows the context that models see of a session's conversation."""
 
 from functools import partial
+from typing import Any
 
 import msgspec
 
-from api.schemas.lifecycle import CompressionView, ContextView, LastResizeView, NewCompression, PromptMessage
+from api.schemas.lifecycle import ContextView, LastResizeView, NewCompression, PromptMessage
 from api.sessions.history import first_message, messages_between, recent_messages
 from api.sessions.interventions import PlannedIntervention
 from api.sessions.live_turns import TurnResult
@@ -32,11 +33,12 @@ def compression(store: Store, request: NewCompression) -> PlannedIntervention:
     return PlannedIntervention(request, partial(_to_compress, store, request))
 
 
-def compression_view(answer: TurnResult) -> CompressionView:
-    """Return the summary that a session has after its compression."""
+def summary_fields(answer: TurnResult) -> dict[str, Any]:
+    """Return what a CompressionView says of the summary that a session has after its compression."""
     memory = answer.state.context or ContextMemory()
     by = next((event.data.get("by", "") for event in answer.row.events if event.kind == "resized"), "")
-    return CompressionView.of(memory, remaining=_after(answer.state, memory.summary_to), by=by)
+    remaining = _after(answer.state, memory.summary_to)
+    return {"summary": memory.summary, "summary_to": memory.summary_to, "remaining": remaining, "by": by}
 
 
 async def _to_compress(store: Store, request: NewCompression, cached: CachedSession) -> Compress | None:

@@ -1,34 +1,15 @@
-"""Routes for the context of a session: read it, read it as messages, and compress it."""
+"""Routes for the context of a session: read it, and read it as messages."""
 
 from typing import Annotated, Literal
 
-from litestar import Response, get, post
-from litestar.params import JSONBody
+from litestar import get
 
-from api.http.request import ETAG, ApiRequest, IdempotencyKey, IfMatch, Prefer, SessionId, condition, query, respond_at
+from api.http.request import ApiRequest, SessionId, query
 from api.schemas.base import NUMBER_MAX
-from api.schemas.lifecycle import CompressionView, ContextView, NewCompression, PromptMessage
-from api.sessions.compress import MORE, compression, compression_view, context_messages, context_view, history_of
+from api.schemas.lifecycle import ContextView, PromptMessage
+from api.sessions.compress import MORE, context_messages, context_view, history_of
 from api.sessions.session_cache import CachedSession, require_not_redacted
 from runtime.context.selection import MESSAGES_MAX
-
-
-@post("/sessions/{sessionId:str}/compress", status_code=200, summary="Compress a conversation", response_headers=[ETAG])
-async def compress_session(
-    session_id: SessionId,
-    data: JSONBody[NewCompression],
-    request: ApiRequest,
-    idempotency_key: IdempotencyKey = None,
-    if_match: IfMatch = None,
-    prefer: Prefer = None,
-) -> Response[CompressionView]:
-    """Models then see the summary in place of all but the last messages, with every strategy. The messages remain.
-    Without a language model the summary is an extract. If the summary fails, the request fails and nothing changes.
-    """
-    planned = compression(request.services.store, data)
-    preconditions = condition(idempotency_key, if_match, prefer)
-    answer = await request.services.interventions.intervene(request.tenant, session_id, planned, preconditions)
-    return respond_at(answer.state.turn, compression_view(answer))
 
 
 @get("/sessions/{sessionId:str}/context", summary="Read the context of a session")

@@ -1,9 +1,9 @@
-"""Routes that change sessions besides messages: pause, variables, model, rewind, clear, append, hand-over, timers,
-fork, metadata, migrate.
+"""Routes that change sessions besides messages: pause, variables, model, rewind, clear, compress, append,
+hand-over, timers, fork, metadata, migrate.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from litestar import Response, patch, post
@@ -30,10 +30,12 @@ from api.http.request import (
 from api.privacy.mask import hidden_of
 from api.privacy.masked_rows import mask_message, mask_wait
 from api.schemas.lifecycle import (
+    CompressionView,
     Ending,
     FiredTimer,
     MigrationView,
     ModelChoice,
+    NewCompression,
     NewFork,
     NewLabels,
     NewMessages,
@@ -48,6 +50,7 @@ from api.schemas.lifecycle import (
 )
 from api.schemas.sessions import SessionView
 from api.sessions import interventions
+from api.sessions.compress import compression, summary_fields
 from api.sessions.interventions import Interventions, PlannedIntervention
 from api.sessions.live_turns import TurnResult
 from api.sessions.migration import MigrationOutcome
@@ -63,6 +66,8 @@ from api.sessions.views import (
     wait_view,
 )
 from runtime.state.inputs import TimerDue
+
+C = TypeVar("C", bound=SessionChange)
 
 
 class Change(Struct, frozen=True):
@@ -174,6 +179,17 @@ async def append_messages(change: NamedDependency[Change], data: JSONBody[NewMes
     return await _apply(change, interventions.append(data))
 
 
+@_change("compress", "Compress a conversation")
+async def compress_session(
+    change: NamedDependency[Change], data: JSONBody[NewCompression | None] = None
+) -> Response[CompressionView]:
+    """Models then see the summary in place of all but the last messages, with every strategy. The messages remain.
+    Without a language model the summary is an extract. If the summary fails, the request fails and nothing changes.
+    """
+    answer = await _intervene(change, compression(change.request.services.store, data or NewCompression()))
+    return _changed(CompressionView, answer, change.events, **summary_fields(answer))
+
+
 @post(
     "/sessions/{sessionId:str}/fork",
     status_code=201,
@@ -211,7 +227,7 @@ async def fire_timer(change: NamedDependency[Change], data: JSONBody[FiredTimer]
     """Fires one timer of the session now, also before it is due. It is a turn like any other."""
     timers, due = change.request.services.session_timers, TimerDue(data.timer_id)
     answer = await timers.fire(change.request.tenant, change.session_id, due, change.preconditions)
-    return _changed(answer, events=change.events)
+    return _changed(SessionChange, answer, change.events)
 
 
 @post("/sessions/{sessionId:str}/timers/arm", status_code=200, summary="Arm the timers of a session")
@@ -227,21 +243,25 @@ def _interventions(change: Change) -> Interventions:
     return change.request.services.interventions
 
 
-async def _apply(change: Change, planned: PlannedIntervention) -> Response[SessionChange]:
-    answer = await _interventions(change).intervene(
+async def _intervene(change: Change, planned: PlannedIntervention) -> TurnResult:
+    return await _interventions(change).intervene(
         change.request.tenant, change.session_id, planned, change.preconditions
     )
-    return _changed(answer, events=change.events)
 
 
-def _changed(answer: TurnResult, *, events: bool) -> Response[SessionChange]:
+async def _apply(change: Change, planned: PlannedIntervention) -> Response[SessionChange]:
+    return _changed(SessionChange, await _intervene(change, planned), change.events)
+
+
+def _changed(kind: type[C], answer: TurnResult, events: bool, **others: Any) -> Response[C]:
     state, row = answer.state, answer.row
-    body = SessionChange.of(
+    body = kind.of(
         snapshot(answer.program, state, state.execution_status, None),
         answer.session,
         state,
         messages=[message_view(message) for message in row.messages],
         events=event_views(row) if events else msgspec.UNSET,
+        **others,
     )
     return respond_at(state.turn, body)
 

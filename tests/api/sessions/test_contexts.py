@@ -159,7 +159,13 @@ async def test_all_but_the_last_messages_are_compressed(app: OpenApp, tmp_path: 
         session = await api.create_session("talk")
         await api.send_texts(session, *WORDS[:5])
         answer = await compress(api, session, {"keep": 3, "instruct": "Keep the roses."}, **{"Idempotency-Key": "k"})
-        assert answer.json() == {"summary": numbers(1, 8), "summaryTo": 8, "remaining": 3, "by": "model"}
+        body = answer.json()
+        assert {name: body[name] for name in ("summary", "summaryTo", "remaining", "by", "messages")} == {
+            "summary": numbers(1, 8), "summaryTo": 8, "remaining": 3, "by": "model", "messages": []
+        }  # fmt: skip
+        after = await api.read(f"/api/sessions/{session['sessionId']}")
+        shared = ("sessionId", "status", "executionStatus", "turn", "wait", "position")
+        assert {name: body[name] for name in shared} == {name: after[name] for name in shared}
         assert answer.headers["ETag"] == '"6"'
         assert model.asked[-1].conversation_summary.instruct == "Keep the roses."
         calls = len(model.asked)
