@@ -43,18 +43,26 @@ def serve(settings: Settings, reload: bool, hold_late_timers: bool) -> None:
                 access=access,
             )
             return
-        errors.print(
-            f"[bold]Cuebook[/] serves {escape(str(settings.scripts))} at {address}"
-            f"\n  database {escape(_database_of(settings))}"
-            f"\n  model    {escape(settings.model)}"
-            f"\n  API      {address}/schema"
-            f"\n  access   {access}"
-        )
+        errors.print(announcement(settings, address, access))
 
     if hold_late_timers:
         settings = msgspec.structs.replace(settings, hold_late_timers=True)
     with failing(AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, StoreError):
         run_server(settings, announce, reload=reload)
+
+
+def announcement(settings: Settings, address: str, access: str) -> str:
+    """Return what a terminal shows when the server has started, as rich's markup: where everything is."""
+    is_built = (settings.console / "index.html").is_file()
+    console = f"{address} (choose a script in Play, and talk to it)" if is_built else "not built; run `make console`"
+    return (
+        f"[bold]Cuebook[/] serves {escape(str(settings.scripts))} at {address}"
+        f"\n  console  {console}"
+        f"\n  database {escape(_database_of(settings))}"
+        f"\n  model    {escape(settings.model)}"
+        f"\n  API      {address}/schema"
+        f"\n  access   {access}"
+    )
 
 
 def _database_of(settings: Settings) -> str:

@@ -150,7 +150,7 @@ async def show_session(
     path = f"/api/sessions/{in_path(session_id)}"
     async with backend(settings) as api:
         shown = await api.get(path)
-        shown["messages"] = await api.rows(f"{path}/messages")
+        shown["messages"] = [message | _role_of(message) for message in await api.rows(f"{path}/messages")]
         if with_calls or with_prompts:
             shown["calls"] = await api.rows(f"{path}/calls", debug=with_prompts)
         if with_context:
@@ -164,7 +164,7 @@ async def show_session(
     for name, value in shown["variables"].items():
         console.print(f"  {printable(name)} = {printable(str(value))}")
     for message in shown["messages"]:
-        console.print(f"[dim]{message['role']:>4}[/]  {printable(message['content'])}")
+        console.print(f"[dim]{message['role']:>9}[/]  {printable(message['content'])}")
     if with_context:
         _show_context(shown["context"])
     if "calls" in shown and not shown["calls"]:
@@ -173,6 +173,11 @@ async def show_session(
         print_rows((*CALL_COLUMNS, *USAGE_COLUMNS), map(_call_row, shown["calls"]))
     for call in shown["calls"] if with_prompts else ():
         _show_prompt(call)
+
+
+def _role_of(message: dict[str, Any]) -> dict[str, str]:
+    """Return the role of a message as everywhere but in the routes that call it `ai`."""
+    return {"role": "assistant" if message["role"] == "ai" else message["role"]}
 
 
 def _place_of(session: Any) -> str:

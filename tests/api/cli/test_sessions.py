@@ -72,9 +72,10 @@ def test_a_session_in_full(cuebook: RunCommand, talked: list[str]) -> None:
     assert lines[0] == f"{talked[0]}  user ana  active"
     assert lines[1] == "turn 1, waiting_input at hello/who/ask_age"
     assert "  nickname = Ana [bold]" in lines
-    assert lines[-2:] == ["user  Ana [bold]", "  ai  How old are you, Ana [bold]?"]
+    assert lines[-2:] == ["     user  Ana [bold]", "assistant  How old are you, Ana [bold]?"]
     shown = json.loads(cuebook("sessions", "show", talked[1], "--data", "data", "--json").stdout)
     assert (shown["status"], len(shown["messages"])) == ("completed", 8)
+    assert {message["role"] for message in shown["messages"]} == {"assistant", "user"}
     seen = cuebook("sessions", "show", talked[0], "--data", "data", "--context").stdout
     assert "context newest: messages 1 to " in seen
     for option in ("--calls", "--prompts"):

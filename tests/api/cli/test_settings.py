@@ -9,7 +9,8 @@ import click
 import pytest
 
 from api.cli.main import main
-from api.settings import Budgets, SettingsInvalid, load_settings
+from api.cli.serve import announcement
+from api.settings import Budgets, Settings, SettingsInvalid, load_settings
 from runtime.state.limits import Bounds
 from tests.support.fixture_types import RunCommand, WriteFile
 
@@ -67,6 +68,23 @@ def test_file_of_replies_and_external_memory_are_beside_the_file_too(write: Writ
     assert settings.memories["old"].path == file.parent / "old.parquet"
 
 
+@pytest.mark.parametrize(
+    ("text", "environment", "problem"),
+    [
+        ('port = "many"', {}, "cuebook.toml: port: expected a whole number, not a text"),
+        ("", {"CUEBOOK_PORT": "70000"}, "CUEBOOK_PORT: expected a whole number of at most 65535"),
+        ("[budgets]\nday_calls = 0", {}, "cuebook.toml: budgets.day_calls: expected a whole number of at least 1"),
+        ("prot = 1", {}, "cuebook.toml: there is no setting `prot`; did you mean `port`?"),
+    ],
+)
+def test_a_problem_names_its_setting_first(
+    write: WriteFile, text: str, environment: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(SettingsInvalid) as refused:
+        load_settings(write("cuebook.toml", text), {}, environment)
+    assert str(refused.value).endswith(problem)
+
+
 def test_a_variable_sets_one_budget_and_leaves_the_others_of_the_file(write: WriteFile) -> None:
     file = write("cuebook.toml", "[budgets]\nturn_tokens = 100\nday_cost = 2.5\nsession_calls = 7\n")
     settings = load_settings(file, {}, {"CUEBOOK_BUDGETS_TURN_TOKENS": "200"})
@@ -122,6 +140,14 @@ def test_a_scripts_folder_that_is_a_file_is_not_said_to_be_missing(cuebook: RunC
     assert f"{file} is not a folder" in " ".join(cuebook("serve", "--port", "0", "--scripts", file).stderr.split())
     missing = cuebook("serve", "--port", "0", "--scripts", file.with_name("none"))
     assert "does not exist" in " ".join(missing.stderr.split())
+
+
+def test_a_server_says_where_its_console_is_and_what_to_try(tmp_path: Path) -> None:
+    settings = Settings(console=tmp_path)
+    assert "not built; run `make console`" in announcement(settings, "http://localhost:8000", "this machine only")
+    (tmp_path / "index.html").touch()
+    shown = announcement(settings, "http://localhost:8000", "this machine only")
+    assert "console  http://localhost:8000 (choose a script in Play" in shown
 
 
 def test_a_port_in_use_is_refused_with_a_way_out(cuebook: RunCommand) -> None:
