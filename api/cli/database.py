@@ -256,7 +256,7 @@ async def create(settings: Settings) -> Any:
 async def list_backups(settings: Settings) -> Any:
     """List the complete backups, the newest first."""
     async with backend(settings) as api:
-        return (await api.get(f"{PATH}/backups"))["data"]
+        return await api.rows(f"{PATH}/backups")
 
 
 @backups.command("delete", epilog="Example: cuebook backups delete 2026-11-26T060000Z")

@@ -1,7 +1,7 @@
 """What routes read from a request: its services and sender, and the parameters and headers that several share."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
@@ -20,11 +20,13 @@ from api.auth.principal import CALLER, Principal, principal_of
 from api.auth.request_checks import check_header
 from api.errors import invalid_field
 from api.http.services import Services, current
-from api.schemas.base import NUMBER_MAX
+from api.schemas.base import NUMBER_MAX, PageView, View
 from api.sessions.turn_runner import Preconditions
 from api.sse import EVENT_STREAM
+from store.interface.pages import cursor_of, position_of
 
 T = TypeVar("T")
+L = TypeVar("L", bound=PageView)
 
 JSON: Final = "application/json"
 TAKES: Final = "takes"
@@ -219,6 +221,16 @@ def respond_at(number: int, view: T, *, created: str = "") -> Response[T]:
     """Return a response whose `ETag` is a turn or revision; 201 with the URL of what the request created."""
     headers = {"ETag": f'"{number}"'} | ({"Location": created} if created else {})
     return Response(view, status_code=201 if created else None, headers=headers)
+
+
+def page_of(kind: type[L], rows: Sequence[View], limit: int, cursor: str | None, **others: Any) -> L:
+    """Return a page of a short list, all of which is at hand; a cursor is the number of rows before the page.
+
+    Raises CursorInvalid.
+    """
+    begin = max(position_of(cursor, int), 0) if cursor is not None else 0
+    end = begin + limit
+    return kind(data=rows[begin:end], next_cursor=cursor_of(end) if end < len(rows) else None, **others)
 
 
 def also(status: int, body: type[Any] | None, description: str) -> dict[int, ResponseSpec]:

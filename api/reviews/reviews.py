@@ -15,7 +15,6 @@ from api.errors import ApiError, invalid_field, refusing, require_found, require
 from api.reviews.agreement import alpha
 from api.schemas.reviews import (
     TARGETS_MAX,
-    AgreementList,
     Answer,
     NewRating,
     NewReview,
@@ -123,12 +122,12 @@ class Reviews(Struct, frozen=True):
         rater = principal.person if mine else _only_rater(review, principal)
         return await self.store.reviews.ratings(principal.tenant, review_id, rater=rater, limit=limit, cursor=cursor)
 
-    async def agreement(self, tenant: str, review_id: str) -> AgreementList:
+    async def agreement(self, tenant: str, review_id: str) -> list[QuestionAgreement]:
         """Return the agreement on each scale and choice. Raises ApiError REVIEW_NOT_FOUND."""
         review = await self.get(tenant, review_id)
         rows = [row async for row in self._all_ratings(review, None)]
         asked = [each for each in review.questions if each.kind != "text"]
-        return AgreementList(data=[_agreement(each, rows) for each in asked])
+        return [_agreement(each, rows) for each in asked]
 
     async def export(self, principal: Principal, review_id: str) -> str:
         """Return the ratings that the sender may see as CSV, one row for each answer. Raises ApiError

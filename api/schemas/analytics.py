@@ -116,11 +116,10 @@ class ReportView(View, frozen=True, kw_only=True):
     """The macro; its comments define the columns."""
 
 
-class ReportList(View, frozen=True, kw_only=True):
-    """All reports."""
+class ReportList(PageView, frozen=True, kw_only=True):
+    """A page of the reports."""
 
     data: list[ReportView]
-    next_cursor: str | None = None
 
 
 class AnalyticsStatus(View, frozen=True, kw_only=True):
@@ -225,7 +224,7 @@ class DashboardFile(View, frozen=True, kw_only=True):
     """Its size."""
 
 
-class DashboardFileList(View, frozen=True, kw_only=True):
-    """The files of a dashboard, the newest first."""
+class DashboardFileList(PageView, frozen=True, kw_only=True):
+    """A page of the files of a dashboard, the newest first."""
 
     data: list[DashboardFile]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from api.schemas.base import View
+from api.schemas.base import PageView, View
 from store.interface.retention_rows import RetentionAction
 
 
@@ -58,8 +58,8 @@ class LanguageModelView(View, frozen=True, kw_only=True):
     """Whether it answers if a script names none."""
 
 
-class LanguageModelList(View, frozen=True, kw_only=True):
-    """The language models of the server."""
+class LanguageModelList(PageView, frozen=True, kw_only=True):
+    """A page of the language models of the server."""
 
     data: list[LanguageModelView]
 
@@ -76,8 +76,8 @@ class BackupView(View, frozen=True, kw_only=True):
     """The version of Cuebook that wrote it."""
 
 
-class BackupList(View, frozen=True, kw_only=True):
-    """The backups in the server's folder, the newest first, and the one that is being written."""
+class BackupList(PageView, frozen=True, kw_only=True):
+    """A page of the backups in the server's folder, the newest first, and the one that is being written."""
 
     folder: str
     """The path of the folder on the server."""

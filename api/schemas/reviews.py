@@ -144,8 +144,7 @@ class QuestionAgreement(View, frozen=True, kw_only=True):
     """For scales: with the squares of differences; null for choices."""
 
 
-class AgreementList(View, frozen=True, kw_only=True):
-    """The agreement on each scale and choice."""
+class AgreementList(PageView, frozen=True, kw_only=True):
+    """A page of the agreement on each scale and choice."""
 
     data: list[QuestionAgreement]
-    next_cursor: str | None = None

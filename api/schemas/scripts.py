@@ -158,11 +158,10 @@ class ScriptView(ScriptEntry, frozen=True, kw_only=True):
     diagnostics: list[ProblemView]
 
 
-class VersionList(View, frozen=True, kw_only=True):
-    """The versions of a script, the latest first; new sessions run the first that is published."""
+class VersionList(PageView, frozen=True, kw_only=True):
+    """A page of the versions of a script, the latest first; new sessions run the first that is published."""
 
     data: list[ScriptEntry]
-    next_cursor: str | None = None
 
 
 class DraftText(Body, frozen=True, kw_only=True):

@@ -150,11 +150,10 @@ class WebhookWithSecret(WebhookView, frozen=True, kw_only=True):
     secret: str
 
 
-class WebhookList(View, frozen=True, kw_only=True):
-    """All webhooks, the oldest first."""
+class WebhookList(PageView, frozen=True, kw_only=True):
+    """A page of webhooks, the oldest first."""
 
     data: list[WebhookView]
-    next_cursor: str | None = None
 
 
 class TrialView(View, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ def bounded(limit: int) -> int:
     return max(1, min(limit, PAGE_MAX))
 
 
-def cursor_of(position: tuple[object, ...]) -> str:
+def cursor_of(position: object) -> str:
     """Encode a position in a list as a cursor, which clients send back."""
     return urlsafe_b64encode(msgspec.json.encode(position)).decode()
 

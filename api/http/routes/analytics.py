@@ -17,7 +17,7 @@ from api.auth.principal import masks
 from api.errors import ApiError, invalid_field, refusing
 from api.http.error_responses import ANY_PARAMETERS
 from api.http.files import answering, download
-from api.http.request import ApiRequest, query
+from api.http.request import PAGE_MAX, ApiRequest, Cursor, Limit, page_of, query
 from api.schemas.analytics import (
     MAX_AGE_DEFAULT_S,
     MAX_AGE_MAX_S,
@@ -113,9 +113,9 @@ async def run_query(data: JSONBody[NewAnalyticsQuery], request: ApiRequest) -> R
 
 
 @get("/reports", summary="List the reports")
-async def list_reports() -> ReportList:
-    """Return all reports."""
-    return ReportList(data=msgspec.convert(REPORTS, list[ReportView], from_attributes=True))
+async def list_reports(limit: Limit = PAGE_MAX, cursor: Cursor = None) -> ReportList:
+    """Return a page of the reports."""
+    return page_of(ReportList, msgspec.convert(REPORTS, list[ReportView], from_attributes=True), limit, cursor)
 
 
 @get(

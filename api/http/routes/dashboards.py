@@ -11,6 +11,7 @@ from api.auth.principal import masks
 from api.errors import refusing
 from api.http.files import download
 from api.http.request import (
+    PAGE_MAX,
     REVISION_ETAG,
     ApiRequest,
     Cursor,
@@ -21,6 +22,7 @@ from api.http.request import (
     QueryId,
     creating,
     location,
+    page_of,
     respond_at,
     revision_of,
 )
@@ -136,11 +138,13 @@ async def get_dashboard_page(
 
 
 @get("/dashboards/{dashboardId:str}/files", summary="List the files of a dashboard")
-async def list_dashboard_files(dashboard_id: DashboardId, request: ApiRequest) -> DashboardFileList:
-    """Return the pages that were written by the schedule, the newest first."""
+async def list_dashboard_files(
+    dashboard_id: DashboardId, request: ApiRequest, limit: Limit = PAGE_MAX, cursor: Cursor = None
+) -> DashboardFileList:
+    """Return a page of the files that were written by the schedule, the newest first."""
     await request.services.dashboards.get(request.tenant, dashboard_id)
     files = await asyncio.to_thread(request.services.dashboard_files.written, request.tenant, dashboard_id)
-    return DashboardFileList(data=files)
+    return page_of(DashboardFileList, files, limit, cursor)
 
 
 @get(

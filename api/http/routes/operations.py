@@ -10,7 +10,7 @@ from litestar import Response, delete, get, post
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from api.errors import invalid_field
-from api.http.request import ApiRequest, BackupId, also, creating, query
+from api.http.request import PAGE_MAX, ApiRequest, BackupId, Cursor, Limit, also, creating, page_of, query
 from api.integrity.check_sessions import fix_memories
 from api.models import model_names, state_of
 from api.schemas.operations import (
@@ -79,10 +79,11 @@ Quick: TypeAlias = Annotated[bool, query("quick", "Check only the latest state o
 
 
 @get("/api/models", summary="List language models")
-async def list_models(request: ApiRequest) -> LanguageModelList:
+async def list_models(request: ApiRequest, limit: Limit = PAGE_MAX, cursor: Cursor = None) -> LanguageModelList:
     """Return the models that scripts and sessions may name. One without an endpoint answers for all others."""
     names = model_names(request.services.model, request.services.settings)
-    return LanguageModelList(data=[LanguageModelView(name=name, is_default=name == names[0]) for name in names])
+    views = [LanguageModelView(name=name, is_default=name == names[0]) for name in names]
+    return page_of(LanguageModelList, views, limit, cursor)
 
 
 @get("/api/operations/budgets", summary="Read the use of language models today")
@@ -107,10 +108,11 @@ async def get_budgets(request: ApiRequest) -> BudgetList:
 
 
 @get("/api/operations/backups", summary="List backups")
-async def list_backups(request: ApiRequest) -> BackupList:
-    """Return the backups in the server's folder, and the progress of the one that is being written."""
+async def list_backups(request: ApiRequest, limit: Limit = PAGE_MAX, cursor: Cursor = None) -> BackupList:
+    """Return a page of the backups in the server's folder, and the progress of the one that is being written."""
     backups = request.services.backups
-    return BackupList(folder=str(backups.folder), data=await backups.all(), running=_step(backups.progress))
+    others = {"folder": str(backups.folder), "running": _step(backups.progress)}
+    return page_of(BackupList, await backups.all(), limit, cursor, **others)
 
 
 @creating("/api/operations/backups", "Back the database up", "the backups")
@@ -131,7 +133,7 @@ async def delete_backup(backup_id: BackupId, request: ApiRequest) -> None:
 async def get_compaction(request: ApiRequest) -> CompactionView:
     """Return the size of the database, and the progress of a running compaction."""
     maintenance = request.services.store.maintenance
-    size, running = await maintenance.size(), maintenance.compaction
+    size, running = await maintenance.size_to_copy(), maintenance.compaction
     return CompactionView(
         bytes=size.file + size.log,
         reclaimable_bytes=size.unused,

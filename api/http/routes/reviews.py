@@ -5,7 +5,7 @@ from typing import Annotated
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
-from api.http.request import ApiRequest, Cursor, Limit, ReviewId, creating, query
+from api.http.request import PAGE_MAX, ApiRequest, Cursor, Limit, ReviewId, creating, page_of, query
 from api.reviews.reviews import rating_view, review_view
 from api.schemas.reviews import (
     AgreementList,
@@ -83,9 +83,12 @@ async def list_ratings(
 
 
 @get("/reviews/{reviewId:str}/agreement", summary="Read the agreement of raters")
-async def get_agreement(review_id: ReviewId, request: ApiRequest) -> AgreementList:
+async def get_agreement(
+    review_id: ReviewId, request: ApiRequest, limit: Limit = PAGE_MAX, cursor: Cursor = None
+) -> AgreementList:
     """Return Krippendorff's alpha for each scale and choice."""
-    return await request.services.reviews.agreement(request.tenant, review_id)
+    agreement = await request.services.reviews.agreement(request.tenant, review_id)
+    return page_of(AgreementList, agreement, limit, cursor)
 
 
 @get("/reviews/{reviewId:str}/export", media_type=_CSV, summary="Export ratings")

@@ -16,6 +16,7 @@ from api.catalog.outline import outline
 from api.catalog.script_views import list_entry, problem_views, view
 from api.errors import ApiError, invalid_field, refusing, require_found
 from api.http.request import (
+    PAGE_MAX,
     REVISION_ETAG,
     ApiRequest,
     Cursor,
@@ -26,6 +27,7 @@ from api.http.request import (
     also,
     location,
     number,
+    page_of,
     query,
     respond_at,
     revision_of,
@@ -159,10 +161,12 @@ def _saved(saved: SavedScript) -> Response[ScriptView]:
 
 
 @get("/scripts/{scriptId:str}/versions", summary="List the versions of a script")
-async def list_versions(script_id: ScriptId, request: ApiRequest) -> VersionList:
-    """Return the last 1,000 versions, the latest first."""
+async def list_versions(
+    script_id: ScriptId, request: ApiRequest, limit: Limit = PAGE_MAX, cursor: Cursor = None
+) -> VersionList:
+    """Return a page of the last 1,000 versions, the latest first."""
     rows = await request.services.catalog.versions(request.tenant, script_id)
-    return VersionList(data=[list_entry(row) for row in rows])
+    return page_of(VersionList, list(map(list_entry, rows)), limit, cursor)
 
 
 @get("/scripts/{scriptId:str}/versions/{version:int}", summary="Read a version of a script")

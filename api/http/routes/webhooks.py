@@ -4,7 +4,7 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import FromQuery, JSONBody
 
 from api.errors import require_found
-from api.http.request import ApiRequest, Cursor, DeliveryId, Limit, WebhookId, creating
+from api.http.request import PAGE_MAX, ApiRequest, Cursor, DeliveryId, Limit, WebhookId, creating, page_of
 from api.http.services import Services
 from api.schemas.webhooks import (
     DeliveryDetail,
@@ -33,10 +33,11 @@ async def create_webhook(data: JSONBody[NewWebhook], request: ApiRequest) -> Res
 
 
 @get("/webhooks", summary="List webhooks")
-async def list_webhooks(request: ApiRequest) -> WebhookList:
-    """Return all webhooks, the oldest first."""
+async def list_webhooks(request: ApiRequest, limit: Limit = PAGE_MAX, cursor: Cursor = None) -> WebhookList:
+    """Return a page of webhooks, the oldest first."""
     services = request.services
-    return WebhookList(data=[_view(webhook, services) for webhook in services.webhooks.of(request.tenant)])
+    views = [_view(webhook, services) for webhook in services.webhooks.of(request.tenant)]
+    return page_of(WebhookList, views, limit, cursor)
 
 
 @get("/webhooks/{webhookId:str}", summary="Read a webhook")

@@ -15,6 +15,8 @@ from tests.support.api_client import ApiClient
 CAMEL_CASE = re.compile(r"[a-z][a-zA-Z0-9]*")
 CREATE_200 = {("post", "/api/sessions")}
 """Routes that create and do not answer 201: the seed's."""
+NO_LISTS = {"/api/operations/budgets"}
+"""Routes whose `data` is not a list of any length: it has one entry for each unit of a budget."""
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ async def test_bodies_have_no_other_fields_and_answers_may(document: Any) -> Non
 async def test_body_that_may_be_absent_is_not_required(document: Any) -> None:
     bodies = {operation["operationId"]: operation.get("requestBody") for _, _, operation in operations(document)}
     optional = {name for name, body in bodies.items() if body is not None and not body["required"]}
-    assert optional == {"endSession", "forkSession", "publishVersion", "archiveVersion"}
+    assert optional == {"endSession", "forkSession", "compressSession", "publishVersion", "archiveVersion"}
     assert bodies["forkSession"]["content"]["application/json"]["schema"]["$ref"].endswith("/NewFork")
 
 
@@ -141,6 +143,29 @@ async def test_what_is_created_says_where_it_is(document: Any) -> None:
     assert len(created) > 8
     assert [(method, path) for method, path, answer in created if "Location" not in answer.get("headers", {})] == []
     assert not {(method, path) for method, path, _ in created} & CREATE_200
+
+
+async def test_every_list_is_read_in_pages(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    lists = {}
+    for method, path, operation in operations(document):
+        schema = operation["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        properties = schemas.get(schema.get("$ref", "").rpartition("/")[2], {}).get("properties", {})
+        if method == "get" and "data" in properties and path not in NO_LISTS:
+            lists[path] = {"nextCursor"} & {*properties} | {each["name"] for each in operation["parameters"]}
+    assert len(lists) > 25
+    assert {path: names for path, names in lists.items() if not {"nextCursor", "limit", "cursor"} <= names} == {}
+
+
+async def test_pages_of_a_short_list_make_the_list(api: ApiClient) -> None:
+    reports = "/api/analytics/reports"
+    whole = await api.read(reports)
+    assert whole["nextCursor"] is None
+    first = await api.read(reports, limit=5)
+    assert first["data"] == whole["data"][:5]
+    assert first["data"] + await api.read_all(reports, cursor=first["nextCursor"]) == whole["data"]
+    assert (await api.read(reports, limit=len(whole["data"])))["nextCursor"] is None
+    assert (await api.get("/api/models?cursor=rubbish")).status_code == 400
 
 
 async def test_a_user_that_is_needed_is_required(document: Any) -> None:

@@ -21,7 +21,8 @@ START = datetime(2026, 11, 26, 6, tzinfo=UTC)
 @pytest.mark.database_file
 async def test_backup_is_created_listed_and_deleted(api: ApiClient, tmp_path: Path) -> None:
     await api.send_texts(await api.create_session("diary"), "Ana")
-    assert (await api.read(PATH)) == {"folder": str(tmp_path / "data" / "backups"), "data": [], "running": None}
+    folder = str(tmp_path / "data" / "backups")
+    assert (await api.read(PATH)) == {"folder": folder, "data": [], "nextCursor": None, "running": None}
     made = await api.post(PATH)
     backup = made.json()
     assert (made.status_code, made.headers["Location"]) == (201, PATH)

@@ -23,6 +23,7 @@ from api.settings import EXAMPLES, Settings, SettingsInvalid
 from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import Clock, Model, ModelRequest
+from store.interface.errors import DatabaseUnreadable
 from store.interface.retention_rows import Policy
 from store.open_store import open_store
 from tests.support.api_client import OPERATOR_KEY, ApiClient
@@ -281,6 +282,21 @@ async def test_a_server_that_did_not_run_during_an_erasure_deletes_its_files_whe
         async with server(tmp_path / "one", postgres_url):
             await asyncio.sleep(2 * other_servers.MARKS_S)
             assert snapshot.exists()
+
+
+async def test_what_is_for_a_database_file_is_refused_with_what_takes_its_place(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    async with server(tmp_path / "one", postgres_url) as api:
+        for refused in (
+            await api.get("/api/operations/compact"),
+            await api.post("/api/operations/compact"),
+            await api.post("/api/operations/backups"),
+        ):
+            assert (refused.status_code, refused.json()["error"]["code"]) == (409, "NOT_WITH_POSTGRES")
+    # a server or a command to which nobody says where the database is makes no empty one in this folder
+    with pytest.raises(DatabaseUnreadable, match="CUEBOOK_DATABASE"):
+        open_store(tmp_path / "one")
 
 
 @pytest.mark.gate
