@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct
 from api.logs.turn_fields import fields_of
 from api.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
 from api.schemas.errors import ErrorAnswer, ErrorBody, ErrorDetail, ErrorType, Recovery
+from runtime.state.inputs import InputRefused
 from store.interface.debug_logging import is_debugging
 from store.interface.errors import (
     BackupFailed,
@@ -128,6 +129,12 @@ def refusing(code: str, *kinds: type[Exception], context: Mapping[str, Any] | No
         yield
     except kinds as error:
         raise ApiError(code, str(error), context=context) from error
+
+
+def refused_input(error: InputRefused, code: str, context: Mapping[str, Any]) -> ApiError:
+    """Return the error of an input that a session does not take."""
+    details = [ErrorDetail(message=str(error), field=error.field)] if error.field else []
+    return ApiError(code, str(error), details=details, context=context)
 
 
 @contextmanager

@@ -15,9 +15,8 @@ from msgspec import Struct
 
 from api.background import retain
 from api.catalog.catalog import Catalog
-from api.errors import ApiError, translate
+from api.errors import ApiError, refused_input, translate
 from api.logs.turn_fields import log_turn, note_turn
-from api.schemas.errors import ErrorDetail
 from api.schemas.sessions import NewMessage
 from api.sessions import row_mapping
 from api.sessions.live_turns import LiveTurns, PendingTurn, Place, TurnResult
@@ -201,8 +200,7 @@ class Chat:
         try:
             turn = await self.run(cached, turn_input, started, pending)
         except InputRefused as error:
-            details = [ErrorDetail(message=str(error), field=error.field)] if error.field else []
-            raise ApiError(refused, str(error), details=details, context=context_of(cached)) from error
+            raise refused_input(error, refused, context_of(cached)) from error
         except TurnFailed as failed:
             raise await self.fail(cached, failed) from failed
         return await self.commit(cached, turn, started, key, pending.fingerprint if key is not None else None)

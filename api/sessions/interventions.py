@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import UNSET, Struct
 
-from api.errors import ApiError, invalid_field, refusing_field
+from api.errors import ApiError, invalid_field, refused_input, refusing_field
 from api.models import ModelUnknown, require_model
 from api.schemas.base import Body
 from api.schemas.lifecycle import Ending, ExternalMessage, ModelChoice, NewMessages, NewSpeech, NewValues, PastTurn
@@ -149,7 +149,7 @@ class Interventions(Struct, frozen=True):
             code = "SESSION_ENDED" if cached.state.status == "completed" else "INTERVENTION_REFUSED"
             raise ApiError(code, str(error), context=context) from error
         except InputRefused as error:
-            raise ApiError("REQUEST_INVALID", str(error), context=context) from error
+            raise refused_input(error, "REQUEST_INVALID", context) from error
         except TurnFailed as failed:  # no script runs, so the request itself exceeds a limit
             code = "PAYLOAD_TOO_LARGE" if failed.kind == "limit" else code_of(failed.kind)
             raise ApiError(code, str(failed), context=context) from failed

@@ -70,7 +70,7 @@ def _set(run: TurnContext, intervention: inputs.SetVariables) -> None:
         try:
             run.assign_in(intervention.scope or run.scopes.addressed(name), name, value, "api")
         except WriteRefused as refused:
-            raise inputs.InputRefused(str(refused)) from refused
+            raise inputs.InputRefused(str(refused), "variables") from refused
         finally:
             run.state.frames = frames
 

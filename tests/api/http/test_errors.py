@@ -281,6 +281,25 @@ async def test_a_parameter_is_named_as_it_was_sent(
     assert error["details"][0]["field"] == named
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "named"),
+    [
+        ("POST", "messages", {"choice": "a"}, "choice"),
+        ("POST", "messages", {"form": {"a": 1}}, "form"),
+        ("PATCH", "variables", {"variables": {"age": "old"}}, "variables"),
+    ],
+)
+async def test_the_part_of_an_input_that_a_session_refuses_is_named(
+    api: ApiClient, method: str, path: str, body: dict[str, Any], named: str
+) -> None:
+    phases = "phases: [{phase: a, topics: [{topic: b, actions: [{ask: x, id: c}]}]}]"
+    await api.publish_script(f"script: who\ndeclare: [{{var: age, type: number}}]\n{phases}")
+    session = await api.create_session("who")
+    answer = await api.request(method, f"/api/sessions/{session['sessionId']}/{path}", json=body)
+    error = assert_refused(answer, 400, "REQUEST_INVALID")
+    assert error["details"] == [{"message": error["message"], "field": named}]
+
+
 async def test_a_header_is_named_as_it_was_sent(api: ApiClient) -> None:
     session = await api.create_session("diary")
     answer = await api.post(f"/api/sessions/{session['sessionId']}/clear", headers={"Idempotency-Key": "k" * 256})
