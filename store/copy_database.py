@@ -23,6 +23,7 @@ from store.interface.errors import CopyRefused, DatabaseUnreadable, StoreUnavail
 from store.postgres import table_rows as postgres_rows
 from store.postgres.connection import PostgresConnection
 from store.postgres.engine import PostgresEngine
+from store.postgres.servers import ALIVE_S, servers_alive
 from store.sql import copy_progress
 
 TABLES = (
@@ -238,6 +239,7 @@ def _postgres_side(url: str, *, is_target: bool) -> Iterator[_Side]:
     try:
         with engine.pool.connection() as raw:
             connection = PostgresConnection(raw, engine.tables)
+            _require_stopped(connection, engine.name)
             if is_target:
                 yield _PostgresSide(connection, engine.name)
             else:
@@ -249,6 +251,14 @@ def _postgres_side(url: str, *, is_target: bool) -> Iterator[_Side]:
         raise StoreUnavailable(f"the copy failed: {describe_error(error)}") from error
     finally:
         engine.close()
+
+
+def _require_stopped(connection: PostgresConnection, name: str) -> None:
+    """Raise CopyRefused while servers use the database: the copy would lack what they write meanwhile."""
+    if number := servers_alive(connection):
+        raise CopyRefused(
+            f"{name} is in use by servers: {number}; stop them first (one that was killed counts for {ALIVE_S} seconds)"
+        )
 
 
 class _PostgresSide(_Side):

@@ -35,6 +35,7 @@ SELECT (SELECT concat_ws(' ', count(*), count(revoked_at), sum(hashtext(key_id))
     (SELECT coalesce(json_object_agg(tenant, erased), '{}') FROM
         (SELECT tenant, count(*) AS erased FROM erasures GROUP BY tenant) AS by_tenant)
 """
+_ALIVE = f"SELECT count(*) FROM servers WHERE seen_at > clock_timestamp() - INTERVAL '{ALIVE_S} seconds'"  # noqa: S608
 _LEAD = """
 INSERT INTO leaders AS held (job, owner, expires_at)
 VALUES ($job, $owner::UUID, clock_timestamp() + make_interval(secs => $seconds))
@@ -44,6 +45,11 @@ WHERE held.owner = excluded.owner OR held.expires_at < clock_timestamp() RETURNI
 _ENDED = """
 SELECT 1 FROM job_runs WHERE job = $job AND ended_at > clock_timestamp() - make_interval(secs => $seconds)
 """
+
+
+def servers_alive(connection: PostgresConnection) -> int:
+    """Return the number of servers that live; one that was killed counts for ALIVE_S."""
+    return int(connection.rows(_ALIVE)[0][0])
 
 
 class PostgresServers:
@@ -89,7 +95,7 @@ class PostgresServers:
             f"DELETE FROM changed_sessions WHERE changed_at < clock_timestamp() - INTERVAL '{CHANGES_STORED_DAYS} days'"  # noqa: S608
         )
         connection.change("DELETE FROM leaders WHERE expires_at < clock_timestamp() - INTERVAL '1 hour'")
-        return int(connection.rows("SELECT count(*) FROM servers")[0][0])
+        return servers_alive(connection)
 
     async def lead(self, job: str, seconds: int) -> bool:
         """Return whether this server does a job alone from now on, for `seconds`."""

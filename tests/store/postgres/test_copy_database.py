@@ -127,6 +127,19 @@ async def test_a_target_with_other_rows_is_refused(tmp_path: Path, postgres_url:
     await open_store(tmp_path / "server", postgres_url).close()  # it can be used as before
 
 
+async def test_a_database_with_running_servers_is_not_copied(tmp_path: Path, postgres_url: str) -> None:
+    await fill(tmp_path / "from")
+    copy_database(str(tmp_path / "from"), postgres_url, ignore)
+    store = open_store(tmp_path / "server", postgres_url)
+    assert store.shared is not None
+    await store.shared.beat()
+    with pytest.raises(CopyRefused, match="in use by servers: 1; stop them first"):
+        copy_database(postgres_url, str(tmp_path / "back"), ignore)
+    await store.shared.leave()
+    await store.close()
+    copy_database(postgres_url, str(tmp_path / "back"), ignore)
+
+
 async def test_a_difference_is_found(tmp_path: Path, postgres_url: str) -> None:
     await fill(tmp_path / "data")
 
