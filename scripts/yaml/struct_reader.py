@@ -123,6 +123,8 @@ class StructReader:
         found = {Mapping: "a mapping", SequenceTree: "a list"}.get(type(tree), "")
         if isinstance(tree, Scalar):
             found = "nothing" if tree.value is None else shorten(tree.text)
+        if found == "nothing" and self._path and self._path[-1].startswith("["):
+            fix = "Remove the dash, or write what belongs to it."
         if isinstance(tree, SequenceTree) and expected.startswith("a mapping"):
             fix = fix or "Write the keys without dashes."
         return self._invalid("TYPE_MISMATCH", f"expected {expected}, found {found}", tree.at, fix)
@@ -245,6 +247,8 @@ class StructReader:
             raise self.mismatch(tree, "a list", dash_fix(tree, self._name_key(tree, item)))
         parts = []
         for index, each in enumerate(tree.items):
+            if self._respell and is_null(each):
+                continue  # as a key without a value
             with self.inside(f"[{index}]"), suppress(Invalid):
                 parts.append(self._any(each, item))
         return tuple(parts)

@@ -319,7 +319,7 @@ def _cause(notation: StageReader, item: Item) -> _Cause:
         cause.keywords += tuple(_words(notation, on))
     elif on is not None:
         _read_trigger(notation, on, cause)
-    for key in ("when", "if", "condition"):
+    for key in ("when", "if", "condition", "check"):
         tree = item.take(key) if key in item else None
         if tree is not None:
             _read_trigger(notation, tree, cause)

@@ -66,7 +66,7 @@ class _Translator:
             self.notation.reader.add("REQUIRED_FIELD_MISSING", "`sessions` is empty", tree.at)
             return None
         for other in sessions:
-            if other is not first:
+            if other is not first and not is_null(other):
                 message = "a script has only one session; this one would not run"
                 self.notation.refuse("TYPE_MISMATCH", message, other.at, "Write each session to a separate file.")
         session = Item(self.notation, first)

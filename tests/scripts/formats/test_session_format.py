@@ -516,6 +516,17 @@ def test_an_empty_value_is_a_missing_one(session_action: FirstAction) -> None:
     assert [(each.get, each.define, each.choices) for each in read.outputs] == [("mood", "", ())]
 
 
+def test_an_item_of_a_list_without_content_is_ignored(script: ReadValid) -> None:
+    asks = "- action_type: ai_ask\n  action_id: a\n  config:\n    content: Who?\n    output:\n    - get: who\n    -\n"
+    actions = indent(f"-\n{asks}-\n", "    ")
+    read = script(
+        f"session_id: talk\nphases:\n- phase_id: p\n  topics:\n  - topic_id: t\n    actions:\n{actions}  -\n-\n"
+    )
+    (phase,) = read.phases
+    ((action,),) = [topic.actions for topic in phase.topics]
+    assert [each.get for each in action.outputs] == ["who"]
+
+
 def test_keys_beside_an_empty_configuration_are_its_keys(session_action: FirstAction) -> None:
     read = session_action("- action_type: ai_say\n  action_id: a\n  config:\n  content: Hello\n")
     assert read.task.source == "Hello"

@@ -276,6 +276,13 @@ def test_a_rule_that_would_do_nothing_is_an_error(reading, rule) -> None:
     assert {each.file for each in found.errors} == {"rules.yaml"}
 
 
+@pytest.mark.parametrize("key", ["on", "condition", "check"])
+def test_a_rule_says_in_words_what_the_user_means(reading, key) -> None:
+    found = reading("- say: 你好", rules=f"rules:\n- rule: a\n  {key}: 用户询问隐私\n  say: 保密\n")
+    (rule,) = found.script.interrupts
+    assert (rule.on.intent, rule.when) == ("用户询问隐私", None)
+
+
 def test_two_rules_of_one_name_both_count(reading) -> None:
     rules = "rules:\n" + "".join(f"- rule: a\n  keywords: {word}\n  say: {word}\n" for word in ("b", "c"))
     found = reading("- say: 你好", rules=rules)

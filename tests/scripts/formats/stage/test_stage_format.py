@@ -355,6 +355,11 @@ def test_a_second_session_is_an_error(read: ReadScript) -> None:
     assert codes(read(text), "error") == [("TYPE_MISMATCH", 4)]
 
 
+def test_items_without_content_are_ignored(script: ReadValid) -> None:
+    found = script(HEAD + "    - goal: one\n      actions:\n      - say: a\n      -\n    -\n  -\n-\n")
+    assert [topic.id for topic in found.phases[0].topics] == ["one"]
+
+
 def test_what_a_goal_declares_and_another_reads_lives_as_long_as_the_session(script: ReadValid) -> None:
     found = script(
         HEAD + "    - goal: one\n      declare: [mood, own]\n      actions: [{ai_ask: 'how, {own}', output: mood}]\n"
