@@ -69,7 +69,7 @@ def check(
     CODE` explains a code. Exits with 1 if there is an error (with --strict: or a warning).
     """
     mode: Mode = "strict" if strict else "compat"
-    gc.freeze()  # the modules stay: the collector need not go through them again and again
+    gc.disable()  # the process ends with the check, and what scripts are read into has no cycles
     results = check_paths(paths, mode)
     readings = results.readings
     for note in results.notes:
