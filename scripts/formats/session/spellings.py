@@ -164,7 +164,7 @@ def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
 _NAMES_OF_VARIABLES = {"var", *(key for key, name in words.DECLARATION_KEYS.items() if name == "var")}
 _DECLARATION_KEYS = {*Declaration.__struct_fields__, *words.DECLARATION_KEYS}
 _OF_SESSION = {"use", "forms", "phases", "default_scope", "locale", "declare"}
-_OF_SESSION |= {key for key, name in words.SESSION_KEYS.items() if name in {"use", "declare"}}
+_OF_SESSION |= {key for key, name in words.SESSION_KEYS.items() if name in {"use", "declare", "locale"}}
 
 
 def listed_sessions(tree: Mapping) -> tuple[Tree, ...]:
@@ -192,7 +192,13 @@ def document(tree: Mapping) -> Mapping:
 
 def part(tree: Mapping, keys: MappingType[str, str], condition: str = "entry_condition") -> Mapping:
     """Convert the keys, the condition and the variables of a session, phase or topic."""
-    return replaced(replaced(keys_renamed(tree, keys), condition, condition_text), "declare", _declared)
+    renamed = text_replaced(keys_renamed(tree, keys), "locale", _language_tag)
+    return replaced(replaced(renamed, condition, condition_text), "declare", _declared)
+
+
+def _language_tag(written: str) -> str:
+    """Return the tag of a language that may be written as a word or with underscores."""
+    return words.LOCALES.get(written.casefold(), written.replace("_", "-"))
 
 
 def _declared(tree: Tree) -> Tree:

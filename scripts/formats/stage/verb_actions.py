@@ -16,7 +16,7 @@ from scripts.model import actions
 from scripts.model.actions import ROUNDS_MAX, Exit
 from scripts.model.base import Expression, Template
 from scripts.model.older_keys import ExitCriteria, exits_of, speech_of
-from scripts.model.variables import OutputItem
+from scripts.model.variables import Output, OutputItem
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, listed, pairs_of
 
@@ -43,11 +43,18 @@ def _outputs(notation: StageReader, item: Item) -> tuple[OutputItem, ...]:
 
 def _asking(notation: StageReader, item: Item) -> dict[str, Any]:
     rounds = notation.number(item.take("max_rounds", "max_round", "rounds"), 0, ROUNDS_MAX)
+    required = notation.truth(item.take("required", "must"))
     return {
-        "outputs": _outputs(notation, item),
+        "outputs": tuple(_required(each, required) for each in _outputs(notation, item)),
         "invalid": item.template("invalid"),
         "max_rounds": actions.ROUNDS_DEFAULT if rounds is None else rounds,
     }
+
+
+def _required(item: OutputItem, required: bool | None) -> OutputItem:
+    """Return an output with the `required` of its question, unless it has its own."""
+    is_open = isinstance(item, Output) and item.required is None and required is not None
+    return msgspec.structs.replace(item, required=required) if is_open else item
 
 
 def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:

@@ -516,6 +516,20 @@ def test_an_empty_value_is_a_missing_one(session_action: FirstAction) -> None:
     assert [(each.get, each.define, each.choices) for each in read.outputs] == [("mood", "", ())]
 
 
+@pytest.mark.parametrize("written", ["zh", "Chinese", "中文"])
+def test_a_session_names_its_language(script: ReadValid, written) -> None:
+    assert script(f"session_id: talk\nlanguage: {written}\n{PHASES}").locale == "zh"
+
+
+def test_what_is_required_without_being_a_question_is_a_warning(read: ReadScript) -> None:
+    topic = "{topic_id: t, required: true, actions: []}"
+    declared = "variables: [{name: city, required: true}]"
+    reading = read(f"session_id: talk\n{declared}\nphases: [{{phase_id: p, topics: [{topic}]}}]\n")
+    assert [(each.message, each.severity) for each in reading.problems if each.code == "UNKNOWN_KEY"] == [
+        ("unknown key `required`", "warning")
+    ] * 2
+
+
 def test_an_item_of_a_list_without_content_is_ignored(script: ReadValid) -> None:
     asks = "- action_type: ai_ask\n  action_id: a\n  config:\n    content: Who?\n    output:\n    - get: who\n    -\n"
     actions = indent(f"-\n{asks}-\n", "    ")

@@ -355,6 +355,13 @@ def test_a_second_session_is_an_error(read: ReadScript) -> None:
     assert codes(read(text), "error") == [("TYPE_MISMATCH", 4)]
 
 
+def test_a_question_may_say_whether_its_answers_are_required(script: ReadValid) -> None:
+    asks = "- ai_ask: who\n        required: false\n        output: [name, {get: age, required: true}]\n"
+    found = script(HEAD + f"    - goal: one\n      actions:\n      {asks}")
+    (action,) = found.phases[0].topics[0].actions
+    assert [(each.get, each.required) for each in action.outputs] == [("name", False), ("age", True)]
+
+
 def test_items_without_content_are_ignored(script: ReadValid) -> None:
     found = script(HEAD + "    - goal: one\n      actions:\n      - say: a\n      -\n    -\n  -\n-\n")
     assert [topic.id for topic in found.phases[0].topics] == ["one"]
