@@ -11,6 +11,7 @@ from contextlib import closing
 from datetime import datetime
 from functools import cache
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -155,13 +156,17 @@ def _comment(report: Report) -> str:
 
 @cache
 def maker() -> str:
-    """Return a digest of all rules that generate an analytics file; a file with another digest is rebuilt."""
+    """Return a digest of all rules that generate an analytics file; a file with another digest is rebuilt.
+
+    The version stands for the rules of other packages, such as what is read from a script.
+    """
     package = resources.files("store.analytics")
     found = [file for name in _RULES for file in package.joinpath(name).iterdir() if file.name.endswith(".sql")]
     texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name)]
     programs = [package.joinpath(name).read_bytes() for name in _PROGRAMS]
     programs.append(resources.files("store.interface").joinpath("masking.yaml").read_bytes())
-    return hashlib.sha256(b"".join([*texts, *programs, remaining_event("kind", "data").encode()])).hexdigest()
+    others = f"{version('cuebook')}{remaining_event('kind', 'data')}".encode()
+    return hashlib.sha256(b"".join([*texts, *programs, others])).hexdigest()
 
 
 def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> None:

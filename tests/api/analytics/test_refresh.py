@@ -159,6 +159,12 @@ def test_what_of_events_is_masked_is_among_the_rules_that_a_file_is_made_by(monk
     assert maker.__wrapped__() != before
 
 
+def test_a_file_of_another_version_is_made_by_other_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = maker.__wrapped__()
+    monkeypatch.setattr("store.analytics.file.version", lambda _: "0.0.9")
+    assert maker.__wrapped__() != before
+
+
 def test_a_full_disk_is_named(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "delta"
     folder.mkdir()
