@@ -1,10 +1,11 @@
-"""Operator routes: liveness, readiness, metrics, models, budgets, backups, compaction, retention, verification, and
-repair of memories.
+"""Operator routes: liveness, readiness, metrics, models, budgets, backups, compaction, retention, verification, repair
+of memories; and the schema of scripts.
 """
 
 from datetime import UTC, datetime, time
+from functools import cache
 from importlib.metadata import version
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from litestar import Response, delete, get, post
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -33,6 +34,7 @@ from api.schemas.operations import (
     RetentionView,
     VerificationBatch,
 )
+from scripts.yaml.json_schema import json_schema
 from store.interface.errors import CursorInvalid
 from store.interface.maintenance_rows import RunningCopy
 from store.interface.retention_rows import DueByPolicy, Policy
@@ -64,6 +66,17 @@ async def ready(request: ApiRequest) -> Response[Readiness]:
     details = checks if request.principal.roles else {}
     is_ready = trouble is None and not is_stopping
     return Response(Readiness(ready=is_ready, checks=details), status_code=200 if is_ready else 503)
+
+
+@get("/schema/script.json", summary="Read the JSON Schema of scripts")
+async def get_script_schema() -> dict[str, Any]:
+    """Return the JSON Schema of scripts with `cuebook: 1`, as `cuebook schema` does. With the YAML language server, an
+    editor checks and completes a script that begins with `# yaml-language-server: $schema=` and this address.
+    """
+    return _script_schema()
+
+
+_script_schema = cache(json_schema)
 
 
 @get("/metrics", summary="Read the metrics", media_type="text/plain")

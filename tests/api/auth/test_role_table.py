@@ -20,6 +20,7 @@ TABLE = """\
 route                                                         none app author analyst reader admin tenant own other part
 GET /health                                                     yes  yes yes    yes     yes    yes   yes    yes yes yes
 GET /ready                                                      yes  yes yes    yes     yes    yes   yes    yes yes yes
+GET /schema/script.json                                         yes  yes yes    yes     yes    yes   yes    yes yes yes
 GET /metrics                                                    401  403 403    403     403    yes   403    403 403 403
 GET /api/me                                                     401  yes yes    yes     yes    yes   yes    yes yes 403
 POST /api/sign-in                                               yes  yes yes    yes     yes    yes   yes    yes yes yes

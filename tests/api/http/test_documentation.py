@@ -1,10 +1,12 @@
-"""The server serves the built documentation at /docs, and nothing beside it."""
+"""The server serves the built documentation at /docs, and nothing beside it; and the schema of scripts."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
+from scripts.yaml.json_schema import json_schema
+from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 
 
@@ -115,3 +117,9 @@ async def test_others_are_answered_while_the_routes_are_described(app: OpenApp, 
         assert (await api.get("/health")).status_code == 200
         assert not described.done()
         assert "/api/sessions" in (await described).json()["paths"]
+
+
+async def test_the_schema_of_scripts_is_at_an_address_for_editors(api: ApiClient) -> None:
+    schema = await api.read("/schema/script.json")
+    assert schema == json_schema()
+    assert "script" in schema["$defs"]["Script"]["properties"]
