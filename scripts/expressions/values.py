@@ -180,9 +180,14 @@ def _as_choice(value: Value, choices: Sequence[str]) -> Value:
     raise ValueRefused(f"expected one of {', '.join(choices)}; found {shorten(value)}")
 
 
+_JSON_WORDS = {None: "null", True: "true", False: "false"}
+
+
 def shorten(value: object, chars_max: int = 60) -> str:
     """Return a value for a message: one line of limited length."""
     text = repr(value) if isinstance(value, str) else str(value)
+    if value is None or isinstance(value, bool):
+        text = _JSON_WORDS[value]
     text = " ".join(text.split())
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
 

@@ -47,9 +47,12 @@ async def test_a_script_asks_for_a_person(drive: StartSession) -> None:
     assert session.state.hand_over is None
 
 
-async def test_a_user_asks_for_a_person(drive: StartSession) -> None:
+@pytest.mark.parametrize(
+    "words", ["I want to talk to a human.", "I want to talk to a person", "Can I speak to a human?"]
+)
+async def test_a_user_asks_for_a_person(drive: StartSession, words: str) -> None:
     session = await drive(TALK)
-    await session.reply("I want to talk to a human.")
+    await session.reply(words)
     assert session.state.hand_over is not None
     assert session.state.operator == ""
 
