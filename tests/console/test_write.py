@@ -66,7 +66,7 @@ async def test_first_script_is_written_tried_shared_and_published_without_a_term
     await expect(participant.get_by_role("log")).to_contain_text("What is your name?")
 
 
-async def test_name_of_a_script_is_taken_once_and_a_wrong_address_shows_nothing_as_saved(open_page: OpenPage) -> None:
+async def test_a_script_name_exists_once_and_a_wrong_address_saves_nothing(open_page: OpenPage) -> None:
     page = await open_page("/write")
     await page.get_by_role("button", name="New script").click()
     await page.get_by_label("Name").fill("visit")

@@ -6,7 +6,7 @@ from store.interface.errors import DatabaseUnreadable
 from store.open_store import postgres_driver
 
 
-def test_a_driver_that_is_not_installed_is_named_with_the_command_that_installs_it() -> None:
+def test_a_missing_driver_is_named_with_its_command() -> None:
     message = r"needs the package psycopg; .*pip install 'cuebook\[postgres\]'"
     with pytest.raises(DatabaseUnreadable, match=message), postgres_driver():
         raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg")

@@ -170,7 +170,7 @@ analytics_files.refresh_all(made, Place(path), is_masked=True, turns_max=9)
 
 
 @pytest.mark.gate
-async def test_many_who_ask_at_once_share_one_file_that_is_as_it_is_while_somebody_reads(files: Any) -> None:
+async def test_simultaneous_readers_share_one_unchanged_file(files: Any) -> None:
     async with files() as (made, store):
         first, *others = await asyncio.gather(*(sessions_in(made) for _ in range(4)))
         assert others == [first] * 3
@@ -200,7 +200,7 @@ async def test_who_asks_for_memories_gets_them_though_others_had_asked_without(f
 
 
 @pytest.mark.gate
-async def test_what_is_removed_while_it_is_made_is_not_there_and_who_waits_is_reported(files: Any, data: Path) -> None:
+async def test_a_file_removed_during_its_refresh_is_reported(files: Any, data: Path) -> None:
     shutil.rmtree(data / FOLDER)
     async with files() as (made, _):
         asking = asyncio.create_task(sessions_in(made))

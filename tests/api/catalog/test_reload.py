@@ -68,7 +68,7 @@ async def test_a_changed_script_is_a_new_version_and_running_sessions_keep_their
     assert await server.stop() == 0
 
 
-async def test_a_broken_file_is_reported_with_its_place_and_the_last_good_version_stays(serve: Serve, folder) -> None:
+async def test_a_broken_file_is_reported_and_the_last_version_remains(serve: Serve, folder) -> None:
     server = serve("--scripts", str(folder), "--reload")
     await server.ready()
     async with server.client() as api:

@@ -350,7 +350,7 @@ def test_short_term_memory_is_filled_from_another_session(opened: Any) -> None:
             memory.restore("never")
 
 
-def test_a_removed_session_is_gone_with_its_summaries_and_others_are_as_they_were(opened: Any) -> None:
+def test_a_session_is_removed_with_its_summaries_and_no_other_one(opened: Any) -> None:
     with opened(context_length=1) as memory:
         for session in ("gone", "kept"):
             memory.start_session(session)

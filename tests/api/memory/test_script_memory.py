@@ -35,7 +35,7 @@ def opened(app: OpenApp, tmp_path: Path) -> Callable[[], Any]:
     return lambda: app(tmp_path / "data", None, embedder="none", scripts=tmp_path)
 
 
-async def test_the_next_session_opens_with_what_the_last_one_noted_also_after_a_restart(opened) -> None:
+async def test_the_next_session_knows_the_notes_of_the_last_one(opened) -> None:
     async with opened() as api:
         await api.publish_script(CHECK_IN, files=FILES)
         first = await api.create_session("check_in")

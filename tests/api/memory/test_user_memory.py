@@ -213,7 +213,7 @@ async def test_a_group_that_is_removed_takes_what_sums_it_up_along(open_memory: 
         assert not await memory.memories.remove_group(*OWNER, "diary")
 
 
-async def test_visits_are_written_when_the_memory_is_worked_on_and_before_anything_else_is(
+async def test_visits_are_written_before_other_changes_of_a_memory(
     open_memory: OpenMemory,
 ) -> None:
     async with open_memory() as memory:

@@ -214,9 +214,7 @@ async def test_a_session_is_deleted_once(app: OpenApp, tmp_path: Path) -> None:
         assert refused(await api.send_message(retained, {"content": "x"})) == (404, "SESSION_NOT_FOUND")
 
 
-async def test_a_session_is_deleted_after_the_turn_it_takes_and_none_that_waits_is_taken(
-    app: OpenApp, tmp_path: Path
-) -> None:
+async def test_a_session_is_deleted_after_its_turn_and_takes_no_other(app: OpenApp, tmp_path: Path) -> None:
     model = HeldModel()
     async with app(tmp_path / "data", model) as api:
         await api.publish_script(SLOW, files=FILES)

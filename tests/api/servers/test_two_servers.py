@@ -245,9 +245,7 @@ async def test_retention_runs_on_the_next_server_when_the_one_that_led_stops(
         await eventually(is_redacted)
 
 
-async def test_a_participant_who_was_erased_on_one_server_begins_no_session_on_the_other(
-    tmp_path: Path, postgres_url: str
-) -> None:
+async def test_an_erased_participant_begins_no_session_on_another_server(tmp_path: Path, postgres_url: str) -> None:
     keys = tmp_path / "keys"
     keys.mkdir()
     async with (
@@ -263,9 +261,7 @@ async def test_a_participant_who_was_erased_on_one_server_begins_no_session_on_t
         assert (await one.get("/api/sessions?userId=ana")).json()["data"] == []
 
 
-async def test_a_server_that_did_not_run_during_an_erasure_deletes_its_files_when_it_starts(
-    tmp_path: Path, postgres_url: str
-) -> None:
+async def test_a_server_that_starts_deletes_files_of_erased_users(tmp_path: Path, postgres_url: str) -> None:
     snapshot = tmp_path / "one" / "snapshots" / "cuebook-2020-01-01T000000Z.duckdb"
 
     async def is_deleted() -> bool:

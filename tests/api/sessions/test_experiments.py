@@ -41,9 +41,7 @@ async def exposures(api: ApiClient, session: Any) -> list[tuple[str, str]]:
     return [(each["experiment"], each["arm"]) for each in met]
 
 
-async def test_a_user_is_in_one_arm_in_all_sessions_also_those_at_once_and_in_later_versions(
-    app: OpenApp, tmp_path: Path
-) -> None:
+async def test_a_user_has_one_arm_in_all_sessions_and_versions(app: OpenApp, tmp_path: Path) -> None:
     arms = set()
     async with app(tmp_path) as api:
         await api.publish_script(HELLO)

@@ -253,7 +253,7 @@ MESSAGES = [
 ]
 
 
-async def test_messages_from_elsewhere_are_in_the_conversation_with_all_that_came_along(api: ApiClient) -> None:
+async def test_appended_messages_retain_their_fields(api: ApiClient) -> None:
     session = await begun(api)
     added = await do(api, session, "messages/append", {"messages": MESSAGES})
     assert added["wait"] == {"kind": "text"}

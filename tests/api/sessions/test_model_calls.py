@@ -190,9 +190,7 @@ async def test_another_message_is_another_request(app: OpenApp, tmp_path: Path) 
         assert witness.asked == ["one", "two", *THREE]
 
 
-async def test_the_calls_of_a_session_that_could_not_begin_count_for_the_turn_that_begins_it(
-    app: OpenApp, tmp_path: Path
-) -> None:
+async def test_calls_of_a_failed_beginning_count_for_the_first_turn(app: OpenApp, tmp_path: Path) -> None:
     witness = Witness(fails_at="two")
     async with app(tmp_path, witness) as api:
         await api.publish_script(OPENING)
@@ -316,9 +314,7 @@ async def test_a_call_given_up_for_time_has_failed_and_is_made_again(app: OpenAp
         assert witness.asked == ["one", "two", "two", "three"]
 
 
-async def test_a_session_looked_at_while_its_turn_is_under_way_knows_what_was_answered(
-    app: OpenApp, tmp_path: Path
-) -> None:
+async def test_a_session_read_during_its_turn_has_the_earlier_answers(app: OpenApp, tmp_path: Path) -> None:
     witness = Witness(hangs_at="two")
     async with app(tmp_path, witness, session_cache_max=1) as api:
         await api.publish_script(PLAIN)

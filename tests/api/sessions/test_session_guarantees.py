@@ -96,7 +96,7 @@ class Listening:
 
 @pytest.mark.gate
 @pytest.mark.parametrize(("form", "media_type"), [("json", "json"), ("yaml", "yaml"), ("jsonl", "x-ndjson")])
-async def test_tools_and_pictures_come_through_every_form_with_ids_arguments_and_order(
+async def test_every_format_retains_tool_calls_and_pictures(
     app: OpenApp, tmp_path: Path, form: str, media_type: str
 ) -> None:
     async with app(tmp_path / "here") as here, app(tmp_path / "there") as there:

@@ -237,7 +237,7 @@ async def test_calls_of_a_failed_turn_are_used_by_its_message_after_other_turns(
 
 
 @pytest.mark.database_file
-async def test_interrupted_call_is_made_again_only_after_an_error_also_after_other_turns(app: OpenApp, tmp_path: Path):
+async def test_an_interrupted_call_is_made_again_only_after_an_error(app: OpenApp, tmp_path: Path):
     folder = tmp_path / "data"
     async with ToolService().serving() as service:
         async with shop_app(app, folder, service) as api:

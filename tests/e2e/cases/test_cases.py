@@ -40,7 +40,7 @@ def library() -> list[Path]:
 
 @pytest.mark.gate
 @pytest.mark.parametrize("path", library(), ids=lambda path: path.stem)
-async def test_a_script_of_the_library_has_no_problem_and_nothing_that_no_case_reaches(path) -> None:
+async def test_a_library_script_has_no_problem_and_full_coverage(path) -> None:
     assert [str(problem) for problem in read_path(path, "strict").problems] == []
     script = prepare(path, SCRIPTS)
     assert isinstance(script, Prepared)

@@ -102,7 +102,7 @@ async def test_one_answer_may_be_compared_with_another(drive: StartSession) -> N
         (", invalid: A good number.", ", invalid: A number.", "en", "A good number."),
     ],
 )
-async def test_the_words_for_an_invalid_answer_are_the_outputs_the_actions_or_the_locales(
+async def test_the_invalid_text_is_of_the_output_the_action_or_the_locale(
     drive: StartSession, extra, action, locale, said
 ) -> None:
     body = (AGE % (extra, action)).replace("\n", "\n    ")
@@ -349,7 +349,7 @@ async def test_a_limit_that_cannot_be_computed_is_none_with_a_warning(drive: Sta
     assert [each.new for each in session.happened(VariableChanged)] == [9]
 
 
-async def test_a_reply_with_some_of_the_values_is_followed_by_the_names_of_the_missing_ones(
+async def test_an_incomplete_reply_is_followed_by_the_missing_names(
     drive: StartSession,
 ) -> None:
     values = "[{get: name, type: text}, {get: age, type: number}, {get: job, define: your job, type: text}]"

@@ -222,7 +222,7 @@ async def test_an_offered_choice_stays_valid_while_the_question_waits(drive: Sta
     assert session.said == ["[7]"]
 
 
-async def test_a_number_means_the_choice_that_was_offered_although_the_list_has_changed(drive: StartSession) -> None:
+async def test_a_number_means_the_choice_that_was_offered(drive: StartSession) -> None:
     free = [{"id": name, "time": name, "free": True} for name in ("early", "noon", "late")]
     session = await drive(SLOTS, variables={"slots": free}, saved=True)
     await session.turn(SetVariables({"slots": free[1:]}))

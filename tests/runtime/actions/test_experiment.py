@@ -152,7 +152,7 @@ async def test_only_the_actions_of_the_arm_are_done(drive: StartSession, arm, re
     assert session.warnings == []
 
 
-async def test_the_first_meeting_is_on_record_once_and_the_arm_in_the_history_of_variables(drive: StartSession) -> None:
+async def test_the_first_exposure_is_recorded_once(drive: StartSession) -> None:
     session = await drive(GREETING, variables={"mood": "x"})
     changes = [each for each in session.happened(VariableChanged) if each.name == "greeting"]
     await session.reply("well", "yes")

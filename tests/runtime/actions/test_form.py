@@ -344,7 +344,7 @@ async def test_what_cannot_be_worked_out_stays_unset_with_a_warning(drive: Start
     assert session.warnings[1] == ("value_missing", "`half` stays unset: `weight` has no value")
 
 
-async def test_an_answer_given_in_a_form_can_be_corrected_and_what_it_computes_follows(drive: StartSession) -> None:
+async def test_a_corrected_form_value_is_computed_with_again(drive: StartSession) -> None:
     fields = "[{field: age, label: Your age, type: number, max: 120}, {field: next_age, computed: age + 1}]"
     text = script(fields) + "repairs: [correct, skip]\n"
     session = await fill(await drive(text), age=30)

@@ -143,7 +143,7 @@ async def test_limit_of_a_turn_counts_the_calls_of_models():
         await shop(CHAT, model=Curious(), limits=Limits(tool_calls_max=2)).start()
 
 
-async def test_question_of_a_model_may_call_tools_before_the_question_and_before_the_verdict():
+async def test_an_ai_ask_calls_tools_before_question_and_verdict():
     first = ScriptedReply(calls=(CALL,), text="It was sent. Return or keep it?")
     verdict = ScriptedReply(calls=(CALL,), values={"wish": "keep"}, exit=True)
     session = await shop(ASK, first, verdict).start()

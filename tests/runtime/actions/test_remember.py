@@ -247,7 +247,7 @@ async def test_a_question_is_asked_once_in_a_turn_and_recorded_once(drive: Start
     assert session.happened(Recollected) == []
 
 
-async def test_chance_ids_and_variables_are_as_if_the_answers_had_been_there_from_the_start(
+async def test_a_turn_that_restarts_has_the_same_ids_and_variables(
     drive: StartSession,
 ) -> None:
     text = """

@@ -15,7 +15,7 @@ def said(*contents: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": each} for each in contents]
 
 
-def test_with_a_conversation_attached_what_is_added_goes_there_and_after_it_to_the_agent_again() -> None:
+def test_messages_are_added_to_the_attached_conversation() -> None:
     agent = AgentHistory()
     agent.add_chat_history({"role": "user", "content": "before"})
     session = agent.attach_session()
@@ -114,7 +114,7 @@ async def test_a_handler_of_its_own_overrides_everything() -> None:
         assert texts(agent.chat_history) == ["q -> a"]
 
 
-async def test_afterwards_the_window_of_an_attached_conversation_shrinks_where_that_is_due() -> None:
+async def test_the_window_of_an_attached_conversation_is_resized() -> None:
     agent = AgentHistory()
     session = agent.attach_session()
     session.configure(limit={"messages": 4})

@@ -492,7 +492,7 @@ def test_a_policy_that_gives_no_decision_is_a_type_error(given) -> None:
 
 
 @pytest.mark.parametrize("given", [None, ([], []), ("a", "b", {}), ([], [], "memo"), ([{"role": "x"}], [], {})])
-def test_a_resize_that_gives_no_conversation_is_a_type_error_and_changes_nothing(given) -> None:
+def test_an_invalid_resize_is_a_type_error_and_changes_nothing(given) -> None:
     made = conversation("a", "b")
     made.set_resize_handlers("lite", lambda *_: given)
     before = made.to_json()
@@ -667,7 +667,7 @@ AGENTLY = {
 }
 
 
-def test_a_document_of_agently_may_have_no_memo_and_only_the_reason_of_its_last_resize() -> None:
+def test_a_document_of_agently_may_have_no_memo() -> None:
     made = Conversation()
     made.load_json({**AGENTLY, "memo": None})
     assert made.memo == {}

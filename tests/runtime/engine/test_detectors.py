@@ -65,7 +65,7 @@ async def test_what_says_nothing_sets_nothing_off(drive: StartSession) -> None:
     assert session.state.watches == {}
 
 
-async def test_a_cooldown_lasts_its_turns_also_across_restarts_but_not_for_the_gravest_words(
+async def test_a_cooldown_lasts_its_turns_except_for_severe_words(
     prepare: NewSession,
 ) -> None:
     for saved in (False, True):

@@ -42,7 +42,7 @@ async def test_an_action_that_an_interrupt_ends_says_after_how_many_rounds(drive
     assert left(session) == [("agree", 0, "", "leave"), ("age", 2, "", ""), ("always", 0, "", "")]
 
 
-async def test_a_question_that_a_goto_of_an_interrupt_leaves_says_after_how_many_rounds(drive):
+async def test_a_question_left_by_an_interrupt_records_its_rounds(drive):
     session = await drive(SCRIPT)
     await session.reply("no idea", "still none", "something else")
     assert left(session) == [

@@ -120,9 +120,7 @@ async def test_others_run_after_each_action_that_takes_long(drive: StartSession)
         "{{ '%1000000000d' % 1 }}",
     ],
 )
-async def test_a_text_that_cannot_be_made_stops_at_its_action_and_the_session_still_answers(
-    drive: StartSession, bomb
-) -> None:
+async def test_a_failed_text_stops_at_its_action_and_ends_no_session(drive: StartSession, bomb) -> None:
     session = await drive(
         f"""
         - {{ask: Name?, id: name, output: [{{get: name}}]}}

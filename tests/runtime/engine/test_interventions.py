@@ -141,7 +141,7 @@ async def test_rewinding_tells_the_writes_that_lead_back(drive: StartSession) ->
     ]
 
 
-async def test_clearing_takes_out_all_that_was_said_and_leaves_the_session_where_it_is(drive: StartSession) -> None:
+async def test_clearing_removes_messages_but_not_the_position(drive: StartSession) -> None:
     session = await drive(TALK)
     await session.reply("Ana")
     place, wait = session.state.home(), session.state.wait
@@ -151,7 +151,7 @@ async def test_clearing_takes_out_all_that_was_said_and_leaves_the_session_where
     assert intervention(session) == Intervened("clear", first=1, last=3)
 
 
-async def test_what_was_said_elsewhere_is_added_with_its_role_and_the_script_does_not_hear_of_it(
+async def test_appended_messages_have_roles_and_are_no_replies(
     drive: StartSession,
 ) -> None:
     session = await drive(TALK)
@@ -225,7 +225,7 @@ skills: [{skill: helper, params: [{var: how, value: so}], actions: [{ask: "{{ ho
 """
 
 
-async def test_variables_are_set_where_they_are_declared_also_while_a_skill_hides_them(drive: StartSession) -> None:
+async def test_variables_are_set_where_declared_also_during_a_skill(drive: StartSession) -> None:
     session = await drive(CALLING, saved=True)
     await session.turn(SetVariables({"mood": "low", "tries": "2", "how": "well", "new": 3}))
     assert session.values["how"] == "well"

@@ -224,7 +224,7 @@ async def test_an_expired_question_may_end_the_conversation(drive: StartSession)
     assert [(each.by, each.reason) for each in session.happened(Ended)] == [("expired", "no answer to well in time")]
 
 
-async def test_outer_reminders_rest_while_an_interrupt_asks_and_outer_expiry_closes_both(drive: StartSession) -> None:
+async def test_an_interrupt_delays_reminders_and_ends_with_the_expiry(drive: StartSession) -> None:
     session = await drive(QUESTION)
     await session.reply("help")
     assert session.timers == [("expire", "2026-03-04 20:00")]

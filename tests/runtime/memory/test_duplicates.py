@@ -44,7 +44,7 @@ def test_every_duplicate_names_the_earliest(memory) -> None:
     assert near_duplicates(known, begin=2) == {third.unit_id: first.unit_id}
 
 
-def test_a_unit_with_nearly_the_same_words_is_a_near_duplicate_and_one_with_another_word_more_is_not(memory) -> None:
+def test_near_duplicates_have_nearly_the_same_words(memory) -> None:
     first, second, _ = memory.say(LONG, LONG + " now", LONG + " now and then there")
     assert near_duplicates(memory.units) == {second.unit_id: first.unit_id}
 

@@ -64,7 +64,7 @@ def test_at_least_one_is_forgotten() -> None:
     assert gone([unit(n) for n in range(1, 6)], 0.1) == [1]
 
 
-def test_a_unit_with_others_under_it_is_no_leaf_and_becomes_one_when_they_are_gone() -> None:
+def test_a_unit_becomes_a_leaf_when_its_children_are_gone() -> None:
     units = [unit(1, parent=3, visited=1), unit(2, parent=3, visited=2), unit(3)]
     assert gone(units, 0.5) == [1]
     assert gone(units[1:], 0.5) == [2]

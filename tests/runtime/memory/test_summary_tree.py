@@ -52,7 +52,7 @@ def times(units):
     return min(unit.creation_time for unit in units), max(unit.end_time for unit in units)
 
 
-async def test_a_tree_of_five_messages_by_twos_has_one_root_with_the_id_of_the_session(memory, word_summarizer) -> None:
+async def test_five_messages_in_pairs_have_one_root(memory, word_summarizer) -> None:
     said = memory.say("a", "b", "c", "d", "e")
     await memory.follow(summarise_group(memory.units, "visit", memory.options(word_summarizer(), units_max=2)))
     root = sound(memory, "visit")
@@ -71,9 +71,7 @@ async def test_a_short_session_is_summarized_in_its_root_at_once(memory, word_su
     assert sound(memory, "visit").level == 1
 
 
-async def test_the_first_group_gets_the_history_and_each_other_the_summary_of_the_one_before(
-    memory, word_summarizer
-) -> None:
+async def test_each_group_gets_the_summary_of_the_one_before(memory, word_summarizer) -> None:
     memory.say("a", "b", "c", "d", "e")
     ask = word_summarizer()
     await memory.follow(summarise_group(memory.units, "visit", memory.options(ask, units_max=2, history="long ago")))

@@ -280,9 +280,7 @@ async def test_a_variable_that_an_inner_one_hides_stays_where_it_is(drive: Start
     assert (await session.reply("ok")).said == ["outer"]
 
 
-async def test_a_renamed_global_variable_is_copied_since_other_sessions_may_still_use_the_old_one(
-    drive: StartSession, program_of: ReadProgram
-) -> None:
+async def test_a_renamed_global_variable_is_copied(drive: StartSession, program_of: ReadProgram) -> None:
     old = "globals:\n- {var: visits, type: number, value: 0}\n"
     new = "globals:\n- {var: times, type: number, value: 0}\n"
     actions = "[{set: {visits: visits + 1}, id: a}, {ask: Hm?, id: b}]"

@@ -45,7 +45,7 @@ BY_VISIT = {
 }
 
 
-async def test_an_action_in_a_loop_or_come_back_to_has_replies_of_its_own_for_each_visit(drive: StartSession) -> None:
+async def test_each_visit_of_an_action_has_its_own_replies(drive: StartSession) -> None:
     session = await drive(WORRIES, replies=BY_VISIT, saved=True)
     asked = [session.said]
     for reply in ("little", "a lot", "yes"):

@@ -177,7 +177,7 @@ async def test_a_call_that_is_given_up_is_ended_with_what_it_took(prepare: NewSe
     assert journal.usages == [Usage(model="tiny", input_tokens=7, counted=False)]
 
 
-def test_the_same_request_has_the_same_digest_at_another_time_and_under_other_ids() -> None:
+def test_time_and_ids_do_not_change_the_digest_of_a_request() -> None:
     said = Message(number=1, message_id="a", role="user", content="hi", action_id="", metadata={})
     one = msgspec.structs.replace(ASKED, history=(said,))
     again = msgspec.structs.replace(

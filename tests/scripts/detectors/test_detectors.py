@@ -231,7 +231,7 @@ def test_a_file_without_detectors_is_reported_as_such(read: ReadScript, text) ->
     assert [problem.code for problem in read(text).errors] == ["NO_ACTIONS"]
 
 
-def test_what_a_detector_reads_counts_as_read_and_what_it_cannot_see_is_reported(read: ReadScript) -> None:
+def test_the_reads_of_detectors_are_checked(read: ReadScript) -> None:
     reading = read("""
         script: s
         declare: [{var: mood}]

@@ -600,7 +600,7 @@ def test_a_condition_of_a_response_may_be_written_in_several_ways(config, when) 
         assert first_action(action).when.source == when
 
 
-def test_a_condition_that_is_no_text_is_an_error_and_a_limit_in_an_event_a_warning() -> None:
+def test_a_condition_must_be_a_text() -> None:
     for config, found in (
         ("{condition: {severity: high}}", ("EXPRESSION_INVALID", "error")),
         ("{min_severity: 0.7}", ("KEY_IGNORED", "warning")),

@@ -839,7 +839,7 @@ def test_letters_of_choices_that_nobody_can_choose_are_reported(read: ReadScript
         assert problem.fix == "Write `[A. Lyon, B. Paris]`; the value is then the whole text."
 
 
-def test_a_misspelt_key_of_an_action_beside_its_config_has_the_right_one_as_the_fix(read: ReadScript) -> None:
+def test_a_misspelt_key_beside_config_has_a_fix(read: ReadScript) -> None:
     text = SCRIPT.replace("condition: \"{mood} == 'ok'\"", "conditions: \"{mood} == 'ok'\"")
     (problem,) = read(text).errors
     assert (problem.code, problem.fix) == ("UNKNOWN_KEY", "Did you mean `condition`?")

@@ -974,13 +974,13 @@ def test_a_condition_that_is_true_on_purpose_is_no_constant(when) -> None:
 @pytest.mark.parametrize(
     ("text", "lines_below"), [('"Hello.\\nHello {{ name + }}"', 0), ("|\n    Hello.\n    Hello {{ name + }}", 2)]
 )
-def test_a_problem_below_a_line_break_in_quotes_is_reported_where_the_text_begins(text, lines_below) -> None:
+def test_a_problem_in_a_quoted_text_is_reported_at_its_beginning(text, lines_below) -> None:
     reading = read_script(Source(f"{NATIVE}- say: {text}\n- say: Bye.\n"))
     (problem,) = reading.errors
     assert (problem.code, problem.line) == ("TEMPLATE_INVALID", NATIVE.count("\n") + 1 + lines_below)
 
 
-def test_a_variable_that_nothing_sets_is_reported_beside_an_error_unless_the_error_may_be_the_cause() -> None:
+def test_a_variable_that_nothing_sets_is_reported_beside_errors() -> None:
     asked = "- {ask: Name?, into: name}\n- {ask: Age?, into: {var: age, type: nubmer}}\n"
     said = "- say: Hello {{ nmae }}, {{ town }}.\n- say: You are {{ age }}.\n"
     reading = read_script(Source(f"{NATIVE}{asked}{said}"))

@@ -104,7 +104,7 @@ async def test_after_a_failed_sync_of_the_folder_nothing_is_written_until_a_rest
     await again.close()
 
 
-async def test_a_server_that_is_asked_for_nothing_becomes_ready_when_the_disk_works_again(
+async def test_an_idle_server_is_ready_when_the_disk_works_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -175,7 +175,7 @@ async def test_a_call_that_ends_after_its_turn_was_taken_over_is_listed_once(
     ]
 
 
-async def test_a_call_that_ends_after_its_turn_was_settled_is_part_of_that_turn_at_once(
+async def test_a_call_that_ends_after_its_turn_is_part_of_it(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     one, two = stores

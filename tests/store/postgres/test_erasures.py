@@ -132,7 +132,7 @@ async def test_a_memory_that_was_read_before_is_not_written_after(stores: tuple[
 
 
 @pytest.mark.parametrize("action", ["delete", "redact"])
-async def test_a_memory_that_was_read_before_its_session_was_removed_is_not_written_after(
+async def test_a_memory_is_not_written_after_its_session_is_removed(
     stores: tuple[Store, Store], conversation: Conversation, action: Literal["delete", "redact"]
 ) -> None:
     """A server adds the turns of a session to the memory, which knew nothing of it, while another one removes it."""

@@ -90,7 +90,7 @@ async def test_a_turn_committed_before_the_loss_is_not_written_over_a_later_one(
     assert [row.value for row in await one.sessions.user_variables("clinic", "ana")] == ["new"]
 
 
-async def test_a_database_that_fails_after_it_refused_a_row_holds_a_group_no_longer_than_one_turn(
+async def test_a_failing_database_delays_a_group_by_one_turn(
     stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, talks = stores[0], [Conversation() for _ in range(20)]

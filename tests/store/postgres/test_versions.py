@@ -16,7 +16,7 @@ from tests.support.store_rows import Conversation
 COLUMN = Migration(9_999, "note", "ALTER TABLE turns ADD COLUMN note TEXT; CREATE TABLE notes (note TEXT PRIMARY KEY)")
 
 
-async def test_an_older_server_goes_on_while_a_newer_one_migrates_and_does_not_start_afterwards(
+async def test_an_older_server_continues_during_a_migration(
     stores: tuple[Store, Store], tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older, _ = stores

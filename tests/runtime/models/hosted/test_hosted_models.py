@@ -210,9 +210,7 @@ async def test_words_of_a_broken_stream_give_way_to_those_of_the_next(endpoint: 
     assert (reply.usage.attempts, reply.usage.failures) == (2, ("cut",))
 
 
-async def test_a_long_reply_is_read_again_every_20_milliseconds_instead_of_at_every_piece(
-    endpoint: Endpoint, models
-) -> None:
+async def test_a_long_reply_is_parsed_every_20_milliseconds(endpoint: Endpoint, models) -> None:
     said = "Good_morning,Ana! " * 1_500
     endpoint.will(content=said, piece_chars=9)
     ticks = itertools.count()

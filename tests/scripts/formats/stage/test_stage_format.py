@@ -641,7 +641,7 @@ def test_choices_may_stand_below_their_question(native) -> None:
 
 
 @pytest.mark.parametrize("output", ["output: plan", "output: [{get: plan, define: the next step}]", "var: plan"])
-def test_a_question_in_place_of_the_variable_is_asked_and_the_output_takes_the_choice(native, output) -> None:
+def test_a_question_in_place_of_the_variable_is_asked(native, output) -> None:
     (chosen,) = native(f"- user_option: What next?\n  {output}\n  choices: [red, green]")
     assert chosen == {"choose": "What next?", "into": "plan", "choices": ["red", "green"]}
 
@@ -893,7 +893,7 @@ def test_a_session_may_declare_its_global_variables(read: ReadScript) -> None:
     assert codes(reading) == []
 
 
-def test_a_declared_text_is_reported_as_a_meaning_unless_something_sets_the_variable(read: ReadScript) -> None:
+def test_a_declared_text_is_a_meaning_unless_the_variable_is_set(read: ReadScript) -> None:
     text = HEAD.replace("[age, city, {var: people, value: []}]", "{city: Rome, mood: how they feel, rounds: 0}")
     reading = read(text + "    - {goal: g, actions: [{ai_ask: why, output: mood}, {say: '{city} {mood}'}]}\n")
     (problem,) = (each for each in reading.problems if each.code == "VALUE_AMBIGUOUS")
