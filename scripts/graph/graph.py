@@ -25,6 +25,7 @@ from scripts.model.script import (
     Script,
     Skill,
     Topic,
+    TopicIds,
     innermost_expiry,
     resolve_target,
     topic_ids,
@@ -153,12 +154,13 @@ def build_graph(script: Script) -> Graph:
     """Return the graph of a checked script."""
     nodes: list[GraphNode] = [StartNode()]
     jumps: list[Edge] = []
+    ids = topic_ids(script)
     for phase in script.phases:
         nodes.append(PhaseNode(id=phase.id, title=phase.title, goal=phase.goal, when=_source(phase.when), at=phase.at))
         for topic in phase.topics:
             steps = list(_steps(topic.actions, innermost_expiry(topic, phase, script)))
             nodes.append(_topic_node(phase, topic, steps))
-            jumps += [edge for step in steps for edge in _jumps(script, phase.id, _topic_id(phase, topic), step)]
+            jumps += [edge for step in steps for edge in _jumps(script, ids, phase.id, _topic_id(phase, topic), step)]
     groups = ((SKILLS, script.skills), (INTERRUPTS, script.interrupts), (DETECTORS, script.watchers))
     for group, owners in groups:
         if owners:
@@ -166,8 +168,8 @@ def build_graph(script: Script) -> Graph:
         for owner in owners:
             steps = list(_steps(owner.actions, script.expire if group == SKILLS else None))
             nodes.append(_node_beside(group, owner, steps))
-            jumps += [edge for step in steps for edge in _jumps(script, "", f"{group}/{owner.id}", step)]
-    jumps += [edge for interrupt in script.interrupts for edge in _afterwards(script, interrupt)]
+            jumps += [edge for step in steps for edge in _jumps(script, ids, "", f"{group}/{owner.id}", step)]
+    jumps += [edge for interrupt in script.interrupts for edge in _afterwards(ids, interrupt)]
     jumps += [
         Edge(f"{DETECTORS}/{detector.id}", f"{INTERRUPTS}/{interrupt.id}", "detect", detector.id)
         for detector in script.detectors
@@ -196,12 +198,12 @@ def _listens(owner: Interrupt | Detector) -> str:
     return owner.title or ", ".join(filter(None, (*seen, " ".join(owner.define.split()))))
 
 
-def _afterwards(script: Script, interrupt: Interrupt) -> Iterator[Edge]:
+def _afterwards(ids: TopicIds, interrupt: Interrupt) -> Iterator[Edge]:
     """Yield the target of an interrupt."""
     here, then = f"{INTERRUPTS}/{interrupt.id}", interrupt.then
     if then.policy == "end":
         yield Edge(here, END, "end", interrupt.id)
-    if then.policy == "goto" and (target := resolve_target(topic_ids(script), then.target, "")) is not None:
+    if then.policy == "goto" and (target := resolve_target(ids, then.target, "")) is not None:
         yield Edge(here, "/".join(target), "goto", interrupt.id)
 
 
@@ -319,13 +321,13 @@ def _spelled(value: object) -> str:
             return "" if value is None else str(value)
 
 
-def _jumps(script: Script, phase: str, here: str, step: _Step) -> Iterator[Edge]:
+def _jumps(script: Script, ids: TopicIds, phase: str, here: str, step: _Step) -> Iterator[Edge]:
     """Yield the edges of an action."""
     action = step.action
     if isinstance(action, actions.Call) and any(skill.id == action.skill for skill in script.skills):
         yield Edge(here, f"{SKILLS}/{action.skill}", "call", action.id, step.when)
     for leave in step.leaves:
-        found = resolve_target(topic_ids(script), leave.target, phase) if leave.target is not None else (END,)
+        found = resolve_target(ids, leave.target, phase) if leave.target is not None else (END,)
         if found is not None:
             yield Edge(here, "/".join(found), leave.kind, action.id, step.when)
 

@@ -73,6 +73,7 @@ class _Linker:
     def __init__(self, script: Script, files: Collection[str], problems: Problems, *, lenient: bool) -> None:
         self.script = script
         self.names: Names = names_of(script)
+        self._topics = topic_ids(script)
         self._own = _own_names(script)
         self._returned = _returns(script, files)
         self._reader = Reader(problems, lenient=lenient)
@@ -202,7 +203,7 @@ class _Linker:
         home = self._phase.id if self._phase is not None else ""
         names = [target, node_id(target), "/".join(node_id(part) for part in target.split("/"))]
         for name in names:
-            if resolve_target(topic_ids(self.script), name, home) is not None:
+            if resolve_target(self._topics, name, home) is not None:
                 return name
         for name in names[:2]:
             for phase in self.script.phases:
