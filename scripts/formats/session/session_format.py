@@ -33,7 +33,7 @@ from scripts.model.actions import Exit
 from scripts.model.base import Expression, Location, Node, Template, unused_name
 from scripts.model.diagnostics import Severity
 from scripts.model.older_keys import exits_of, speech_of
-from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Script, Topic
+from scripts.model.script import DefaultScope, FormDefinition, FormField, Locale, Phase, Role, Script, Topic
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Sequence, keys_renamed
@@ -85,6 +85,7 @@ class _Session(Node, frozen=True, kw_only=True):
     locale: Locale | None = None
     use: tuple[str, ...] = ()
     declare: tuple[Declaration, ...] = ()
+    roles: tuple[Role, ...] = ()
     forms: tuple[FormDefinition, ...] = ()
     phases: tuple[_Phase, ...]
 
@@ -164,6 +165,7 @@ class _Translator:
             use=session.use,
             declare=session.declare,
             phases=phases,
+            roles=session.roles,
             forms=(*(self.sheet(each) for each in session.forms), *self.forms),
             form="session",
             at=session.at,

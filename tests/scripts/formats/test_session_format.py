@@ -521,6 +521,29 @@ def test_a_session_names_its_language(script: ReadValid, written) -> None:
     assert script(f"session_id: talk\nlanguage: {written}\n{PHASES}").locale == "zh"
 
 
+@pytest.mark.parametrize("is_outer", [False, True])
+def test_a_session_defines_the_roles_of_its_actions(read: ReadScript, is_outer) -> None:
+    roles = "roles: [{role: boss, name: Mr Hill, tone: stern}]\n"
+    says = "{action_type: ai_say, action_id: a, config: {content: Well?, ai_role: boss}}"
+    phases = f"phases: [{{phase_id: p, topics: [{{topic_id: t, actions: [{says}]}}]}}]"
+    text = f"session: {{session_id: talk, {phases}}}\n{roles}" if is_outer else f"session_id: talk\n{roles}{phases}\n"
+    reading = read(text)
+    assert [(each.id, each.name) for each in reading.script.roles] == [("boss", "Mr Hill")]
+    assert reading.problems == ()
+
+
+def test_an_output_has_other_words_for_its_keys(session_action: FirstAction) -> None:
+    output = "{variable_name: n, data_type: number, extraction_prompt: a number, retry_message: 'A number, please.'}"
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{content: Which?, output: [{output}]}}}}")
+    (found,) = read.outputs
+    assert (found.get, found.kind, found.define, found.invalid.source) == (
+        "n",
+        "number",
+        "a number",
+        "A number, please.",
+    )
+
+
 def test_what_is_required_without_being_a_question_is_a_warning(read: ReadScript) -> None:
     topic = "{topic_id: t, required: true, actions: []}"
     declared = "variables: [{name: city, required: true}]"
