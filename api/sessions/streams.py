@@ -38,6 +38,9 @@ log = structlog.get_logger()
 
 FRAMES_A_CHUNK = 100
 TURNS_A_READ = 20
+FIRST_TURNS = 4
+"""Turns of the first read of a stream; each read has at most twice the turns that the one before could send."""
+CHUNK_BYTES = 65_536
 WAIT_S_MAX = 60
 BEGINNING = b"retry: 1000\n\n"
 
@@ -161,7 +164,7 @@ class Streams:
         self, key: Key, channel: Channel, place: EventPosition, next_message: int, audience: Audience
     ) -> Chunks:
         yield BEGINNING
-        seq, sent, turn = place.seq, place.frame, channel.turn_at(place)
+        seq, sent, turn, turns = place.seq, place.frame, channel.turn_at(place), FIRST_TURNS
         if place.attempt and turn is None:
             first_message = await self._first_message_after(key, seq) or next_message
             yield audience.words(reset_frame(key[1], seq, first_message))  # the turn has ended: its messages follow
@@ -178,18 +181,31 @@ class Streams:
                 turn = None
             elif turn is None and seq < channel.seq:
                 try:
-                    rows = await self._store.turns.events(*key, after_seq=seq, limit=TURNS_A_READ)
+                    chunk, seq, count = await self._recorded(key, seq, turns, audience)
                 except StoreError as error:
                     log.warning("a stream was interrupted", problem=str(error), session=key[1])
                     return  # the client reconnects with its last id
-                for row in rows:
-                    yield b"".join(audience.happened(key[1], row, seq))
-                    seq = row.events[-1].seq
-                seq = seq if rows else channel.seq
+                turns = min(2 * count, TURNS_A_READ)
+                if count:
+                    yield chunk
+                else:
+                    seq, turns = channel.seq, FIRST_TURNS
             elif turn is None and channel.is_completed:
                 return
             elif not await channel.signal.wait(self._settings.keep_alive_s):
                 yield KEEP_ALIVE
+
+    async def _recorded(self, key: Key, seq: int, turns: int, audience: Audience) -> tuple[bytes, int, int]:
+        """Return the frames of the next turns, the number of their last event, and how many turns these are: at most
+        `turns`, and none after CHUNK_BYTES. A stream that nobody reads holds no more than this. Raises StoreError.
+        """
+        frames: list[bytes] = []
+        for row in await self._store.turns.events(*key, after_seq=seq, limit=turns):
+            frames.append(b"".join(audience.happened(key[1], row, seq)))
+            seq = row.events[-1].seq
+            if sum(map(len, frames)) > CHUNK_BYTES:
+                break
+        return b"".join(frames), seq, len(frames)
 
     async def _first_message_after(self, key: Key, seq: int) -> int | None:
         rows = await self._store.turns.events(*key, after_seq=seq, limit=TURNS_A_READ)

@@ -1,7 +1,9 @@
 """Streams as a client gets them: words while a turn runs, its events once it is durable, and going on after a cut."""
 
 import asyncio
+import gc
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ from api.sessions.live_turns import (
 from api.settings import Settings
 from runtime.state.ports import MessageDelta, MessageReset, ModelFailed, ModelReply, ModelRequest, OnReply
 from runtime.state.state import State
+from store.interface.rows import TurnEventsRow
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import NewStreamClient, OpenApp
 
@@ -700,3 +703,29 @@ async def test_streams_are_described(api: ApiClient) -> None:
         stream = answer["content"]["text/event-stream"]
         assert stream["examples"]["words"]["value"]["event"] == "message.delta"
         assert "429" in paths[path][method]["responses"]
+
+
+@pytest.mark.gate
+async def test_what_waits_for_a_client_that_does_not_read_is_a_few_turns(
+    server: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each chunk is all that the server holds of a stream until the client has accepted it."""
+    monkeypatch.setattr("api.sessions.streams.CHUNK_BYTES", 10_000)
+    async with server(tmp_path) as api:
+        await api.publish_script(TALK)
+        session = await api.create_session("talk")
+        texts = [f"{number} {'x' * (9_000 if number % 10 > 6 else 10)}" for number in range(40)]
+        for text in texts:
+            body = {"messages": [{"role": "user", "content": text}]}
+            assert (await api.post(f"{turns(session)}/append", json=body)).status_code == 200
+        assert (await api.post(f"/api/sessions/{session['sessionId']}/end", json={})).status_code == 200
+        last = len((await api.read(events(session) + "?limit=500"))["data"])
+        async with api.open_stream(events(session) + "?after=0", headers=SSE) as stream:
+            arriving = stream.aiter_raw()
+            chunks = [await anext(arriving), await anext(arriving)]
+            held = sum(isinstance(each, TurnEventsRow) for each in gc.get_objects())
+            chunks += [chunk async for chunk in arriving]
+        assert held <= 1
+        assert max(map(len, chunks)) < 10_000 + 2 * 9_500
+        ids = re.findall(rb"id: [^:]+:(\d+)\n", b"".join(chunks))
+        assert list(map(int, ids)) == list(range(1, last + 1))
