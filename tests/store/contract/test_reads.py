@@ -344,6 +344,7 @@ OF_THE_FILE = {
     "maintenance.stop_copy",
     "maintenance.back_up",
     "maintenance.size",
+    "maintenance.size_to_copy",
     "maintenance.require_compactable",
     "maintenance.compact",
 }
