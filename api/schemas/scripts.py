@@ -199,7 +199,7 @@ class DraftList(PageView, frozen=True, kw_only=True):
 class BreakingChangeView(View, frozen=True, kw_only=True):
     """A change that a session of the earlier version could miss; the line is in the later version."""
 
-    kind: Literal["removed", "moved", "type", "choice", "variable"]
+    kind: Literal["removed", "moved", "renumbered", "type", "choice", "variable"]
     path: str
     message: str
     fix: str

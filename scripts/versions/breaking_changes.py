@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scripts.model.actions import Action, AiAsk, Ask, Choose, Form, action_type, arms
 from scripts.model.base import NOWHERE, Location
@@ -15,11 +16,13 @@ from scripts.model.script import BESIDE, DETECTORS, INTERRUPTS, Path, Script, ac
 from scripts.model.variable_names import names_in
 from scripts.model.variables import Declaration, Output, Records
 from scripts.versions.rename_map import Renames, written
+from scripts.yaml.script_writer import without_places
 
-Kind: TypeAlias = Literal["removed", "moved", "type", "choice", "variable"]
+Kind: TypeAlias = Literal["removed", "moved", "renumbered", "type", "choice", "variable"]
 CODES: Mapping[Kind, str] = {
     "removed": "ID_REMOVED",
     "moved": "ID_MOVED",
+    "renumbered": "ID_RENUMBERED",
     "type": "ID_TYPE_CHANGED",
     "choice": "ID_REMOVED",
     "variable": "VARIABLE_CHANGED",
@@ -109,6 +112,7 @@ class _Comparison:
         for path in self.old.actions:
             if self._new_path(path[:-1]) is not None or self._new_path(path) is not None:
                 yield from self._action(path)
+                yield from self._renumbered(path)
         for scope in self.old.scopes:
             yield from self._variables(scope)
 
@@ -152,6 +156,22 @@ class _Comparison:
             yield BreakingChange("moved", path, f"{written(path)} is now {place}", at)
         yield from self._choices(path, was.action, spot.action)
         yield from self._outputs(path, was.action, spot.action)
+
+    def _renumbered(self, path: Path) -> Iterator[BreakingChange]:
+        """Find an action without an id of its own that has another id now, because its number is another one."""
+        was, last = self.old.actions[path].action, self._new_path(path)
+        now = self.new.actions[last].action if last in self.new.actions else None
+        if last is None or now is None or "id" in was.marks or "id" in now.marks or type(was) is not type(now):
+            return
+        content = _content(was)
+        if _content(now) == content:
+            return
+        spots = ((each, spot.action) for each, spot in self.new.actions.items() if each[:-1] == last[:-1])
+        found = [(each, action) for each, action in spots if "id" not in action.marks and _content(action) == content]
+        if len(found) == 1:
+            ((place, action),) = found
+            message = f"{written(path)} has no id of its own, and is {place[-1]} in this version"
+            yield BreakingChange("renumbered", path, message, action.at, fix=f"Add `id: {path[-1]}`.")
 
     def _removal(self, path: Path) -> BreakingChange:
         others = [each for each in self.new.actions if each[-1] == path[-1] and each not in self.old.actions]
@@ -236,3 +256,8 @@ class _Comparison:
             yield BreakingChange("variable", path, message, at, name=name)
         elif was.choices and now.choices and (removed := [each for each in was.choices if each not in now.choices]):
             yield BreakingChange("variable", path, f"{what} without the choice {', '.join(removed)}", at, name=name)
+
+
+def _content(action: Action) -> Action:
+    """Return an action without its id and its places, to be compared."""
+    return without_places(replace(action, id=""))

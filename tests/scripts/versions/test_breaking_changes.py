@@ -150,3 +150,13 @@ def test_interrupts_and_detectors_may_be_renamed(script: ReadValid) -> None:
     renamed = before.replace("interrupt: sad", "interrupt: low").replace("detector: crisis", "detector: danger")
     renames = "migrations: {interrupts: {sad: low}, detectors: {crisis: danger}}\n"
     assert changes(script(before), script(renamed + renames)) == ()
+
+
+def test_an_action_whose_number_changed_is_reported_with_its_earlier_id(script: ReadValid) -> None:
+    head = "cuebook: 1\nscript: talk\nactions:\n"
+    old = script(head + "  - say: Hello.\n  - {ask: Age?, into: age}\n  - {say: Bye., id: bye}\n")
+    new = script(head + "  - say: New.\n  - say: Hello.\n  - {ask: Age?, into: age}\n  - {say: Bye., id: bye}\n")
+    (change,) = changes(old, new)
+    assert (change.kind, change.path, change.fix) == ("renumbered", ("main", "main", "say_1"), "Add `id: say_1`.")
+    named = script(head + "  - say: New.\n  - {say: Hello., id: say_1}\n  - {ask: Age?, into: age}\n")
+    assert [each.kind for each in changes(old, named)] == ["removed"]  # the last action
