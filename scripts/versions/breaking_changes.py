@@ -10,13 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scripts.model.actions import Action, AiAsk, Ask, Choose, Form, action_type, arms
-from scripts.model.base import NOWHERE, Location
+from scripts.model.base import NOWHERE, Location, without_places
 from scripts.model.diagnostics import Problems
 from scripts.model.script import BESIDE, DETECTORS, INTERRUPTS, Path, Script, actions_of, as_output, declared_in, nodes
 from scripts.model.variable_names import names_in
 from scripts.model.variables import Declaration, Output, Records
 from scripts.versions.rename_map import Renames, written
-from scripts.yaml.script_writer import without_places
 
 Kind: TypeAlias = Literal["removed", "moved", "renumbered", "type", "choice", "variable"]
 CODES: Mapping[Kind, str] = {
