@@ -40,9 +40,7 @@ def record_faults(records: Records) -> Iterator[Fault]:
     """Check that records have fields, and that their key is one of these."""
     names = [each.get for each in records.fields]
     if not names:
-        yield Fault(
-            "CONSTRAINT_VIOLATION", "`fields` is empty", records.mark("fields"), "Write the names of the fields."
-        )
+        yield Fault("FIELDS_INVALID", "`fields` is empty", records.mark("fields"), "Write the names of the fields.")
         return
     if records.key and records.key not in names:
         fix = suggest(records.key, names) or f"Write one of the fields: {', '.join(names)}."
