@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
+from api.background import cancel_all, retain
 from api.settings import McpServer
 from runtime.state.tool_ports import ToolCallFailed
 from scripts.expressions.values import Value
@@ -24,6 +25,7 @@ log = structlog.get_logger()
 
 START_S = 30.0  # for a server to start and to say what it speaks
 STOP_S = 5.0
+ANSWER_S = 5.0  # for a server to show that it lives, after a call that took too long
 CONNECTION_CLOSED = -32_000  # a code of the SDK itself: the server ended during the call
 _REFUSALS = frozenset({-32_700, -32_600, -32_601, -32_602})  # of JSON-RPC: the same request is refused again
 KEY_META = "cuebook/idempotency-key"  # in the metadata of a call: the same for every attempt at it
@@ -47,6 +49,9 @@ class McpTools:
         meta: Any = {KEY_META: key}  # the protocol allows any field, the type of the SDK lists its own
         try:
             answer = await client.call_tool(tool, dict(arguments), meta=meta)
+        except asyncio.CancelledError:  # it took too long
+            connection.check(client, opened)
+            raise
         except Exception as error:
             raise await _failure(error, connection, opened) from error
         return self._result(answer)
@@ -68,7 +73,7 @@ class McpTools:
     async def close(self) -> None:
         """Close all connections, and stop the servers that they started."""
         for connection in self._connections.values():
-            await connection.close()
+            await connection.end()
 
 
 async def _failure(error: Exception, connection: "_Connection", opened: "asyncio.Future[Client]") -> ToolCallFailed:
@@ -95,6 +100,26 @@ class _Connection:
         self._ready: asyncio.Future[Client] | None = None
         self._stop = asyncio.Event()
         self._holder: asyncio.Task[None] | None = None
+        self._checks: set[asyncio.Task[None]] = set()
+
+    def check(self, client: "Client", opened: "asyncio.Future[Client]") -> None:
+        """Close the connection in the background if the server does not answer: the SDK does not notice every end, so
+        that all later calls would wait for nothing.
+        """
+        if not self._checks:
+            retain(self._checks, asyncio.create_task(self._check(client, opened)))
+
+    async def _check(self, client: "Client", opened: "asyncio.Future[Client]") -> None:
+        from mcp import MCPError
+
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await client.send_ping()
+        except Exception as error:  # noqa: BLE001  (whatever the SDK and its transports raise)
+            if isinstance(error, MCPError) and error.code != CONNECTION_CLOSED:
+                return  # a refusal is an answer
+            log.warning("an MCP server does not answer and is closed", server=self.name, error=type(error).__name__)
+            await self.close(opened)
 
     def open(self) -> "asyncio.Future[Client]":
         """Return the client, which is ready once the connection is open; a failure to open it is a ToolCallFailed."""
@@ -103,6 +128,11 @@ class _Connection:
             self._ready, self._stop = asyncio.get_running_loop().create_future(), asyncio.Event()
             self._holder = asyncio.create_task(self._hold(self._ready, self._stop))
         return self._ready
+
+    async def end(self) -> None:
+        """Close the connection, which is not used again."""
+        await cancel_all(*self._checks)
+        await self.close()
 
     async def close(self, opened: "asyncio.Future[Client] | None" = None) -> None:
         """Close the connection, or only the one that `opened` is if another may have replaced it since."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,46 @@ async def test_call_that_waits_for_a_start_fails_when_the_server_closes(monkeypa
     await tools.close()
     with pytest.raises(ToolCallFailed, match="cannot be started"):
         await asyncio.wait_for(call, 10)
+
+
+BREAKING = """
+import json, pathlib, sys
+first = pathlib.Path(sys.argv[1])
+for line in sys.stdin:
+    asked = json.loads(line)
+    number, method = asked.get("id"), asked.get("method")
+    answer = {"error": {"code": -32601, "message": "unknown"}}
+    if method == "initialize":
+        spoken = asked["params"]["protocolVersion"]
+        about = {"name": "breaking", "version": "1"}
+        answer = {"result": {"protocolVersion": spoken, "capabilities": {"tools": {}}, "serverInfo": about}}
+    if method == "tools/list":
+        answer = {"result": {"tools": [{"name": "tell", "inputSchema": {"type": "object"}}]}}
+    if method == "tools/call":
+        answer = {"result": {"content": [{"type": "text", "text": "told"}]}}
+        if not first.exists():
+            first.touch()
+            sys.stdout.buffer.write(b"\\xff\\n")
+            sys.stdout.buffer.flush()
+            continue
+    if number is not None:
+        print(json.dumps({"jsonrpc": "2.0", "id": number} | answer), flush=True)
+"""
+
+
+@pytest.mark.gate
+async def test_connection_whose_end_was_not_noticed_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The SDK stops reading after a byte that is no text, and lets all later calls wait."""
+    monkeypatch.setattr(mcp_tools, "ANSWER_S", 0.2)
+    command = [sys.executable, "-c", BREAKING, str(tmp_path / "first")]
+    tools = McpTools({"shop": McpServer(command=command)}, 10_000)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(8):
+            await tools.call("shop", "tell", {}, "k")
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(TimeoutError, ToolCallFailed):  # until the connection is closed
+                async with asyncio.timeout(8):
+                    assert await tools.call("shop", "tell", {}, "k") == "told"
+                    break
+    await tools.close()
