@@ -37,6 +37,8 @@ WAIT_BYTES = 8 * CHECKPOINT_BYTES
 """Size of the log from which on writes wait for reads that prevent a checkpoint: EMPTY_LOG_TRIES times WAIT_PAUSE_S."""
 WAIT_PAUSE_S = 0.02
 
+_LOG_SIZE = "SELECT wal_size FROM pragma_database_size() WHERE database_name = 'cuebook'"
+
 log = structlog.get_logger()
 
 
@@ -174,6 +176,9 @@ class Database:
         for _ in range(EMPTY_LOG_TRIES):
             try:
                 self.checkpoint(cursor)
+                if cursor.execute(_LOG_SIZE).fetchall() == [("0 bytes",)]:
+                    # DuckDB leaves a log in which a killed process had written only a part of a commit
+                    self._wal.unlink(missing_ok=True)
             except duckdb.TransactionException:  # a read is in progress
                 pass
             except duckdb.Error as error:
