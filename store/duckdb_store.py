@@ -9,7 +9,8 @@ from store.duckdb import repositories
 from store.duckdb.database import Database
 from store.duckdb.engine import READ_TIMEOUT_S, DuckDBEngine
 from store.duckdb.writer import Writer
-from store.interface.errors import StoreUnavailable
+from store.interface.errors import DatabaseUnreadable, StoreUnavailable
+from store.interface.private_files import FILE_NAME, MIRROR_FOLDER
 from store.sql.repositories import Delivery, Timers
 from store.store import LAG_MAX_S, Store
 from store.verification.verification_repository import VerificationRepository
@@ -32,7 +33,14 @@ class DuckDBStore(Store):
 
     @classmethod
     def open(cls, folder: Path, *, read_only: bool = False, read_timeout_s: float = READ_TIMEOUT_S) -> Self:
-        """Open the database of a data folder; create or migrate it if necessary. Blocks. Raises as Database.open."""
+        """Open the database of a data folder; create or migrate it if necessary. Blocks. Raises as Database.open, and
+        DatabaseUnreadable for the folder of a server on PostgreSQL, in which no file shall be created.
+        """
+        if (folder / MIRROR_FOLDER).exists() and not (folder / FILE_NAME).exists():
+            raise DatabaseUnreadable(
+                f"{folder} is the data folder of a server on PostgreSQL; name its database with the setting `database`"
+                " or the variable CUEBOOK_DATABASE"
+            )
         database = Database.open(folder, read_only=read_only)
         writer = None if read_only else Writer(database)
         return cls(DuckDBEngine(database, writer, read_timeout_s))

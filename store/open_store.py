@@ -8,7 +8,6 @@ from store.duckdb.engine import READ_TIMEOUT_S
 from store.duckdb.restore import restore_database as restore_database
 from store.duckdb_store import DuckDBStore
 from store.interface.errors import DatabaseUnreadable
-from store.interface.private_files import FILE_NAME, MIRROR_FOLDER
 from store.store import Store
 
 
@@ -35,9 +34,4 @@ def open_store(
         with postgres_driver():
             from store.postgres_store import PostgresStore
         return PostgresStore.open(url, folder, read_only=read_only, read_timeout_s=read_timeout_s)
-    if (folder / MIRROR_FOLDER).exists() and not (folder / FILE_NAME).exists():
-        raise DatabaseUnreadable(
-            f"{folder} is the data folder of a server on PostgreSQL; name its database with the setting `database`, or "
-            "the variable CUEBOOK_DATABASE"
-        )
     return DuckDBStore.open(folder, read_only=read_only, read_timeout_s=read_timeout_s)

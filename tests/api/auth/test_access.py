@@ -235,7 +235,7 @@ async def test_a_bound_key_sees_only_its_sessions_after_they_are_reloaded(app: O
 
 
 def all_bytes(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.iterdir())
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 async def test_a_key_is_shown_once_and_stored_as_its_hash(app: OpenApp, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ async def test_backup_is_created_listed_and_deleted(api: ApiClient, tmp_path: Pa
 
 async def test_no_other_folder_can_be_deleted(api: ApiClient, tmp_path: Path) -> None:
     await api.post(PATH)
-    (tmp_path / "data" / "backups" / "notes").mkdir()
+    (tmp_path / "data" / "backups" / "notes").mkdir(parents=True, exist_ok=True)
     for name in ("notes", "..%2Fbackups", ".", "2026-11-26T060000Z%2F.."):
         assert (await api.delete(f"{PATH}/{name}")).status_code in {404, 405}, name
     assert (tmp_path / "data" / "backups" / "notes").is_dir()

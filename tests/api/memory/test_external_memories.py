@@ -17,6 +17,7 @@ from api.settings import ExternalSettings, SettingsInvalid, load_settings
 from store.embedders.hashed import HashedEmbedder
 from store.interface.memory_filters import parse
 from store.interface.memory_rows import GroupRow, MemoryChange, OwnerRow, UnitRow
+from store.interface.private_files import MIRROR_FOLDER
 from store.open_store import open_store
 from store.store import Store
 from tests.support.opened_memory import OpenMemory
@@ -106,6 +107,7 @@ async def test_a_name_that_is_not_set_is_an_error_and_makes_nothing(
             with pytest.raises(InvalidMemoryRequest, match="no external memory 'passed'; there are past"):
                 await memory.memories.query(*OWNER, query)
     assert {path.name for path in list_of(tmp_path)} <= {path.name for path in before} | {
+        MIRROR_FOLDER,
         "cuebook.duckdb",
         "cuebook.duckdb.last-commit",
         "memory",

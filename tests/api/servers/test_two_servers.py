@@ -24,6 +24,7 @@ from api.timestamps import utc_now
 from runtime.models.offline_model import OfflineModel
 from runtime.state.ports import Clock, Model, ModelRequest
 from store.interface.errors import DatabaseUnreadable
+from store.interface.private_files import FILE_NAME
 from store.interface.retention_rows import Policy
 from store.open_store import open_store
 from tests.support.api_client import OPERATOR_KEY, ApiClient
@@ -290,9 +291,17 @@ async def test_what_is_for_a_database_file_is_refused_with_what_takes_its_place(
             await api.post("/api/operations/backups"),
         ):
             assert (refused.status_code, refused.json()["error"]["code"]) == (409, "NOT_WITH_POSTGRES")
-    # a server or a command to which nobody says where the database is makes no empty one in this folder
+
+
+@pytest.mark.database_file
+async def test_no_empty_file_is_created_in_the_folder_of_a_server_on_postgresql(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    async with server(tmp_path / "one", postgres_url):
+        pass
     with pytest.raises(DatabaseUnreadable, match="CUEBOOK_DATABASE"):
         open_store(tmp_path / "one")
+    assert not (tmp_path / "one" / FILE_NAME).exists()
 
 
 @pytest.mark.gate

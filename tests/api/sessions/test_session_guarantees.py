@@ -9,6 +9,7 @@ import pytest
 
 from api.schemas.session_lists import FORMATS
 from runtime.state.ports import ModelFailed, ModelReply, Usage
+from store.interface.private_files import MIRROR_FOLDER
 from tests.support.api_client import ApiClient
 from tests.support.fixture_types import OpenApp
 
@@ -305,7 +306,7 @@ async def test_an_id_is_no_way_out_of_the_store(app: OpenApp, tmp_path: Path) ->
             answer = await api.post("/api/sessions/import", content=lines, headers=LINES, params=query)
             assert answer.status_code == 201, answer.text
     assert names_in(tmp_path) == ["data"]
-    assert all("cuebook" in name for name in names_in(data))
+    assert all("cuebook" in name or name == MIRROR_FOLDER for name in names_in(data))
 
 
 async def test_no_document_holds_a_key_or_a_secret(app: OpenApp, tmp_path: Path) -> None:
