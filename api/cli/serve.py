@@ -60,7 +60,7 @@ def announcement(settings: Settings, address: str, access: str) -> str:
         f"\n  console  {console}"
         f"\n  database {escape(_database_of(settings))}"
         f"\n  model    {escape(settings.model)}"
-        f"\n  API      {address}/schema"
+        f"\n  API      {address}/{'reference' if is_built else 'schema'}"
         f"\n  access   {access}"
     )
 

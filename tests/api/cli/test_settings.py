@@ -144,10 +144,13 @@ def test_a_scripts_folder_that_is_a_file_is_not_said_to_be_missing(cuebook: RunC
 
 def test_a_server_says_where_its_console_is_and_what_to_try(tmp_path: Path) -> None:
     settings = Settings(console=tmp_path)
-    assert "not built; run `make console`" in announcement(settings, "http://localhost:8000", "this machine only")
+    shown = announcement(settings, "http://localhost:8000", "this machine only")
+    assert "not built; run `make console`" in shown
+    assert "API      http://localhost:8000/schema" in shown
     (tmp_path / "index.html").touch()
     shown = announcement(settings, "http://localhost:8000", "this machine only")
     assert "console  http://localhost:8000 (choose a script in Play" in shown
+    assert "API      http://localhost:8000/reference" in shown
 
 
 def test_a_port_in_use_is_refused_with_a_way_out(cuebook: RunCommand) -> None:
