@@ -25,6 +25,7 @@ log = structlog.get_logger()
 
 START_S = 30.0  # for a server to start and to say what it speaks
 STOP_S = 5.0
+PIPES_S = 0.05  # in which the event loop closes the pipes of a process that has ended
 ANSWER_S = 5.0  # for a server to show that it lives, after a call that took too long
 CONNECTION_CLOSED = -32_000  # a code of the SDK itself: the server ended during the call
 _REFUSALS = frozenset({-32_700, -32_600, -32_601, -32_602})  # of JSON-RPC: the same request is refused again
@@ -146,6 +147,7 @@ class _Connection:
         holder.cancel()
         with suppress(asyncio.CancelledError):
             await holder
+        await asyncio.sleep(PIPES_S)
 
     async def _hold(self, ready: "asyncio.Future[Client]", stop: asyncio.Event) -> None:
         try:
