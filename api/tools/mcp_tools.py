@@ -7,7 +7,7 @@ opened it. A connection that broke is opened again by the next call.
 import asyncio
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -98,9 +98,9 @@ class _Connection:
     def __init__(self, name: str, server: McpServer) -> None:
         self.name = name
         self._server = server
-        self._ready: asyncio.Future[Client] | None = None
+        self._ready: asyncio.Future[Client] | None = None  # until the connection is closed or has ended
         self._stop = asyncio.Event()
-        self._holder: asyncio.Task[None] | None = None
+        self._holders: set[asyncio.Task[None]] = set()  # of the open connection, and of those that are being closed
         self._checks: set[asyncio.Task[None]] = set()
 
     def check(self, client: "Client", opened: "asyncio.Future[Client]") -> None:
@@ -124,10 +124,9 @@ class _Connection:
 
     def open(self) -> "asyncio.Future[Client]":
         """Return the client, which is ready once the connection is open; a failure to open it is a ToolCallFailed."""
-        has_ended = self._holder is not None and self._holder.done()  # by itself
-        if self._ready is None or has_ended:
+        if self._ready is None:
             self._ready, self._stop = asyncio.get_running_loop().create_future(), asyncio.Event()
-            self._holder = asyncio.create_task(self._hold(self._ready, self._stop))
+            retain(self._holders, asyncio.create_task(self._hold(self._ready, self._stop)))
         return self._ready
 
     async def end(self) -> None:
@@ -139,15 +138,11 @@ class _Connection:
         """Close the connection, or only the one that `opened` is if another may have replaced it since."""
         if opened is not None and opened is not self._ready:
             return
-        holder, self._holder, self._ready = self._holder, None, None
-        if holder is None:
-            return
+        self._ready = None
         self._stop.set()
-        await asyncio.wait({holder}, timeout=STOP_S)
-        holder.cancel()
-        with suppress(asyncio.CancelledError):
-            await holder
-        await asyncio.sleep(PIPES_S)
+        if closing := set(self._holders):
+            await asyncio.wait(closing, timeout=STOP_S)
+            await cancel_all(*closing)
 
     async def _hold(self, ready: "asyncio.Future[Client]", stop: asyncio.Event) -> None:
         try:
@@ -162,6 +157,9 @@ class _Connection:
             log.warning("the connection to an MCP server ended", server=self.name, error=type(error).__name__)
         finally:  # also if the start is cancelled: calls wait for it
             _refuse(ready, ToolCallFailed("unreachable", "the MCP server cannot be started or reached"))
+            if self._ready is ready:
+                self._ready = None
+            await asyncio.sleep(PIPES_S)
 
 
 def _refuse(ready: "asyncio.Future[Client]", failed: ToolCallFailed) -> None:

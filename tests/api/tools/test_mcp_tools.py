@@ -140,3 +140,17 @@ async def test_connection_whose_end_was_not_noticed_is_opened_again(tmp_path: Pa
                     assert await tools.call("shop", "tell", {}, "k") == "told"
                     break
     await tools.close()
+
+
+@pytest.mark.gate
+async def test_end_of_the_tools_waits_for_connections_that_are_being_closed(tmp_path: Path):
+    """Otherwise the process of the MCP server outlives ours."""
+    command = [sys.executable, "-c", BREAKING + "import time; time.sleep(1)", str(tmp_path)]
+    tools = McpTools({"shop": McpServer(command=command)}, 10_000)
+    assert await tools.call("shop", "tell", {}, "k") == "told"
+    connection = tools._connections["shop"]
+    closing = asyncio.create_task(connection.close(connection.open()))
+    await asyncio.sleep(0.1)
+    closing.cancel()
+    await tools.close()
+    assert asyncio.all_tasks() <= {asyncio.current_task(), closing}
