@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Set
 
+from scripts.checks.call_checks import parameter_faults
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.sandbox import ExpressionInvalid
 from scripts.expressions.suggestions import suggest
@@ -117,17 +118,10 @@ def _too_long(at: Location) -> Fault:
 
 def call_faults(action: CallTool, tool: ToolDefinition, declared: FindDeclaration) -> Iterator[Fault]:
     """Yield every problem of an action that calls a tool; `declared` finds the declaration of a variable."""
-    missing = [name for name in tool.required if name not in action.given]
+    yield from parameter_faults(f"the tool {tool.id}", action.given, tool.params, tool.required, action.mark("tool"))
     for name, value in action.given.items():
-        if name not in tool.params:
-            fix = suggest(name, list(tool.params))
-            yield Fault("PARAMETER_UNKNOWN", f"the tool {tool.id} has no parameter `{name}`", value.at, fix)
-            missing = [each for each in missing if not suggest(name, [each], "")]
-        else:
+        if name in tool.params:
             yield from _value_faults(name, value, tool.params[name], declared)
-    for name in missing:
-        message, fix = f"the tool {tool.id} requires `{name}`", f"Add `{name}:` to `with`."
-        yield Fault("PARAMETER_MISSING", message, action.mark("tool"), fix)
     if action.timeout is not None and not 0 < seconds_of(action.timeout) <= TIMEOUT_S_MAX:
         yield _too_long(action.mark("timeout"))
     if action.into is not None:

@@ -1,14 +1,15 @@
 """Collect reads and writes of variables, and check that each read can find a value."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
+from scripts.checks.unreadable_parts import LostParts
 from scripts.expressions.expressions import is_reserved
 from scripts.expressions.suggestions import suggest
 from scripts.model.base import Location
-from scripts.model.diagnostics import Problem, Problems, Severity
+from scripts.model.diagnostics import Problems, Severity
 from scripts.model.script import Detector, Interrupt, Phase, Script, Skill, Topic, declared_in
 
 _OUT_OF_SIGHT = (
@@ -22,8 +23,6 @@ _BUILT_IN = {
     **dict.fromkeys(("role", "who", "speaker"), "The role that speaks is `{%who%}`."),
 }
 """By the names that authors of the older formats try, the built-in values."""
-_FILE_LOST = frozenset({"USE_NOT_FOUND", "FILE_UNREADABLE"})
-_WORD = re.compile(r"\w+")
 _NAME = re.compile(r"(?<!\w)[^\W\d]\w*")
 
 
@@ -64,30 +63,6 @@ class _Read(Struct, frozen=True):
     place: Place
 
 
-class LostParts:
-    """The parts of a script that errors made unreadable, as far as the words in them are concerned."""
-
-    def __init__(self, texts: Mapping[str, str], errors: Iterable[Problem]) -> None:
-        """`texts` are the script (by "") and its include files, by name."""
-        self._is_any_word = any(each.code in _FILE_LOST for each in errors)
-        self._texts = texts
-        self._errors = set(self._places(errors))
-        self._lines: dict[str, set[tuple[str, int]]] = {}
-        for file, text in texts.items():
-            for number, line in enumerate(text.splitlines(), 1):
-                for word in _WORD.findall(line):
-                    self._lines.setdefault(word, set()).add((file, number))
-
-    def may_contain(self, name: str, reads: Iterable[Location]) -> bool:
-        """Return whether the name occurs elsewhere than in the readable lines that read the variable."""
-        lines = self._lines.get(name)
-        readable = set(self._places(reads)) - self._errors
-        return self._is_any_word or lines is None or not lines <= readable
-
-    def _places(self, found: "Iterable[Problem] | Iterable[Location]") -> Iterator[tuple[str, int]]:
-        return ((each.file if each.file in self._texts else "", each.line) for each in found)
-
-
 class VariableFlow:
     """The reads and writes of a script."""
 
@@ -118,10 +93,10 @@ class VariableFlow:
         """Record a text that would be an expression after `=`, which was probably meant if it has only variables."""
         self._texts.append((written, at, place, severity))
 
-    def check(self, problems: Problems, lost: "LostParts | None" = None) -> frozenset[tuple[str, tuple[str, str]]]:
+    def check(self, problems: Problems, lost: LostParts) -> frozenset[tuple[str, tuple[str, str]]]:
         """Add a problem for every read of a variable that no action sets; return these names with their locations.
 
-        `lost` are the parts of the script that errors made unreadable, if any: they may set or declare the variables.
+        `lost` are the parts of the script that errors made unreadable: they may set or declare the variables.
         """
         reported: set[tuple[str, tuple[str, str]]] = set()
         everywhere = {each.var for each in self._script.global_variables}
@@ -147,7 +122,7 @@ class VariableFlow:
                 problems.add("NAME_AS_TEXT", message, at, path=place.path, fix=fix, severity=severity)
         return frozenset(reported)
 
-    def _check(self, read: _Read, known: Collection[str], problems: Problems, lost: "LostParts | None") -> bool:
+    def _check(self, read: _Read, known: Collection[str], problems: Problems, lost: LostParts) -> bool:
         """Return whether a problem reports the read."""
         writers = self._writers.get(read.name, set())
         if read.place.ids in writers:
@@ -155,7 +130,7 @@ class VariableFlow:
         path = "/".join(read.place.ids).strip("/")
         setter, declared = self._setter(writers, read.place.ids), self._declared_at(read.name)
         source = setter or next((path for path, has_value in declared.items() if has_value), "")
-        if source and lost is not None:
+        if source and lost:
             return False
         if source and not isinstance(read.place.node, Skill):
             ends = any(f"{source}/".startswith(f"{each}/") for each in declared)  # whatever the default scope is
@@ -180,8 +155,8 @@ class VariableFlow:
             name = name[:-1] if name.endswith("_") and is_reserved(name[:-1]) else name  # renamed by the stage format
             of_user = _OF_USER if name.lower().startswith("user.") else ""
             fix = _BUILT_IN.get(name.lower(), "") or fix or of_user
-        lines = [each.at for each in self._reads if each.name == read.name] if lost is not None else []
-        if lost is None or constant or meant or not lost.may_contain(read.name, lines):
+        lines = [each.at for each in self._reads if each.name == read.name] if lost else []
+        if not lost or constant or meant or not lost.may_contain(read.name, lines):
             problems.add("VARIABLE_NEVER_SET", f"nothing sets `{name}`", read.at, path=path, fix=fix)
         return True
 

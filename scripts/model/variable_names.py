@@ -61,7 +61,7 @@ def read_names(node: Any) -> Iterator[str]:
     for each in reads_below(node):
         try:
             yield from sorted(each.compiled.reads)
-        except ExpressionInvalid:  # scripts.checks.check reports it
+        except ExpressionInvalid:  # scripts.checks reports it
             continue
 
 

@@ -11,10 +11,10 @@ from operator import attrgetter
 from pathlib import PurePath
 
 import msgspec
-import regex
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scripts.checks.identifier_checks import VARIABLE_NAME
 from scripts.formats.stage.yaml_fixups import readable
 from scripts.model.base import Location, Node, Reference, unused_name, without_places
 from scripts.model.diagnostics import CODES, Problem, Problems
@@ -44,7 +44,6 @@ _LEFT_TO_AUTHORS = {"ANSWER_TYPE_MISMATCH"}  # the older formats run with it, an
 _REPORTED_AT_VALUE = {"KEY_IGNORED"}  # the reader reports the location of such a key's value, not of the key
 _SEE = '# What could not be carried over stands in comments that begin with "Not carried over".'
 _HEADER = re.compile(rf"# Converted from .+, which is in the \w+ form(?:at)?\.|{re.escape(_SEE)}")
-_NAME = regex.compile(r"[^\W\d]\w*")  # the rule of scripts.checks.check for the native format
 
 
 class Conversion(Struct, frozen=True):
@@ -177,7 +176,7 @@ def _comment(pair: _Pair) -> list[str]:
 def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
     """Return the script with valid names for those that only the older formats allow. Raises NotConvertible."""
     places = list(written_names(script))
-    odd = {name: at for name, at in reversed(places) if not _NAME.fullmatch(name)}
+    odd = {name: at for name, at in reversed(places) if not VARIABLE_NAME.fullmatch(name)}
     shared = next((name for name, at in odd.items() if at.file != script.at.file), None)
     if shared is not None:
         raise NotConvertible(f"the variable `{shared}` of an include file has a name that only the older formats allow")

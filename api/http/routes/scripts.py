@@ -52,7 +52,7 @@ from api.schemas.scripts import (
     WhichVersion,
 )
 from api.testing.cases.script_cases import run_cases
-from scripts.checks.check import is_id
+from scripts.checks.identifier_checks import is_id
 from scripts.graph.graph import build_graph
 from scripts.model.script import FormName
 from scripts.parse.read_script import Reading, Source, read_script
