@@ -11,9 +11,10 @@ import msgspec
 import pytest
 import structlog
 
+from api.load_settings import load_settings
 from api.logs.configuration import configure_logging
 from api.models import ModelUnknown, close_model, make_model, state_of
-from api.settings import Settings, SettingsInvalid, load_settings
+from api.settings import Settings, SettingsInvalid
 from runtime.models.hosted.settings import Secret
 from tests.support.fixture_types import OpenApp, RunCommand, Serve, WriteFile
 from tests.support.openai_server import Endpoint

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from api.settings import SettingsInvalid, load_settings
+from api.load_settings import load_settings
+from api.settings import SettingsInvalid
 from tests.support.fixture_types import OpenApp, RunCommand, Serve, Table
 
 DATA = ("--data", "data")

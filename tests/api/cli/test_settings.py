@@ -10,7 +10,8 @@ import pytest
 
 from api.cli.main import main
 from api.cli.serve import announcement
-from api.settings import Budgets, Settings, SettingsInvalid, load_settings
+from api.load_settings import load_settings
+from api.settings import Budgets, Settings, SettingsInvalid
 from runtime.state.limits import Bounds
 from tests.support.fixture_types import RunCommand, WriteFile
 

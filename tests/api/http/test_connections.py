@@ -19,7 +19,8 @@ from api.auth.middleware import OpenRequests
 from api.auth.request_checks import Addresses, ClientAddress
 from api.http.connections.sockets import Connection
 from api.http.connections.watch import Bounds, Group, are_too_many, surplus
-from api.settings import Settings, SettingsInvalid, load_settings
+from api.load_settings import load_settings
+from api.settings import Settings, SettingsInvalid
 from tests.support.fixture_types import OpenApp, Serve
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"

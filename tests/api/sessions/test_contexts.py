@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from api.catalog.catalog import Catalog
+from api.load_settings import load_settings
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
-from api.settings import SettingsInvalid, load_settings
+from api.settings import SettingsInvalid
 from runtime.state.limits import Limits
 from runtime.state.ports import ModelFailed, ModelReply, Usage
 from store.open_store import open_store

@@ -10,10 +10,11 @@ import httpx
 import pytest
 
 from api.catalog.catalog import Catalog
+from api.load_settings import load_settings
 from api.models import make_model
 from api.replay.recorded_session import ReplaySource, find_session
 from api.replay.replay_session import replay
-from api.settings import ToolSecret, load_settings
+from api.settings import ToolSecret
 from api.tools.http_tools import secrets_for
 from runtime.models.hosted.settings import Secret
 from runtime.state.limits import Limits

@@ -13,8 +13,9 @@ import pytest
 from standardwebhooks import Webhook
 
 from api.errors import ApiError
+from api.load_settings import load_settings
 from api.schemas.webhooks import NewWebhook, WebhookPatch
-from api.settings import Settings, SettingsInvalid, load_settings
+from api.settings import Settings, SettingsInvalid
 from api.webhooks.backoff import Backoff, delay_s
 from api.webhooks.registry import WebhookRegistry
 from api.webhooks.sender import DeliveryOutcome
