@@ -13,6 +13,7 @@ from typing import Literal as Typing
 from jinja2 import nodes
 from msgspec import Struct
 
+from scripts.expressions.arithmetic import added, counted, subtracted
 from scripts.expressions.condition_algebra import (
     EXISTENCE_TESTS,
     GUARDING_FILTERS,
@@ -33,11 +34,9 @@ from scripts.expressions.condition_algebra import (
 )
 from scripts.expressions.members import BUILTINS, DATE_PARTS, KINDS, METHODS, MemberFault, member_faults
 from scripts.expressions.sandbox import SANDBOX
-from scripts.expressions.time_values import PLACES, SINCE, SPANS
+from scripts.expressions.time_values import PLACES
 from scripts.expressions.values import Value
 
-PLAIN_CHARS_MAX = 500
-PLAIN_NODES_MAX = 150
 _COUNTING = frozenset({"length", "count"})
 
 
@@ -176,9 +175,9 @@ class _Reader:
             members=tuple(_members(every)),
             parts=tuple(dict.fromkeys(_parts(every))),
             keys=frozenset(_keys(every)),
-            counted=frozenset(_counted(every)) - BUILTINS,
-            added=tuple(_added(every)),
-            subtracted=frozenset(_subtracted(every)) - BUILTINS,
+            counted=frozenset(counted(every)) - BUILTINS,
+            added=tuple(added(every)),
+            subtracted=frozenset(subtracted(every)) - BUILTINS,
             places=tuple(_places(every)),
             called=self._unknown_functions,
             methods=tuple(dict.fromkeys(_unknown_methods(every))),
@@ -310,28 +309,6 @@ class _Reader:
             self._comparisons.append(Comparison(name, sign, value))
 
 
-_PLAIN = frozenset({
-    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Assign, nodes.Name, nodes.Const, nodes.Compare,
-    nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Neg, nodes.If,
-    nodes.Getattr, nodes.Getitem, nodes.Concat, nodes.List,
-})  # fmt: skip
-
-
-def certainly_compiles(every: list[nodes.Node], source: str) -> bool:
-    """Return whether only its evaluation can fail: the source is short, and Jinja and Python reject nothing in it late.
-
-    `every` are all nodes of its tree; few nodes cannot be nested deeply.
-    """
-    return len(source) <= PLAIN_CHARS_MAX and len(every) <= PLAIN_NODES_MAX and all(map(_is_plain, every))
-
-
-def _is_plain(node: nodes.Node) -> bool:
-    if not isinstance(node, nodes.Filter | nodes.Test):
-        return type(node) in _PLAIN
-    known = SANDBOX.filters if isinstance(node, nodes.Filter) else SANDBOX.tests
-    return node.name in known and node.node is not None and not (node.kwargs or node.dyn_args or node.dyn_kwargs)
-
-
 def _unavailable(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
     """Yield unknown filters and tests in the words of Jinja, which compiles a text if they are in an `if`."""
     for node in every:
@@ -352,6 +329,13 @@ def _unknown_methods(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
                     yield name, node.lineno
             case nodes.Getattr(node=nodes.Sub(), attr=name) if name not in METHODS | DATE_PARTS:
                 yield name, node.lineno
+
+
+def _places(every: Iterable[nodes.Node]) -> Iterator[tuple[str, str, int]]:
+    for node in every:
+        match node:
+            case nodes.Filter(name=name, node=nodes.Const(value=str(place))) if name[:-2] in PLACES:
+                yield name[:-2], place, node.lineno
 
 
 # -- records ---------------------------------------------------------------------------------------------------------
@@ -381,100 +365,3 @@ def _keys(every: Iterable[nodes.Node]) -> Iterator[str]:
         match node:
             case nodes.Pair(key=nodes.Const(value=str(name))):
                 yield name
-
-
-# -- arithmetic ------------------------------------------------------------------------------------------------------
-
-
-_ONLY_NUMBERS = (nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow)
-_COUNTING_FILTERS = frozenset({"round", "abs"})
-_CALLS_OF_NUMBERS = frozenset(f"{name}()" for name in (*SINCE, *PLACES))
-_SPAN_CALLS = frozenset(f"{name}()" for name in SPANS)
-
-
-def _places(every: Iterable[nodes.Node]) -> Iterator[tuple[str, str, int]]:
-    for node in every:
-        match node:
-            case nodes.Filter(name=name, node=nodes.Const(value=str(place))) if name[:-2] in PLACES:
-                yield name[:-2], place, node.lineno
-
-
-def _subtracted(every: Iterable[nodes.Node]) -> Iterator[str]:
-    """Yield the direct operands of differences, unless one side is a number or about time for certain."""
-    for node in every:
-        if isinstance(node, nodes.Sub):
-            sides = node.left, node.right
-            if not any(_is_number(side) or _is_time(side) for side in sides):
-                yield from (name for side in sides for name in _operand(side))
-
-
-def _is_time(node: nodes.Expr) -> bool:
-    """Return whether an operand is a date or a duration for certain, so that the other one is no number."""
-    match node:
-        case nodes.Name(name=name):
-            return name in {"today", "now"}
-        case nodes.Filter(name=name):
-            return name in _SPAN_CALLS
-        case nodes.Add() | nodes.Sub():
-            return _is_time(node.left) or _is_time(node.right)
-        case nodes.Call(node=nodes.Getattr(node=holder)):
-            return _is_time(holder)
-        case _:
-            return False
-
-
-def _added(every: Iterable[nodes.Node]) -> Iterator[frozenset[str]]:
-    """Yield the names of each sum of several operands."""
-    for node in every:
-        if isinstance(node, nodes.Add):
-            names = frozenset(name for each in _summands(node) for name in _operand(each)) - BUILTINS
-            if len(names) > 1:
-                yield names
-
-
-def _summands(node: nodes.Expr) -> Iterator[nodes.Expr]:
-    while isinstance(node, nodes.Add):
-        yield node.right
-        node = node.left
-    yield node
-
-
-def _counted(every: Iterable[nodes.Node]) -> Iterator[str]:
-    """Yield the direct operands of arithmetic; `a + b` of two names may also join texts and does not count."""
-    for node in every:
-        match node:
-            case nodes.Neg():
-                yield from _operand(node.node)
-            case nodes.Filter() if node.name in _COUNTING_FILTERS and node.node is not None:
-                yield from _operand(node.node)
-            case nodes.Filter(name="sum", node=nodes.List(items=items)):
-                yield from (name for item in items for name in _operand(item))
-            case nodes.Add() | nodes.Sub() if _is_number(node.left) or _is_number(node.right):
-                yield from (*_operand(node.left), *_operand(node.right))
-            case nodes.BinExpr() if isinstance(node, _ONLY_NUMBERS):
-                yield from (*_operand(node.left), *_operand(node.right))
-
-
-def _operand(node: nodes.Expr) -> Iterator[str]:
-    """Yield the variable that an operand is, if it is one."""
-    match node:
-        case nodes.Name():
-            yield node.name
-        case nodes.Getitem(node=nodes.Name(name="vars"), arg=nodes.Const(value=str(name))):
-            yield name
-        case nodes.Filter() if node.name in GUARDING_FILTERS and node.node is not None:
-            yield from _operand(node.node)
-
-
-def _is_number(node: nodes.Expr) -> bool:
-    match node:
-        case nodes.Const(value=value):
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case nodes.Add():
-            return _is_number(node.left) or _is_number(node.right)
-        case nodes.Sub():  # also of two dates
-            return not (isinstance(node.right, nodes.Filter) and node.right.name in _SPAN_CALLS)
-        case nodes.Filter():
-            return node.name in {"int", "float", "length", "count", "sum", *_COUNTING_FILTERS, *_CALLS_OF_NUMBERS}
-        case _:
-            return isinstance(node, (*_ONLY_NUMBERS, nodes.Neg))

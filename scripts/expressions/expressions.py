@@ -11,7 +11,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 from msgspec import Struct
 
-from scripts.expressions.analysis import ExpressionInfo, analyse_expression, certainly_compiles
+from scripts.expressions.analysis import ExpressionInfo, analyse_expression
 from scripts.expressions.condition_algebra import all_nodes
 from scripts.expressions.members import BUILTINS
 from scripts.expressions.sandbox import (
@@ -34,6 +34,8 @@ from scripts.expressions.values import Value, ValueRefused, bounded, shorten, te
 SOURCE_CHARS_MAX = 20_000
 COMPILED_MAX = 100_000  # compiled sources in each cache; a script may have this many, and each check asks for all
 HELD_COMPILED_MAX = 10_000  # of these, between the checks of scripts
+PLAIN_CHARS_MAX = 500
+PLAIN_NODES_MAX = 150
 HELD_MAX = 5  # variables listed in a message
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
@@ -47,6 +49,12 @@ _UNFINISHED = re.compile(r"unexpected '?end of template'?(?:, expected '(?P<sign
 _UNEXPECTED = re.compile(r"expected token '.*', got ('.*')", re.DOTALL)
 _WORDS = frozenset({"true", "false", "none", "True", "False", "None"})
 _WORDS |= {"and", "or", "not", "in", "is", "if", "else", "self", "loop"}
+
+_PLAIN = frozenset({
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Assign, nodes.Name, nodes.Const, nodes.Compare,
+    nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Neg, nodes.If,
+    nodes.Getattr, nodes.Getitem, nodes.Concat, nodes.List,
+})  # fmt: skip
 
 
 def is_reserved(name: str) -> bool:
@@ -240,7 +248,7 @@ def _compile(source: str, *, is_text: bool) -> Compiled:
         check_allowed(every)
         facts = analyse_expression(tree, every, is_text=is_text)
         pieces = _pieces(tree) if is_text else None
-        template = None if certainly_compiles(every, source) else _code_of(tree)
+        template = None if _certainly_compiles(every, source) else _code_of(tree)
     except ExpressionInvalid:
         raise
     except TemplateError as error:
@@ -252,6 +260,21 @@ def _compile(source: str, *, is_text: bool) -> Compiled:
     except ValueError as error:  # a number of thousands of digits, or a constant that cannot be converted to text
         raise ExpressionInvalid(shorten(str(error), 200).strip("'\"")) from error
     return Compiled(source, facts, template, pieces, is_text=is_text)
+
+
+def _certainly_compiles(every: list[nodes.Node], source: str) -> bool:
+    """Return whether only its evaluation can fail: the source is short, and Jinja and Python reject nothing in it late.
+
+    `every` are all nodes of its tree; few nodes cannot be nested deeply.
+    """
+    return len(source) <= PLAIN_CHARS_MAX and len(every) <= PLAIN_NODES_MAX and all(map(_is_plain, every))
+
+
+def _is_plain(node: nodes.Node) -> bool:
+    if not isinstance(node, nodes.Filter | nodes.Test):
+        return type(node) in _PLAIN
+    known = SANDBOX.filters if isinstance(node, nodes.Filter) else SANDBOX.tests
+    return node.name in known and node.node is not None and not (node.kwargs or node.dyn_args or node.dyn_kwargs)
 
 
 def _syntax_message(error: TemplateError) -> str:
