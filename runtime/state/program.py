@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TypeVar
 
 from runtime.state.state import State
+from scripts.checks.arithmetic_checks import counted_answers
 from scripts.checks.control_flow import ControlFlowGraph
-from scripts.checks.type_check import counted_answers
 from scripts.detectors.estimate import Vocabulary
 from scripts.detectors.judge import watches
 from scripts.expressions.time_values import zone_of

@@ -8,6 +8,7 @@ from scripts.checks import effects, form_checks, source_checks, tool_checks
 from scripts.checks.action_checks import action_faults, memory_off
 from scripts.checks.answer_words import check_answer_words
 from scripts.checks.answerability import check_questions
+from scripts.checks.arithmetic_checks import check_arithmetic
 from scripts.checks.call_checks import recursion_faults, skill_faults
 from scripts.checks.choice_checks import choice_faults, trigger_faults
 from scripts.checks.constant_conditions import check_conditions, check_constants
@@ -23,7 +24,7 @@ from scripts.checks.personal_data import check_copies
 from scripts.checks.plain_texts import check_plain_texts
 from scripts.checks.reachability import check_reachability
 from scripts.checks.time_checks import default_faults, script_faults
-from scripts.checks.type_check import check_arithmetic, check_sense
+from scripts.checks.type_check import check_sense
 from scripts.checks.unreadable_parts import LostParts
 from scripts.checks.variable_flow import Place, VariableFlow
 from scripts.detectors.judge import DETECTORS_MAX

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import regex
 
-from scripts.checks.control_flow import ControlFlowGraph
+from scripts.checks.arithmetic_checks import counted_answers
+from scripts.checks.control_flow import Cell, ControlFlowGraph
 from scripts.checks.definite_assignment import AnsweredCondition
 from scripts.checks.effects import LoopBack, Read, Select, Write, effect_of
-from scripts.checks.type_check import Cell, cell_of, counted_answers
 from scripts.expressions.condition_algebra import Unknown
 from scripts.model.actions import Action, Ask, Repeat, outputs_of
 from scripts.model.base import Expression, Template
@@ -75,7 +75,7 @@ def check_conditions(layout: ControlFlowGraph, problems: Problems, conditions: l
         return
     texts = _text_cells(layout)
     for each in conditions:
-        if cell_of(layout, each.node, each.name) in texts:
+        if layout.cell(each.node, each.name) in texts:
             outcome = "never" if each.is_negated else "always"
             message = f"any text counts as true, also `no`: with an answer in `{each.name}` this {outcome} holds"
             problems.add(
@@ -93,7 +93,7 @@ def _text_cells(layout: ControlFlowGraph) -> set[Cell]:
                 declared = layout.sight(node).declaration(name)
                 is_open = declared is None or (declared.kind in {None, "text", "choice"} and declared.value is None)
                 fits = is_open and (node, name) not in numbers and _writes_text(action, name)
-                cell = cell_of(layout, node, name)
+                cell = layout.cell(node, name)
                 is_text[cell] = is_text.get(cell, True) and fits
     return {cell for cell, fits in is_text.items() if fits}
 

@@ -28,6 +28,8 @@ from scripts.model.variables import Declaration, by_name
 
 Spot: TypeAlias = tuple[str, str]
 """The ids of a place: phase and topic, or "" and a skill."""
+Cell: TypeAlias = tuple[Level, str, str]
+"""A variable: its layer, its owner in the script, and its name."""
 
 _NOTHING: Mapping[str, Declaration] = {}
 _SKILLS = -1  # in place of a phase's number
@@ -173,6 +175,12 @@ class ControlFlowGraph:
         topic = by_name(self.topic(node).declare) if in_phase and self.is_body(node) else _NOTHING
         outer = [(Level.SESSION, self._session), (Level.GLOBAL, self._globals)]
         return Sight([(Level.TOPIC, topic), (Level.PHASE, phase), *outer], self._otherwise)
+
+    def cell(self, node: Node, name: str) -> Cell:
+        """Return the variable that a name refers to in a topic or skill."""
+        level, name = self.sight(node).key(name)
+        owner = {Level.TOPIC: "/".join(self.spot(node)), Level.PHASE: self.spot(node)[0]}.get(level, "")
+        return level, owner, name
 
     def at_start(self) -> AbstractState:
         """Return the state before the first phase.

@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.members import FAILURE
 from scripts.expressions.values import Value
 from scripts.model import actions
@@ -322,48 +321,6 @@ def _of_package(action: actions.OwnAction) -> Effect:
     looks = (Read(each, at_hand) for name in own for each in reads_below(getattr(action, name)))
     writes = (Write(variable.name, variable.at) for _, variable in names)
     return Effect((*looks, *writes), waits="maybe")
-
-
-def truth_of(condition: Expression | None) -> bool | None:
-    """Return the constant result of a condition; None if it depends on variables."""
-    value = condition.compiled.facts.value if condition is not None else True
-    return None if isinstance(value, Unknown) else bool(value)
-
-
-def goes_on(actions: tuple[Action, ...]) -> bool:
-    """Return whether the end of a list of actions is reachable."""
-    return all(passes(action) for action in actions)
-
-
-def passes(action: Action) -> bool:
-    """Return whether the end of an action is reachable."""
-    if truth_of(action.when) is not True:
-        return True
-    effect = effect_of(action)
-    match effect.body:
-        case Straight() | Each() | Run():
-            return effect.passes
-        case Select() as pick if not (effect.leaves or pick.is_sure):
-            return effect.passes
-        case _:
-            return any(map(goes_on, inner_lists(effect.body)))
-
-
-def inner_lists(body: Body) -> Iterator[tuple[Action, ...]]:
-    """Yield the lists inside an action that may run: none that a constant condition excludes."""
-    match body:
-        case Branch():
-            truth = truth_of(body.condition)
-            yield from (body.then,) if truth is not False else ()
-            yield from (body.otherwise,) if truth is not True else ()
-        case Each() | LoopBack():
-            yield body.do
-        case Select():
-            yield from (option.actions for option in body.options)
-        case Straight() | Run():
-            pass
-        case _:
-            assert_never(body)
 
 
 def _looks(*sources: Template | Expression | None) -> tuple[Read, ...]:

@@ -1,12 +1,14 @@
 """Check for unreachable topics and actions, and for endless loops."""
 
 from collections.abc import Iterator, Mapping, Set
+from typing import assert_never
 
 from msgspec import Struct
 
 from scripts.checks import effects
 from scripts.checks.control_flow import ControlFlowGraph, Spot, names_written
-from scripts.checks.effects import Leave, effect_of, goes_on, inner_lists, passes, truth_of, with_shared_expiry
+from scripts.checks.effects import Body, Leave, effect_of, with_shared_expiry
+from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.members import BUILTINS
 from scripts.model.actions import Action, Expiry, If, Repeat, arms, walk
 from scripts.model.base import Expression, Location
@@ -28,24 +30,66 @@ def check_reachability(layout: ControlFlowGraph, problems: Problems) -> None:
                 _check_repeat(action, problems, layout.path(node))
 
 
+def goes_on(actions: tuple[Action, ...]) -> bool:
+    """Return whether the end of a list of actions is reachable."""
+    return all(_passes(action) for action in actions)
+
+
+def _passes(action: Action) -> bool:
+    """Return whether the end of an action is reachable."""
+    if _truth_of(action.when) is not True:
+        return True
+    effect = effect_of(action)
+    match effect.body:
+        case effects.Straight() | effects.Each() | effects.Run():
+            return effect.passes
+        case effects.Select() as pick if not (effect.leaves or pick.is_sure):
+            return effect.passes
+        case _:
+            return any(map(goes_on, _inner_lists(effect.body)))
+
+
+def _inner_lists(body: Body) -> Iterator[tuple[Action, ...]]:
+    """Yield the lists inside an action that may run: none that a constant condition excludes."""
+    match body:
+        case effects.Branch():
+            truth = _truth_of(body.condition)
+            yield from (body.then,) if truth is not False else ()
+            yield from (body.otherwise,) if truth is not True else ()
+        case effects.Each() | effects.LoopBack():
+            yield body.do
+        case effects.Select():
+            yield from (option.actions for option in body.options)
+        case effects.Straight() | effects.Run():
+            pass
+        case _:
+            assert_never(body)
+
+
+def _truth_of(condition: Expression | None) -> bool | None:
+    """Return the constant result of a condition; None if it depends on variables."""
+    value = condition.compiled.facts.value if condition is not None else True
+    return None if isinstance(value, Unknown) else bool(value)
+
+
 # -- actions --------------------------------------------------------------------------------------------------------
 
 
 def _dead(actions: tuple[Action, ...]) -> Iterator[tuple[Action, str]]:
     """Yield the first action of each unreachable sequence, and the reason."""
     for number, action in enumerate(actions):
-        if truth_of(action.when) is False:
+        if _truth_of(action.when) is False:
             yield action, "its `when` is never true"
         else:
             yield from _dead_inside(action)
-        if not passes(action) and number + 1 < len(actions):
+        if not _passes(action) and number + 1 < len(actions):
             yield actions[number + 1], f"the action before it (`{action.id}`) never continues"
             return
 
 
 def _dead_inside(action: Action) -> Iterator[tuple[Action, str]]:
     inside = arms(action)
-    if isinstance(action, If) and (truth := truth_of(action.condition)) is not None:
+    if isinstance(action, If) and (truth := _truth_of(action.condition)) is not None:
         name, dead, live = ("else", action.otherwise, action.then) if truth else ("then", action.then, action.otherwise)
         if dead:
             yield dead[0], f"`{name}` never runs, the condition is {'always' if truth else 'never'} true"
@@ -89,7 +133,7 @@ class _Transitions:
             for spot in spots:
                 if spot not in reached:
                     topic = self._topics[spot][1]
-                    never = truth_of(topic.when) is False
+                    never = _truth_of(topic.when) is False
                     why = "its `when` is never true and no `goto` leads here" if never else "no path leads here"
                     at = topic.mark("topic")
                     self._problems.add("TOPIC_UNREACHABLE", f"topic {topic.id}: {why}", at, path="/".join(spot))
@@ -120,10 +164,10 @@ class _Transitions:
         found: list[Spot] = []
         for number, phase in enumerate(self._script.phases[p:]):
             is_inside = number == 0 and t > 0  # the phase was entered before
-            if not is_inside and truth_of(phase.when) is False:
+            if not is_inside and _truth_of(phase.when) is False:
                 continue
             for topic in phase.topics[t if number == 0 else 0 :]:
-                truth = truth_of(topic.when)
+                truth = _truth_of(topic.when)
                 if truth is not False:
                     found.append((phase.id, topic.id))
                 if topic.when is None and (is_inside or phase.when is None):
@@ -166,10 +210,10 @@ class _Transitions:
     def _walk(self, spot: Spot, actions: tuple[Action, ...], ways: list[_Transition]) -> bool:
         """Collect the jumps out of a list; return whether its end is reachable without a wait."""
         for action in actions:
-            if truth_of(action.when) is False:
+            if _truth_of(action.when) is False:
                 continue
             through = self._step(spot, action, ways)
-            if not through and truth_of(action.when) is True:
+            if not through and _truth_of(action.when) is True:
                 return False
         return True
 
@@ -180,7 +224,7 @@ class _Transitions:
                 ways.append(_Transition(self._target(spot, leave) or _END, leave.at, is_jump=True))
         if effect.waits == "always" or not effect.passes:
             return False
-        through = [self._walk(spot, inner, ways) for inner in inner_lists(effect.body)]
+        through = [self._walk(spot, inner, ways) for inner in _inner_lists(effect.body)]
         return not through or isinstance(effect.body, effects.Each) or any(through)
 
 
@@ -217,13 +261,13 @@ def _unchanged(topics: list[Topic]) -> str:
 def _leaves(actions: tuple[Action, ...], expire: Expiry | None) -> Iterator[Leave]:
     """Yield every possible jump out of a list whose questions without an expiry of their own have a shared one."""
     for action in actions:
-        if truth_of(action.when) is False:
+        if _truth_of(action.when) is False:
             continue
         effect = with_shared_expiry(action, effect_of(action), expire)
         yield from effect.leaves
-        for inner in (*inner_lists(effect.body), effect.failing):
+        for inner in (*_inner_lists(effect.body), effect.failing):
             yield from _leaves(inner, expire)
-        if not passes(action):
+        if not _passes(action):
             return
 
 
@@ -245,7 +289,7 @@ def _check_repeat(action: Repeat, problems: Problems, path: str) -> None:
     """Add a problem if nothing inside waits, leads out, calls a skill or changes a variable of the condition."""
     until = action.until.until
     inside = [effect_of(each) for each in walk(action.do)]
-    if until is None or truth_of(until) is not None:
+    if until is None or _truth_of(until) is not None:
         return
     if any(each.waits != "never" or each.leaves or isinstance(each.body, effects.Run) for each in inside):
         return

@@ -1,4 +1,4 @@
-"""Check values against the types and choices of their variables, and arithmetic with answers that have no type."""
+"""Check values against the types and choices of their variables."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from scripts.checks.abstract_state import Level
-from scripts.checks.control_flow import ControlFlowGraph, Node, names_written
+from scripts.checks.control_flow import Cell, ControlFlowGraph, Node, names_written
 from scripts.checks.effects import Each, Read, Select, Write, effect_of
 from scripts.checks.time_checks import action_moments
 from scripts.expressions.condition_algebra import Unknown
@@ -44,6 +44,10 @@ _WIDENED = {
     ("timezone", "text"),
     ("choice", "text"),
 }  # an answer of the one type is valid for a variable of the other
+
+
+TEXT_TYPES = frozenset({"text", "choice", "time", "timezone", *DATES})
+"""The types whose values are texts."""
 
 
 class InferredType(Struct, frozen=True):
@@ -97,7 +101,7 @@ class _Sense:
             for action in self._layout.actions(node):
                 self._action(action)
 
-    def _types_of_untyped(self) -> "tuple[dict[Cell, InferredType], dict[Cell, InferredType]]":
+    def _types_of_untyped(self) -> tuple[dict[Cell, InferredType], dict[Cell, InferredType]]:
         """Return the types of variables that are declared without one: those of their initial value and all answers.
 
         Only yes and no and numbers count, because a text may stand for anything. The variables of choices are apart:
@@ -113,7 +117,7 @@ class _Sense:
                     is_kind = nature is not None and infer_type(declared.value) == nature.kind
                     is_empty = nature is not None and nature.kind == "choice" and declared.value == ""
                     is_alike = declared.value is None or is_kind or is_empty
-                    found.setdefault(cell_of(layout, node, name), []).append(nature if is_alike else None)
+                    found.setdefault(layout.cell(node, name), []).append(nature if is_alike else None)
         types = {cell: each for cell, natures in found.items() if (each := _common(natures)) is not None}
         chosen = {cell: each for cell, each in types.items() if each.kind == "choice"}
         return {cell: each for cell, each in types.items() if each.kind in {"boolean", "number"}}, chosen
@@ -137,7 +141,7 @@ class _Sense:
         if declared is not None and declared.kind is not None:
             return InferredType(declared.kind, declared.choices)
         if declared is not None:
-            return self._untyped.get(cell_of(self._layout, self._node, name))
+            return self._untyped.get(self._layout.cell(self._node, name))
         if not self._is_whole:
             return None
         if self._sight.key(name)[0] is Level.SESSION:
@@ -264,7 +268,7 @@ class _Sense:
             values = written if isinstance(written, list) else []
             nature = self._nature(each.name)
             if nature is None and any((each.name, str(value)) in self._keys for value in values):
-                nature = self._chosen.get(cell_of(self._layout, self._node, each.name))
+                nature = self._chosen.get(self._layout.cell(self._node, each.name))
             if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
                 continue
             for value in values:
@@ -282,7 +286,7 @@ class _Sense:
         for name, member in source.facts.parts:
             nature = self._nature(name)
             kind = nature.kind if nature is not None else None
-            if kind is None or kind == "record" or (kind in _TEXTS and member in TEXT_METHODS):
+            if kind is None or kind == "record" or (kind in TEXT_TYPES and member in TEXT_METHODS):
                 continue
             fix = f"Write `{name} | length`, `{name} | first` or `{name}[0]`." if kind == "list" else f"Write `{name}`."
             if kind == "list" and member == "find":
@@ -392,106 +396,3 @@ def _common(found: list[InferredType | None]) -> InferredType | None:
     if all(each.choices for each in natures):
         return InferredType("choice", tuple(dict.fromkeys(choice for each in natures for choice in each.choices)))
     return natures[0] if kinds != {"choice"} else None
-
-
-# -- arithmetic ------------------------------------------------------------------------------------------------------
-
-
-_TEXTS = frozenset({"text", "choice", "time", "timezone", *DATES})
-Cell: TypeAlias = tuple[Level, str, str]
-"""A variable: its layer, its owner in the script, and its name."""
-
-
-class CountedAnswer(Struct, frozen=True):
-    """An answer that is used in arithmetic, with its type if it has one; `line` is the line of the expression."""
-
-    node: Node
-    output: Output
-    kind: str | None
-    line: int
-
-
-def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
-    """Add a problem for each answer that is or may be a text and is used as a number."""
-    uses = _Uses(layout)
-    for each in counted_answers(layout, uses):
-        name, at, path = each.output.get, each.output.mark("get"), layout.path(each.node)
-        if each.kind is None:
-            message = (
-                f"`{name}` has no type, and line {each.line} calculates with it; the answer is converted to a number"
-            )
-            problems.add("TYPE_MISSING", message, at, path=path)
-        else:
-            message = f"`{name}` is a {each.kind}, and line {each.line} calculates with it"
-            fix = "Write `type: number`, or calculate with another variable."
-            problems.add("TYPE_CLASH", message, at, path=path, fix=fix)
-    _check_counted_choices(layout, uses, problems)
-
-
-def _check_counted_choices(layout: ControlFlowGraph, uses: "_Uses", problems: Problems) -> None:
-    """Add a problem for each `choose` that may store a text in a variable with which something calculates."""
-    for node, _ in layout.bodies():
-        for action in layout.actions(node):
-            pick = effect_of(action).body
-            if not isinstance(pick, Select) or pick.word != "choice":
-                continue
-            name = pick.put.name
-            declared = layout.sight(node).declaration(name)
-            text = next((each for each in pick.options if isinstance(each.value, str)), None)
-            line = uses.line(cell_of(layout, node, name), is_date=False)
-            if text is not None and line is not None and (declared is None or declared.kind != "number"):
-                message = f"`{name}` may be the text {shorten(text.value)}, and line {line} calculates with it"
-                fix = f"Give each choice a number: `{{key: {text.key}, text: …, value: 1}}`."
-                problems.add("TYPE_CLASH", message, pick.put.at, path=layout.path(node), fix=fix)
-
-
-def counted_answers(layout: ControlFlowGraph, uses: "_Uses | None" = None) -> Iterator[CountedAnswer]:
-    """Yield the answers that are not certainly numbers and that some visible expression calculates with."""
-    uses = uses or _Uses(layout)
-    for node, _ in layout.bodies():
-        for output in _typed_answers(layout.actions(node)):
-            declared = layout.sight(node).declaration(output.get)
-            kind = output.kind or (declared.kind if declared is not None else None)
-            line = uses.line(cell_of(layout, node, output.get), is_date=kind in DATES)
-            if line is not None and kind in {None, *_TEXTS}:
-                yield CountedAnswer(node, output, kind, line)
-
-
-class _Uses:
-    """The lines of the expressions that calculate with variables, or take their difference."""
-
-    def __init__(self, layout: ControlFlowGraph) -> None:
-        self._numbers: dict[Cell, int] = {}
-        self._differences: dict[Cell, int] = {}
-        for node, _ in layout.bodies():
-            for source in layout.sources(node):
-                facts = source.compiled.facts
-                sums = [names for names in facts.added if _has_number(layout, node, names)]
-                for name in facts.counted.union(*sums):
-                    self._numbers.setdefault(cell_of(layout, node, name), source.at.line)
-                for name in facts.subtracted:
-                    self._differences.setdefault(cell_of(layout, node, name), source.at.line)
-
-    def line(self, cell: Cell, *, is_date: bool) -> int | None:
-        """Return the first line that needs the variable to be a number; the difference of two dates does not."""
-        return self._numbers.get(cell) or (None if is_date else self._differences.get(cell))
-
-
-def _has_number(layout: ControlFlowGraph, node: Node, names: frozenset[str]) -> bool:
-    """Return whether a variable of a sum is a number by its type or initial value, so that all must be numbers."""
-    found = (layout.sight(node).declaration(name) for name in names)
-    return any(each is not None and (each.kind or infer_type(each.value)) == "number" for each in found)
-
-
-def _typed_answers(actions: Iterable[Action]) -> Iterator[Output]:
-    for action in actions:
-        for item in outputs_of(action):
-            if not isinstance(item, Records):
-                yield from item.questions
-
-
-def cell_of(layout: ControlFlowGraph, node: Node, name: str) -> Cell:
-    """Return the variable that a name refers to in a topic or skill."""
-    level, name = layout.sight(node).key(name)
-    owner = {Level.TOPIC: "/".join(layout.spot(node)), Level.PHASE: layout.spot(node)[0]}.get(level, "")
-    return level, owner, name

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
-from scripts.checks.effects import Leave, LeaveKind, effect_of, goes_on, with_shared_expiry
+from scripts.checks.effects import Leave, LeaveKind, effect_of, with_shared_expiry
+from scripts.checks.reachability import goes_on
 from scripts.model import actions
 from scripts.model.actions import Action, action_type, arms, key_field
 from scripts.model.base import NOWHERE, Expression, Location, Template

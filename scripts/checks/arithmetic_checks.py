@@ -1,0 +1,101 @@
+"""Check arithmetic with answers and choices that are, or may be, texts."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from scripts.checks.control_flow import Cell, ControlFlowGraph, Node
+from scripts.checks.effects import Select, effect_of
+from scripts.checks.type_check import TEXT_TYPES
+from scripts.expressions.values import DATES, infer_type, shorten
+from scripts.model.actions import Action, outputs_of
+from scripts.model.diagnostics import Problems
+from scripts.model.variables import Output, Records
+
+
+class CountedAnswer(Struct, frozen=True):
+    """An answer that is used in arithmetic, with its type if it has one; `line` is the line of the expression."""
+
+    node: Node
+    output: Output
+    kind: str | None
+    line: int
+
+
+def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
+    """Add a problem for each answer that is or may be a text and is used as a number."""
+    uses = _Uses(layout)
+    for each in counted_answers(layout, uses):
+        name, at, path = each.output.get, each.output.mark("get"), layout.path(each.node)
+        if each.kind is None:
+            message = (
+                f"`{name}` has no type, and line {each.line} calculates with it; the answer is converted to a number"
+            )
+            problems.add("TYPE_MISSING", message, at, path=path)
+        else:
+            message = f"`{name}` is a {each.kind}, and line {each.line} calculates with it"
+            fix = "Write `type: number`, or calculate with another variable."
+            problems.add("TYPE_CLASH", message, at, path=path, fix=fix)
+    _check_counted_choices(layout, uses, problems)
+
+
+def _check_counted_choices(layout: ControlFlowGraph, uses: "_Uses", problems: Problems) -> None:
+    """Add a problem for each `choose` that may store a text in a variable with which something calculates."""
+    for node, _ in layout.bodies():
+        for action in layout.actions(node):
+            pick = effect_of(action).body
+            if not isinstance(pick, Select) or pick.word != "choice":
+                continue
+            name = pick.put.name
+            declared = layout.sight(node).declaration(name)
+            text = next((each for each in pick.options if isinstance(each.value, str)), None)
+            line = uses.line(layout.cell(node, name), is_date=False)
+            if text is not None and line is not None and (declared is None or declared.kind != "number"):
+                message = f"`{name}` may be the text {shorten(text.value)}, and line {line} calculates with it"
+                fix = f"Give each choice a number: `{{key: {text.key}, text: …, value: 1}}`."
+                problems.add("TYPE_CLASH", message, pick.put.at, path=layout.path(node), fix=fix)
+
+
+def counted_answers(layout: ControlFlowGraph, uses: "_Uses | None" = None) -> Iterator[CountedAnswer]:
+    """Yield the answers that are not certainly numbers and that some visible expression calculates with."""
+    uses = uses or _Uses(layout)
+    for node, _ in layout.bodies():
+        for output in _typed_answers(layout.actions(node)):
+            declared = layout.sight(node).declaration(output.get)
+            kind = output.kind or (declared.kind if declared is not None else None)
+            line = uses.line(layout.cell(node, output.get), is_date=kind in DATES)
+            if line is not None and kind in {None, *TEXT_TYPES}:
+                yield CountedAnswer(node, output, kind, line)
+
+
+class _Uses:
+    """The lines of the expressions that calculate with variables, or take their difference."""
+
+    def __init__(self, layout: ControlFlowGraph) -> None:
+        self._numbers: dict[Cell, int] = {}
+        self._differences: dict[Cell, int] = {}
+        for node, _ in layout.bodies():
+            for source in layout.sources(node):
+                facts = source.compiled.facts
+                sums = [names for names in facts.added if _has_number(layout, node, names)]
+                for name in facts.counted.union(*sums):
+                    self._numbers.setdefault(layout.cell(node, name), source.at.line)
+                for name in facts.subtracted:
+                    self._differences.setdefault(layout.cell(node, name), source.at.line)
+
+    def line(self, cell: Cell, *, is_date: bool) -> int | None:
+        """Return the first line that needs the variable to be a number; the difference of two dates does not."""
+        return self._numbers.get(cell) or (None if is_date else self._differences.get(cell))
+
+
+def _has_number(layout: ControlFlowGraph, node: Node, names: frozenset[str]) -> bool:
+    """Return whether a variable of a sum is a number by its type or initial value, so that all must be numbers."""
+    found = (layout.sight(node).declaration(name) for name in names)
+    return any(each is not None and (each.kind or infer_type(each.value)) == "number" for each in found)
+
+
+def _typed_answers(actions: Iterable[Action]) -> Iterator[Output]:
+    for action in actions:
+        for item in outputs_of(action):
+            if not isinstance(item, Records):
+                yield from item.questions
