@@ -50,7 +50,7 @@ NO_NAME = {**JUDGED, "progress": "continue_needed", "exit": False, "values": {"n
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
-def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: WriteFile) -> None:
+def test_models_are_in_the_file_and_keys_in_the_environment(write: WriteFile) -> None:
     file = write(
         "cuebook.toml",
         """
@@ -100,9 +100,7 @@ def test_models_are_set_in_the_file_and_their_keys_in_the_environment(write: Wri
         (f'model_key = ["{KEY}"]\n', ["model_key"]),
     ],
 )
-def test_settings_of_models_that_cannot_be_used_are_named_without_their_keys(
-    write: WriteFile, text: str, named: list[str]
-) -> None:
+def test_unusable_model_settings_are_named_without_their_keys(write: WriteFile, text: str, named: list[str]) -> None:
     file = write("cuebook.toml", text)
     with pytest.raises(SettingsInvalid) as caught:
         load_settings(file, {}, {})
@@ -155,7 +153,7 @@ print([name for name in ("openai", "pydantic", "tenacity", "json_repair") if nam
 
 
 @pytest.mark.gate
-def test_who_runs_without_a_language_model_does_not_load_its_client() -> None:
+def test_without_a_language_model_its_client_is_not_imported() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -182,7 +180,7 @@ async def test_a_conversation_with_a_language_model(app: OpenApp, tmp_path: Path
     assert {asked.key for asked in endpoint.requests} == {KEY}
 
 
-async def test_a_model_that_fails_is_a_clear_answer_and_the_session_stays(
+async def test_failing_model_is_a_clear_answer_and_the_session_stays(
     app: OpenApp, tmp_path: Path, endpoint: Endpoint
 ) -> None:
     async with app(tmp_path, make_model(settings_for(endpoint, model_attempts=1))) as api:
@@ -282,7 +280,7 @@ def test_the_operators_prompts_are_what_a_model_gets(cuebook: RunCommand, write:
 
 
 @pytest.mark.gate
-async def test_a_server_warns_of_what_scripts_name_and_it_does_not_have(
+async def test_server_warns_of_models_in_scripts_that_it_lacks(
     serve: Serve, write: WriteFile, tmp_path: Path, endpoint: Endpoint
 ) -> None:
     write(

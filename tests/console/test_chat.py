@@ -188,7 +188,7 @@ async def test_offline_page_says_so_and_the_message_arrives_later(open_page: Ope
     await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
 
 
-async def test_error_of_a_table_is_at_its_cell_and_a_file_says_what_is_sent(
+async def test_table_error_is_at_its_cell_and_a_file_says_what_is_sent(
     open_page: OpenPage, server: ServerProcess
 ) -> None:
     columns = "columns: [{field: drug, label: Drug}, {field: dose, label: Dose, type: number, max: 10}]"

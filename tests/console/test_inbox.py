@@ -19,7 +19,7 @@ actions:
 """
 
 
-async def test_person_talks_to_a_participant_and_gives_the_conversation_back(
+async def test_person_talks_to_a_participant_and_returns_the_session(
     open_page: OpenPage, server: ServerProcess
 ) -> None:
     async with server.client() as api:

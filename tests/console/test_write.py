@@ -43,7 +43,7 @@ async def tab(page: Page, name: str) -> None:
     await page.get_by_role("tab", name=name).click()
 
 
-async def test_first_script_is_written_tried_shared_and_published_without_a_terminal(open_page: OpenPage) -> None:
+async def test_first_script_is_written_tried_shared_and_published(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await page.get_by_label("Insert").select_option(label="Let choose")
     await expect(text_of(page)).to_contain_text("How are you today?")
@@ -66,7 +66,7 @@ async def test_first_script_is_written_tried_shared_and_published_without_a_term
     await expect(participant.get_by_role("log")).to_contain_text("What is your name?")
 
 
-async def test_a_script_name_exists_once_and_a_wrong_address_saves_nothing(open_page: OpenPage) -> None:
+async def test_script_name_is_unique_and_a_wrong_address_saves_none(open_page: OpenPage) -> None:
     page = await open_page("/write")
     await page.get_by_role("button", name="New script").click()
     await page.get_by_label("Name").fill("visit")
@@ -77,7 +77,7 @@ async def test_a_script_name_exists_once_and_a_wrong_address_saves_nothing(open_
     await expect(page.get_by_text("Saved", exact=True)).to_have_count(0)
 
 
-async def test_fix_without_a_choice_is_one_click_in_the_file_that_it_is_for(open_page: OpenPage) -> None:
+async def test_fix_without_a_choice_is_one_click_in_its_file(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await write_at_end(page, "  - sy: Bye 😀 {{ nme }}\n")
     panel = page.get_by_role("tabpanel")
@@ -179,7 +179,7 @@ async def test_two_tabs_do_not_overwrite_each_other(open_page: OpenPage, server:
     assert ("Fifth." in text, "Fourth." in text) == (True, False)
 
 
-async def test_changes_that_the_server_did_not_take_stay_and_are_sent_again(open_page: OpenPage) -> None:
+async def test_changes_without_an_answer_stay_and_are_sent_again(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await page.context.set_offline(True)
     await write_at_end(page, "  - say: Late.\n")
@@ -206,9 +206,7 @@ async def test_save_whose_answer_is_lost_is_no_conflict(open_page: OpenPage, ser
         assert "Second." in (await api.read("/api/drafts/my-talk"))["yamlContent"]
 
 
-async def test_changes_of_a_published_script_are_compared_and_discarded(
-    open_page: OpenPage, server: ServerProcess
-) -> None:
+async def test_changes_of_a_published_script_can_be_discarded(open_page: OpenPage, server: ServerProcess) -> None:
     async with server.client() as api:
         await api.publish_script(TALK)
         await api.publish_script(TALK.replace("Two", "Three"))
@@ -302,9 +300,7 @@ def options(page: Page):
     return page.locator(".cm-tooltip-autocomplete li")
 
 
-async def test_keys_values_and_names_are_completed_where_they_may_stand(
-    open_page: OpenPage, server: ServerProcess
-) -> None:
+async def test_keys_values_and_names_are_completed_where_possible(open_page: OpenPage, server: ServerProcess) -> None:
     text = (
         "cuebook: 1\nscript: talk\nphases:\n  - phase: main\n    topics:\n      - topic: begin\n        actions:\n"
         "          - choose: How?\n            into: mood\n            choices:\n              - good: Good\n"
@@ -352,7 +348,7 @@ async def test_completion_is_chosen_with_the_keyboard_and_explained(open_page: O
     await expect(page.locator(".cm-meaning")).to_contain_text("Where the answer is stored: a variable")
 
 
-async def test_cases_run_after_each_change_and_show_what_they_do_not_reach(open_page: OpenPage) -> None:
+async def test_cases_run_after_each_change_and_show_missing_coverage(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     panel = page.get_by_role("tabpanel")
     await tab(page, "Cases")
@@ -371,7 +367,7 @@ async def test_cases_run_after_each_change_and_show_what_they_do_not_reach(open_
     await expect(text_of(page)).to_contain_text("id: back} # here")
 
 
-async def test_part_of_the_picture_leads_to_its_line_and_the_cursor_marks_it(open_page: OpenPage) -> None:
+async def test_picture_leads_to_a_line_and_the_cursor_marks_its_part(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await write_at_end(page, "  - {say: Good luck., id: luck}\n  - {say: Bye., id: bye}\n")
     await tab(page, "Picture")
@@ -384,7 +380,7 @@ async def test_part_of_the_picture_leads_to_its_line_and_the_cursor_marks_it(ope
     assert text.count("- ") == 5
 
 
-async def test_a_text_that_could_not_be_saved_is_not_left_without_a_question(open_page: OpenPage) -> None:
+async def test_unsaved_text_is_not_left_without_a_question(open_page: OpenPage) -> None:
     page = await open_new(open_page)
     await page.route("**/api/drafts/*", lambda route: route.abort("connectionreset"))
     await write_at_end(page, "\n# not saved")

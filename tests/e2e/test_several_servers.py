@@ -110,7 +110,7 @@ def test_services_refer_to_what_is_there() -> None:
     assert (DEPLOY / build["context"] / build["dockerfile"]).resolve() == DEPLOY / "Dockerfile"
 
 
-def test_the_proxy_knows_the_servers_and_does_not_hold_back_streams() -> None:
+def test_proxy_knows_the_servers_and_does_not_hold_back_streams() -> None:
     text = (DEPLOY / "nginx.conf").read_text("utf-8")
     assert set(re.findall(r"server (server-\d):8000", text)) == {"server-1", "server-2"}
     assert text.count("{") == text.count("}")
@@ -119,7 +119,7 @@ def test_the_proxy_knows_the_servers_and_does_not_hold_back_streams() -> None:
     assert all(line.endswith((";", "{", "}")) for line in statements)
 
 
-def test_the_proxy_sends_a_session_to_one_server_and_lists_to_any() -> None:
+def test_proxy_sends_a_session_to_one_server_and_lists_to_any() -> None:
     [pattern] = re.findall(r'"~(.+)" \$id;', (DEPLOY / "nginx.conf").read_text("utf-8"))
     named = re.compile(pattern.replace("(?<", "(?P<"))
     found = named.match("/api/sessions/01a22434-cfb5-7000-b783-3ccdad28a2f7/messages")
@@ -133,7 +133,7 @@ def test_the_proxy_passes_the_host_with_its_port() -> None:
     assert "proxy_set_header Host $http_host;" in (DEPLOY / "nginx.conf").read_text("utf-8")
 
 
-def test_the_image_runs_on_other_processors_than_the_one_that_built_it() -> None:
+def test_image_runs_on_processors_other_than_its_builders() -> None:
     assert "HNSWLIB_NO_NATIVE=1" in (DEPLOY / "Dockerfile").read_text("utf-8").partition("pip install")[0]
 
 
@@ -145,7 +145,7 @@ def test_a_replaced_server_has_the_address_that_the_proxy_knows() -> None:
     assert all(ip_address(address) in ip_network(network["subnet"]) for address in addresses)
 
 
-def test_the_unit_of_systemd_starts_a_server_and_waits_for_its_turns() -> None:
+def test_systemd_unit_starts_a_server_and_waits_for_its_turns() -> None:
     unit = ConfigParser(interpolation=None)
     unit.read(DEPLOY / "cuebook.service", "utf-8")
     program, command, *options = unit["Service"]["ExecStart"].split()

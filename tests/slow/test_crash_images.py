@@ -129,9 +129,7 @@ async def test_what_a_crash_leaves_contains_every_acknowledged_turn(writer: Ackn
         shutil.rmtree(image)
 
 
-async def test_files_that_do_not_fit_together_never_lack_turns_in_silence(
-    writer: Acknowledgements, tmp_path: Path
-) -> None:
+async def test_files_that_do_not_match_never_lack_turns_silently(writer: Acknowledgements, tmp_path: Path) -> None:
     chance = random.Random(4)
     writer.wait_for(1)
     for number in range(IMAGES):

@@ -31,7 +31,7 @@ def proxy(postgres: PostgresServer) -> Iterator[CuttingProxy]:
 
 
 @pytest.mark.parametrize("cut", CUTS)
-async def test_a_turn_is_committed_once_although_the_connection_was_cut(
+async def test_turn_is_committed_once_although_the_connection_was_cut(
     app: OpenApp, proxy: CuttingProxy, postgres_url: str, tmp_path: Path, cut: Cut
 ) -> None:
     async with (
@@ -56,7 +56,7 @@ async def test_a_turn_is_committed_once_although_the_connection_was_cut(
 
 
 @pytest.mark.parametrize("cut", CUTS)
-async def test_a_turn_whose_fate_is_not_known_is_answered_when_it_is_sent_again(
+async def test_turn_of_unknown_outcome_is_answered_when_sent_again(
     app: OpenApp, proxy: CuttingProxy, postgres_url: str, tmp_path: Path, cut: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database cannot be asked any more: the client gets an error, and repeats the request with its key."""
@@ -81,7 +81,7 @@ async def test_a_turn_whose_fate_is_not_known_is_answered_when_it_is_sent_again(
         await assert_verified(other, postgres_url)
 
 
-async def test_calls_of_a_model_are_noted_once_although_connections_were_cut(
+async def test_model_calls_are_recorded_once_despite_cut_connections(
     app: OpenApp, proxy: CuttingProxy, postgres_url: str, tmp_path: Path
 ) -> None:
     """Each turn commits three times: that the call begins, that it has ended, and the turn."""

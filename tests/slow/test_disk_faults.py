@@ -44,9 +44,7 @@ async def assert_entries(api: ApiClient, session: Any, entries: list[str]) -> No
 
 
 @pytest.mark.parametrize("path_end", [".duckdb.wal", ".last-commit"])
-async def test_a_full_disk_refuses_turns_and_the_server_recovers_by_itself(
-    serve: Serve, faults: Faults, path_end: str
-) -> None:
+async def test_full_disk_refuses_turns_and_the_server_recovers(serve: Serve, faults: Faults, path_end: str) -> None:
     server = serve(**faults.environment)
     await server.ready()
     async with server.client() as api:
@@ -73,7 +71,7 @@ async def test_a_full_disk_refuses_turns_and_the_server_recovers_by_itself(
         await assert_entries(api, session, ["before", "during"])
 
 
-async def test_after_a_failed_sync_nothing_is_acknowledged_until_a_restart(serve: Serve, faults: Faults) -> None:
+async def test_failed_sync_stops_acknowledgements_until_a_restart(serve: Serve, faults: Faults) -> None:
     server = serve(**faults.environment)
     await server.ready()
     async with server.client() as api:

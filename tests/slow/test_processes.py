@@ -132,7 +132,7 @@ async def test_a_client_that_hangs_up_in_mid_turn_does_not_stop_it(serve: Serve)
         assert [role for role, _ in await api.transcript(session)] == ["assistant", "user", "assistant"]
 
 
-async def test_bodies_too_large_are_refused_over_the_wire_however_they_are_sent(
+async def test_too_large_bodies_are_refused_however_they_are_sent(
     serve: Serve,
 ) -> None:
     server = serve()

@@ -63,7 +63,7 @@ async def test_no_turn_fails_while_servers_are_replaced(
         await assert_verified(client, postgres_url)
 
 
-async def test_no_request_is_sent_twice_if_the_proxy_asks_whether_servers_are_ready(
+async def test_no_request_is_repeated_if_the_proxy_checks_readiness(
     serve_on_postgres: Callable[..., ServerProcess], postgres_url: str
 ) -> None:
     """Messages without keys, which nobody may send again, are each taken once."""
@@ -94,7 +94,7 @@ async def test_no_request_is_sent_twice_if_the_proxy_asks_whether_servers_are_re
         await assert_verified(client, postgres_url)
 
 
-async def test_turns_that_call_a_model_are_finished_before_a_server_ends(
+async def test_turns_that_call_a_model_end_before_the_server(
     serve_on_postgres: Callable[..., ServerProcess], endpoint: Endpoint, postgres_url: str
 ) -> None:
     """Each turn has called the model once, since no server ends within a call."""

@@ -226,7 +226,7 @@ def seeds() -> list[range]:
 
 
 @pytest.mark.parametrize("which", seeds(), ids=lambda which: f"{which.start}-{which.stop - 1}")
-def test_no_acknowledged_turn_is_lost_or_doubled_in_a_simulated_server(which: range, tmp_path: Path) -> None:
+def test_no_acknowledged_turn_is_lost_or_doubled_in_simulation(which: range, tmp_path: Path) -> None:
     for seed in which:
         try:
             run(Simulation(seed, tmp_path))
@@ -235,7 +235,7 @@ def test_no_acknowledged_turn_is_lost_or_doubled_in_a_simulated_server(which: ra
             raise
 
 
-def test_a_simulated_store_that_acknowledges_before_it_syncs_is_found(tmp_path: Path) -> None:
+def test_simulated_store_that_acknowledges_before_sync_is_found(tmp_path: Path) -> None:
     def fails(seed: int) -> bool:
         try:
             run(Simulation(seed, tmp_path, syncs_late=True))

@@ -201,7 +201,7 @@ async def test_a_server_that_stops_ends_its_streams(serve: Serve, stream_client:
     assert client.transcript == [("assistant", "Dear diary."), ("assistant", "What comes after 0?")]
 
 
-async def test_a_client_that_does_not_read_does_not_keep_a_server_from_stopping(
+async def test_client_that_does_not_read_does_not_delay_a_stop(
     serve: Serve,
 ) -> None:
     server = serve()

@@ -186,7 +186,7 @@ async def test_simultaneous_readers_share_one_unchanged_file(files: Any) -> None
         await became(first - 1, lambda: sessions_in(made, masked=False))
 
 
-async def test_who_asks_for_memories_gets_them_though_others_had_asked_without(files: Any, data: Path) -> None:
+async def test_memories_are_in_the_file_of_the_one_who_asks_for_them(files: Any, data: Path) -> None:
     shutil.rmtree(data / FOLDER)  # may be older than the last units
     async with files() as (made, _):
 
@@ -233,7 +233,7 @@ async def test_two_commands_work_on_the_files_one_after_the_other(tmp_path: Path
 
 
 @pytest.mark.gate
-async def test_sessions_that_are_deleted_and_users_who_are_erased_are_in_no_file(app: OpenApp, data: Path) -> None:
+async def test_deleted_sessions_and_erased_users_are_in_no_file(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none") as api:
         query = {"sql": "FROM sessions", "masked": False}
 
@@ -267,7 +267,7 @@ async def test_sessions_that_are_deleted_and_users_who_are_erased_are_in_no_file
 
 
 @pytest.mark.gate
-async def test_what_a_killed_command_left_is_gone_with_the_next_question(files: Any, data: Path) -> None:
+async def test_leftovers_of_a_killed_command_go_with_the_next_question(files: Any, data: Path) -> None:
     async with files() as (analytics, _):
         async with analytics.reading("default", masked=True) as place:
             left = place.path.parent / f"{place.path.stem}{DELTA}left"
@@ -296,7 +296,7 @@ async def test_a_snapshot_holds_no_byte_of_what_was_taken_out_before(files: Any,
 
 
 @pytest.mark.gate
-async def test_where_the_secret_of_pseudonyms_is_lost_all_users_get_new_ones(files: Any, data: Path) -> None:
+async def test_users_get_new_pseudonyms_if_the_secret_is_lost(files: Any, data: Path) -> None:
     async with files() as (analytics, _):
         async with analytics.reading("default", masked=True) as place:
             before = {row[1] for row in analytics_files.rows(place.path)["sessions"]}
@@ -472,7 +472,7 @@ async def test_a_file_of_a_quiet_record_tells_the_time(files: Any, monkeypatch: 
 
 
 @pytest.mark.gate
-async def test_a_refresh_that_needs_too_much_memory_says_so_and_the_next_one_goes_on(
+async def test_refresh_without_memory_fails_and_the_next_continues(
     files: Callable[[], Any], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with files() as (made, _):

@@ -45,7 +45,7 @@ STEPS = table(
 )
 
 
-def test_a_specification_names_its_version_and_has_its_data_inline() -> None:
+def test_specification_names_its_version_and_contains_its_data() -> None:
     spec = vega_lite(STEPS, FUNNEL)
     assert spec["$schema"] == SCHEMA
     assert spec["data"].keys() == {"values"}
@@ -82,7 +82,7 @@ def test_bars_of_one_name_are_bars_of_their_own() -> None:
     assert points(vega_lite(answer, BARS), "label") == ["name", "name (2)"]
 
 
-def test_confidence_intervals_and_numbers_of_observations_belong_to_a_chart() -> None:
+def test_chart_has_confidence_intervals_and_observation_counts() -> None:
     answer = table(
         "arm:VARCHAR rate:DOUBLE low:DOUBLE high:DOUBLE n:BIGINT",
         ("plain", 0.25, 0.2, 0.3, 1400), ("warm", 0.35, None, None, 0),
@@ -118,7 +118,7 @@ def test_a_chart_of_a_report_is_in_the_chosen_language() -> None:
     assert "没有数据" in vega_lite(table(columns), chart)["encoding"]["text"]["value"]
 
 
-def test_series_are_bars_side_by_side_in_colours_that_a_legend_explains() -> None:
+def test_series_are_bars_side_by_side_with_a_legend() -> None:
     answer = table(
         "arm:VARCHAR outcome:VARCHAR n:BIGINT",
         ("plain", "done", 4), ("plain", "left", 2), ("warm", "left", 1),
@@ -151,7 +151,7 @@ def test_durations_are_in_the_unit_that_suits_the_longest() -> None:
     assert points(vega_lite(taken, Chart(kind="bars", labels=("question",), values=("took",))), "value") == [5]
 
 
-def test_lines_go_over_times_with_a_point_without_a_value_where_there_is_none() -> None:
+def test_lines_over_times_have_a_gap_where_a_value_is_missing() -> None:
     start = date(2026, 3, 2)
     rows = [(start + timedelta(days=day), *both) for day, both in enumerate([(10, 4), (20, None), (0, 8)])]
     spec = vega_lite(table("day:DATE new:BIGINT returning:BIGINT", *rows, (None, 1, 1)), LINES)
@@ -235,7 +235,7 @@ def test_long_names_leave_out_their_middle() -> None:
     assert len(label) < 400
 
 
-def test_more_bars_or_series_than_can_be_read_are_left_out_and_that_is_noted() -> None:
+def test_bars_and_series_beyond_the_limit_are_left_out_and_noted() -> None:
     answer = table("question:VARCHAR rounds:INTEGER", *((f"q{number}", number) for number in range(90)))
     spec = vega_lite(answer, BARS)
     assert points(spec, "label") == [f"q{number}" for number in range(40)]
@@ -297,7 +297,7 @@ MOMENTS = st.datetimes(timezones=st.just(UTC)) | st.just(datetime.min.replace(tz
 @given(
     st.lists(st.tuples(NAMES, NAMES, NUMBERS), max_size=50), st.lists(st.tuples(MOMENTS, NAMES, NUMBERS), max_size=50)
 )
-def test_any_table_is_a_chart_within_bounds_or_refused_for_repeated_rows(named, timed) -> None:
+def test_any_table_is_a_chart_or_refused_for_repeated_rows(named, timed) -> None:
     plain = table("a:VARCHAR b:VARCHAR n:DOUBLE", *named)
     charts: list[tuple[Table, Chart]] = [
         (plain, Chart(kind="bars", labels=("a",), values=("n",), unit="s")),

@@ -78,7 +78,7 @@ async def test_change_from_an_older_revision_is_refused(api: ApiClient) -> None:
     assert (await api.put(path, json={"name": "Fourth", "tiles": []})).is_success
 
 
-async def test_tile_whose_query_was_deleted_does_not_prevent_other_changes(api: ApiClient) -> None:
+async def test_tile_of_a_deleted_query_does_not_prevent_other_changes(api: ApiClient) -> None:
     query = (await api.post("/api/analytics/queries", json={"name": "One", "sql": "SELECT 1"})).json()
     lost = {"queryId": query["queryId"]}
     path = f"{PATH}/{(await create(api, lost, ACTIVITY))['dashboardId']}"
@@ -172,7 +172,7 @@ async def test_schedule_writes_one_file_a_day_and_keeps_the_last(
     assert files.written(TENANT, "d") == []
 
 
-async def test_dashboard_that_is_deleted_while_others_are_written_leaves_no_file(
+async def test_dashboard_deleted_during_other_writes_leaves_no_file(
     dashboards: Dashboards, files: DashboardFiles, clock: Clock
 ) -> None:
     for _ in "de":
@@ -188,7 +188,7 @@ async def test_dashboard_that_is_deleted_while_others_are_written_leaves_no_file
     assert (len(files.written(TENANT, first)), files.written(TENANT, other)) == (1, [])
 
 
-async def test_files_of_a_dashboard_that_another_server_deleted_are_removed(
+async def test_files_of_a_dashboard_deleted_elsewhere_are_removed(
     dashboards: Dashboards, files: DashboardFiles, clock: Clock
 ) -> None:
     text = DashboardText(name="Daily", tiles=[], schedule=Schedule(every="day", hour=8))

@@ -45,7 +45,7 @@ def table(rows: list[tuple]) -> Table:
     return Table((Column("a", "VARCHAR"), Column('b, "c"', "VARCHAR")), rows)
 
 
-def test_json_is_an_array_of_objects_with_values_as_json_has_them(ask) -> None:
+def test_json_is_an_array_of_objects_with_values_of_json(ask) -> None:
     found = json.loads(as_json(ask(f"SELECT {VALUES}")))
     assert [list(row.values()) for row in found] == [
         [
@@ -56,7 +56,7 @@ def test_json_is_an_array_of_objects_with_values_as_json_has_them(ask) -> None:
     ]  # fmt: skip
 
 
-def test_json_has_large_numbers_whole_and_no_number_for_what_is_none(ask) -> None:
+def test_json_has_large_numbers_whole_and_null_for_nan(ask) -> None:
     found = as_json(ask("SELECT '1000000000000000000000000000007'::HUGEINT AS big, 'nan'::DOUBLE AS n"))
     assert json.loads(found)[0]["big"] == 10**30 + 7
     assert json.loads(found)[0]["n"] is None
@@ -100,7 +100,7 @@ def test_csv_is_read_back_as_it_was(rows) -> None:
         ("'=1+1'", "=1+1"),
     ],
 )
-def test_a_field_of_csv_is_what_stands_in_json_and_a_null_is_no_empty_text(ask, value: str, field: str) -> None:
+def test_csv_fields_are_those_of_json_and_null_is_no_empty_text(ask, value: str, field: str) -> None:
     assert as_csv(ask(f"SELECT {value} AS v, 1 AS n")).decode() == f"v,n\r\n{field},1\r\n"
 
 
@@ -128,7 +128,7 @@ def test_parquet_has_ids_as_text_wherever_they_are(ask, tmp_path: Path) -> None:
     assert found.rows == [([one, None], {"id": one, "UUID": 1}, {one: 1})]
 
 
-def test_parquet_has_sums_as_whole_numbers_and_what_it_has_no_type_for_as_json(ask, tmp_path: Path) -> None:
+def test_parquet_has_whole_sums_and_json_for_missing_types(ask, tmp_path: Path) -> None:
     path = tmp_path / "sums.parquet"
     select = 'SELECT sum(n) AS total, ROW(1, \'a\') AS pair, 7 AS "odd "" name", NULL AS none FROM range(4) AS t(n)'
     path.write_bytes(as_parquet(ask(select)))

@@ -62,7 +62,7 @@ async def test_an_analyst_finds_no_word_in_any_table_form_or_refusal(app: OpenAp
 
 
 @pytest.mark.gate
-async def test_a_masked_snapshot_has_no_word_and_answers_reports_without_any(app: OpenApp, data: Path) -> None:
+async def test_masked_snapshot_has_no_text_and_reports_work_without_it(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none") as api:
         answer = await api.get(SNAPSHOT)
         assert answer.headers["content-length"] == str(len(answer.content))
@@ -99,7 +99,7 @@ async def test_pseudonyms_stay_and_are_others_in_another_tenant(app: OpenApp, tm
     assert not names["school"][0] & names["default"][0]
 
 
-async def test_what_is_marked_as_personal_late_is_masked_from_the_beginning(app: OpenApp, tmp_path: Path) -> None:
+async def test_later_marks_of_personal_data_mask_from_the_beginning(app: OpenApp, tmp_path: Path) -> None:
     plain = {"homes.yaml": eventful_database.HOMES["homes.yaml"].replace(", pii: true", "")}
     sql = "SELECT name, new_number, is_pii FROM variable_history WHERE name IN ('mood', 'home') ORDER BY name"
     async with app(tmp_path, embedder="none") as api:

@@ -88,7 +88,7 @@ def test_what_the_file_knows_is_believed_only_of_what_made_it(made: Path, tmp_pa
     assert differing(whole.path, place.path) == []
 
 
-def test_changes_are_not_taken_for_all_rows_if_the_file_was_removed(made: Path, tmp_path: Path) -> None:
+def test_changes_are_not_all_rows_if_the_file_was_removed(made: Path, tmp_path: Path) -> None:
     place, folder = Place(tmp_path / "a.duckdb"), tmp_path / "delta"
     folder.mkdir()
     analytics_files.refresh_all(made, place, is_masked=True, turns_max=20, deltas_max=1)
@@ -103,7 +103,7 @@ def test_changes_are_not_taken_for_all_rows_if_the_file_was_removed(made: Path, 
 
 
 @pytest.mark.gate
-async def test_calls_of_models_stay_when_only_the_session_got_another_label(app: OpenApp, tmp_path: Path) -> None:
+async def test_model_calls_stay_if_only_the_session_label_changes(app: OpenApp, tmp_path: Path) -> None:
     place, fresh = Place(tmp_path / "a.duckdb"), Place(tmp_path / "b.duckdb")
     async with app(tmp_path / "data", eventful_database.Moody()) as api:
         await api.publish_script(GREETING)
@@ -153,7 +153,7 @@ async def test_names_of_units_that_an_application_chose_are_pseudonyms(app: Open
         assert problems(place.path) == []
 
 
-def test_what_of_events_is_masked_is_among_the_rules_that_a_file_is_made_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_of_a_file_include_the_masked_parts_of_events(monkeypatch: pytest.MonkeyPatch) -> None:
     before = maker.__wrapped__()
     monkeypatch.setitem(EVENT_FIELDS, "ended", ("reason",))
     assert maker.__wrapped__() != before

@@ -143,7 +143,7 @@ def test_a_picture_refers_to_nothing_outside_itself() -> None:
     assert not any(word in content for word in ("href=", "url(", "<image", "<style", "<script", "@import"))
 
 
-def test_long_names_leave_out_their_middle_and_are_whole_for_screen_readers() -> None:
+def test_long_names_are_cut_except_for_screen_readers() -> None:
     name = "phase_" + "x" * 200 + "_asks"
     root = svg(bars((name, 1)))
     (shown,) = (text for text in texts(root) if text.startswith("phase_"))
@@ -165,7 +165,7 @@ def test_a_png_is_the_picture_at_twice_its_size() -> None:
 
 
 @pytest.mark.parametrize("form", ["svg", "png"])
-def test_the_same_specification_is_the_same_picture_byte_for_byte(form) -> None:
+def test_same_specification_gives_the_same_picture_byte_for_byte(form) -> None:
     assert render(bars(("name", 1.25)), form) == render(bars(("name", 1.25)), form)
 
 

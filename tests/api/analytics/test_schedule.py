@@ -102,7 +102,7 @@ async def test_one_that_cannot_be_made_is_tried_again(scheduled: Any, tmp_path: 
         assert len(names(tmp_path / "file" / "folder")) == 1
 
 
-async def test_a_server_makes_the_first_by_itself_and_an_erasure_removes_it(app: OpenApp, data: Path) -> None:
+async def test_server_makes_a_snapshot_and_an_erasure_removes_it(app: OpenApp, data: Path) -> None:
     async with app(data, embedder="none", snapshot_every_h=24) as api:
         async with asyncio.timeout(60):
             while not list((data / FOLDER).glob("*.duckdb")):  # noqa: ASYNC110 - a folder tells nobody

@@ -111,7 +111,7 @@ TWICE = FIRST.replace("id: ask_name", "id: ask_figure") + (
     ],
     ids=["twice", "left under its new name", "undone"],
 )
-async def test_a_renamed_question_is_asked_again_at_most_as_often_as_it_was_visited(
+async def test_renamed_question_is_repeated_only_as_often_as_visited(
     app: OpenApp, tmp_path: Path, later: list[str], steps: list[Any], rows: list[Any]
 ) -> None:
     await moved(app, tmp_path / "data", later, steps)

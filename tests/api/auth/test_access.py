@@ -81,7 +81,7 @@ async def test_without_keys_a_server_answers_to_its_own_machine(api: ApiClient, 
 
 
 @pytest.mark.parametrize("host", ["evil.example.com", "127.0.0.1.evil.org", "localhost.evil.org:8000", "10.0.0.1"])
-async def test_a_page_whose_own_name_leads_to_this_machine_is_a_stranger(api: ApiClient, host: str) -> None:
+async def test_page_whose_name_resolves_to_this_machine_is_a_stranger(api: ApiClient, host: str) -> None:
     refused = await api.get("/api/sessions", headers={"Host": host})
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN")
     assert (await api.get("/health", headers={"Host": host})).status_code == 200
@@ -222,7 +222,7 @@ async def test_a_bound_key_reaches_nothing_of_another_user(api: ApiClient) -> No
     assert [row["turn"] for row in all_of_them.json()["data"]] == [0]
 
 
-async def test_a_bound_key_sees_only_its_sessions_after_they_are_reloaded(app: OpenApp, tmp_path: Path) -> None:
+async def test_bound_key_sees_only_its_sessions_after_a_reload(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, session_cache_max=1) as api:
         ben, ana = await api.create_session("visit", user="ben"), await api.create_session("visit", user="ana")
         key = bearer(await api.create_key("app", user="ana"))
@@ -254,7 +254,7 @@ async def test_a_key_is_shown_once_and_stored_as_its_hash(app: OpenApp, tmp_path
     assert re.fullmatch("[0-9a-f]{64}", rows)
 
 
-async def test_keys_outlive_a_restart_and_so_does_it_that_they_are_needed(app: OpenApp, tmp_path: Path) -> None:
+async def test_keys_and_the_need_for_them_outlive_a_restart(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path) as api:
         good, bad = await api.create_key("app"), await api.create_key("admin")
         key_id = bad.split("_")[1]

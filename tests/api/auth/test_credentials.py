@@ -70,7 +70,7 @@ async def test_only_a_credential_of_a_possible_length_is_looked_up(access: Acces
     assert access.refusal("x" * (CREDENTIAL_CHARS_MAX + 1)) == ("UNAUTHENTICATED", "invalid API key")
 
 
-async def test_the_operator_acts_for_the_tenant_of_the_header_with_every_role(access: Access) -> None:
+async def test_operator_has_every_role_in_the_tenant_of_the_header(access: Access) -> None:
     for sent, tenant in (("", "default"), ("school", "school"), ("%E5%AD%A6", "学"), ("t" * TENANT_CHARS_MAX,) * 2):
         sender = access.sender(OPERATOR_KEY, x_cuebook_tenant=sent)
         assert (sender.principal.tenant, sender.principal.name, sender.known) == (tenant, "operator", None)
@@ -95,7 +95,7 @@ async def test_a_key_is_valid_until_the_moment_it_expires(access: Access) -> Non
     assert access.refusal(made.text) == UNKNOWN
 
 
-async def test_an_erased_user_loses_the_keys_of_their_tenant_and_no_other_key(access: Access) -> None:
+async def test_erased_user_loses_only_their_keys_in_the_tenant(access: Access) -> None:
     bound = {
         (tenant, user): await access.keys.make(tenant, NewKey(name="app", roles=["app"], user_id=user))
         for tenant in ("clinic", "school")

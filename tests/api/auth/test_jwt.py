@@ -213,7 +213,7 @@ def test_the_holder_of_a_token_is_named_by_tenant_and_user(claim: str, name: str
     assert known.holder(token, datetime.now(UTC)).name == name
 
 
-def test_a_person_has_the_same_name_with_every_token_that_is_bound_to_no_user() -> None:
+def test_person_has_one_name_with_all_tokens_bound_to_no_user() -> None:
     known = create_token_verifier(Settings(**settings_for(auth_jwt_user_claim="")), "HS256")
     renewed = [signed(exp=time.time() + later)["Authorization"].removeprefix("Bearer ") for later in (600, 1200)]
     holders = [known.holder(token, datetime.now(UTC)) for token in renewed]

@@ -354,7 +354,7 @@ async def test_a_user_of_the_same_name_is_somebody_else(tenants: tuple[Tenant, T
 
 
 @pytest.mark.gate
-async def test_scripts_of_the_folder_belong_to_the_tenant_of_the_server(
+async def test_scripts_of_the_folder_belong_to_the_servers_tenant(
     api: ApiClient, tenants: tuple[Tenant, Tenant]
 ) -> None:
     own = {"Authorization": await api.create_key("app")}
@@ -374,7 +374,7 @@ async def test_what_the_server_counts_is_for_its_own_tenant(api: ApiClient, tena
 
 
 @pytest.mark.gate
-async def test_the_header_for_a_tenant_is_only_for_who_runs_the_machine(tenants: tuple[Tenant, Tenant]) -> None:
+async def test_header_for_a_tenant_is_only_for_the_operator(tenants: tuple[Tenant, Tenant]) -> None:
     one, other = tenants
     answer = await other.ask("GET", "/api/sessions", headers={"X-Cuebook-Tenant": one.name})
     assert [row["sessionId"] for row in answer.json()["data"]] == [other.ids["sessionId"]]

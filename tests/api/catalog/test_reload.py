@@ -48,7 +48,7 @@ async def logged(server: Any, event: str, words: str = "") -> Any:
             await asyncio.sleep(0.02)
 
 
-async def test_a_changed_script_is_a_new_version_and_running_sessions_keep_theirs(serve: Serve, folder) -> None:
+async def test_changed_script_is_a_new_version_beside_running_sessions(serve: Serve, folder) -> None:
     server = serve("--scripts", str(folder), "--reload")
     await server.ready()
     pid = server.process.pid

@@ -81,7 +81,7 @@ async def test_an_earlier_version_is_published_again(api: ApiClient) -> None:
     assert (again["version"], again["status"]) == (3, "published")
 
 
-async def test_an_archived_script_begins_no_session_and_those_that_run_go_on(api: ApiClient) -> None:
+async def test_archived_script_begins_no_session_but_continues_them(api: ApiClient) -> None:
     await publish(api, HELLO)
     await publish(api, SECOND)
     session = await api.create_session("hello")

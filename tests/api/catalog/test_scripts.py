@@ -155,7 +155,7 @@ async def test_text_that_is_no_yaml_is_a_parse_error(api: ApiClient) -> None:
     assert detail["fix"]
 
 
-async def test_a_script_that_makes_no_sense_is_a_validation_error_with_every_place(api: ApiClient) -> None:
+async def test_invalid_script_is_a_validation_error_with_every_place(api: ApiClient) -> None:
     text = HELLO.replace("ask: What", "aks: What").replace('"Hello, {{ name }}!"', '"Hello, {{ name !"')
     answer = await api.post("/api/scripts", json={"yamlContent": text})
     assert answer.status_code == 422

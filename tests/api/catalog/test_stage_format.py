@@ -49,7 +49,7 @@ def test_a_script_and_its_conversion_are_played_alike(cuebook: RunCommand, folde
     assert transcript(cuebook, folder / "native.yaml", replies) == played
 
 
-def test_a_conversion_keeps_the_comments_and_names_the_side_files(cuebook: RunCommand, folder: Path) -> None:
+def test_conversion_keeps_comments_and_names_include_files(cuebook: RunCommand, folder: Path) -> None:
     text = cuebook("convert", folder / "moving.yaml").stdout
     assert "use: [global.yaml, roles.yaml, skills.yaml, forms.yaml, rules.yaml]" in text
     for comment in ("# 一次搬家的谈话", "# 是否自己开车", "# 开场白", "第二阶段", "# - say: 以前这里还有一段"):

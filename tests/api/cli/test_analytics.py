@@ -142,7 +142,7 @@ def test_a_record_that_is_not_there_is_reported(cuebook: Cuebook) -> None:
 
 
 @pytest.mark.gate
-async def test_all_commands_go_through_the_server_that_has_the_database(
+async def test_all_commands_go_through_the_server_with_the_database(
     serve: Serve, cuebook: Cuebook, tmp_path: Path
 ) -> None:
     server = serve(CUEBOOK_EMBEDDER="none")

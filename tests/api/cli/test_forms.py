@@ -49,7 +49,7 @@ def test_a_field_that_the_form_does_not_have_exits_2(cuebook: RunCommand, sheet:
     assert "Did you mean `name`?" in result.stderr
 
 
-def test_a_person_sees_the_fields_and_fills_them_in_with_words_or_json(cuebook: RunCommand, sheet: Path) -> None:
+def test_person_sees_the_fields_and_fills_them_in_words_or_json(cuebook: RunCommand, sheet: Path) -> None:
     pets = '{"form": {"pets": [{"kind": "cat"}], "sweets": ["pie"]}}'
     result = cuebook("play", sheet, "--json", input=f"age: 300\nYour name: Ana, age: 40\n{pets}\n")
     assert variables(result) == {"name": "Ana", "age": 40, "next_age": 41}
@@ -102,7 +102,7 @@ def test_a_turn_of_a_case_does_one_thing(cuebook: RunCommand, sheet: Path, write
     assert "Keep one of `say`, `choose`, `form` and `pass`." in result.output
 
 
-def test_random_visitors_fill_in_forms_and_a_finding_is_a_case_with_one(cuebook: RunCommand, write: WriteFile) -> None:
+def test_random_visitors_fill_in_forms_and_a_finding_is_a_case(cuebook: RunCommand, write: WriteFile) -> None:
     divide = "{set: {left: 100 / (age - 66)}, id: divide, when: age == 66}"
     text = SHEET.replace("max: 120", "min: 60, max: 70").replace('{say: "Bye {{ name }}.", id: bye}', divide)
     write("walked.yaml", text)

@@ -115,7 +115,7 @@ async def test_other_machines_are_let_in_only_with_keys(cuebook: Command, serve:
     assert "with an API key, from anywhere" in server.log
 
 
-def test_a_key_for_tokens_that_cannot_be_used_stops_the_server_with_a_message(cuebook: Command) -> None:
+def test_unusable_key_for_tokens_stops_the_server_with_a_message(cuebook: Command) -> None:
     settings = {"CUEBOOK_AUTH_JWT_ALGORITHM": "RS256", "CUEBOOK_AUTH_JWT_KEY": "nonsense"}
     for command in (["serve", "--port", "0"], ["keys", "create", "--name", "x"]):
         stopped = cuebook(*command, env=settings)

@@ -66,9 +66,7 @@ def test_a_dry_run_with_a_file_publishes_and_moves_nothing(cuebook: RunCommand, 
 
 
 @pytest.mark.slow
-def test_a_file_is_published_its_sessions_migrated_and_one_undone(
-    cuebook: RunCommand, write: WriteFile, talked: Any
-) -> None:
+def test_file_is_published_sessions_migrated_and_one_undone(cuebook: RunCommand, write: WriteFile, talked: Any) -> None:
     write("new.yaml", RENAMED)
     result = cuebook("migrate", "new.yaml", "--data", "data", "--json")
     assert result.exit_code == 0, result.stderr

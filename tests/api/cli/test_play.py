@@ -192,7 +192,7 @@ def test_what_is_piped_in_is_all_said_to_the_script(cuebook: RunCommand, convers
     assert "Entry 1: /vars" in result.stdout
 
 
-def test_a_variable_that_does_not_fit_is_refused_before_anything_is_said(cuebook: RunCommand, write: WriteFile) -> None:
+def test_unsuitable_variable_is_refused_before_any_message(cuebook: RunCommand, write: WriteFile) -> None:
     declared = "{var: cups, type: number}, {var: size, choices: [S, L]}"
     path = write(
         "d.yaml",

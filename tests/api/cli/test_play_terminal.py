@@ -63,7 +63,7 @@ def person(conversations: Path) -> Iterator[Person]:
 
 
 @pytest.mark.gate
-def test_a_person_sees_the_choices_and_may_ask_where_the_conversation_is(person: Person) -> None:
+def test_person_sees_choices_and_may_ask_for_the_position(person: Person) -> None:
     person.until("/help lists")
     person.until("What may I call you?")
     person.type("/where\n")

@@ -205,7 +205,7 @@ phases:
 """
 
 
-def test_a_withheld_reply_is_not_stored_and_its_replay_is_skipped(
+def test_withheld_reply_is_not_stored_and_its_replay_is_skipped(
     cuebook: RunCommand, app: OpenApp, tmp_path: Path
 ) -> None:
     replies = {"lead": ["How is it?", ScriptedReply(text="Take 50 milligrams."), ScriptedReply(exit=True)]}
@@ -229,7 +229,7 @@ def test_a_withheld_reply_is_not_stored_and_its_replay_is_skipped(
 
 @pytest.mark.gate
 @pytest.mark.parametrize("first", [0, 2])
-def test_a_model_is_not_asked_for_what_it_said_when_another_version_is_tried(
+def test_replies_are_reused_when_another_version_is_tried(
     cuebook: RunCommand, led: str, write: WriteFile, first: int
 ) -> None:
     write("new.yaml", LED.replace("{{ summary }}, {{ mood }}.", "So: {{ summary }}."))
@@ -249,9 +249,7 @@ def test_a_model_is_not_asked_for_what_it_said_when_another_version_is_tried(
     ]
 
 
-def test_what_nobody_recorded_ends_the_replay_or_is_asked_of_a_model(
-    cuebook: RunCommand, led: str, write: WriteFile
-) -> None:
+def test_unrecorded_request_ends_the_replay_or_goes_to_a_model(cuebook: RunCommand, led: str, write: WriteFile) -> None:
     write("new.yaml", LED.replace("- {ai_think: Sum", "- {ai_say: Thank them., id: thank}\n          - {ai_think: Sum"))
     result = cuebook("replay", led, "--script", "new.yaml", "--data", "data")
     assert result.exit_code == 1
@@ -278,7 +276,7 @@ def test_a_new_version_is_tried_with_what_the_users_said(cuebook: RunCommand, ta
     assert (first["recorded"]["content"], first["now"]["content"]) == ("Which colour, Ana?", "What colour?")
 
 
-def test_a_new_version_that_does_not_take_what_the_user_did_stops_there(
+def test_replay_stops_where_a_new_version_refuses_the_input(
     cuebook: RunCommand, talked: Talk, write: WriteFile
 ) -> None:
     [session] = talked(ANA)
@@ -291,7 +289,7 @@ def test_a_new_version_that_does_not_take_what_the_user_did_stops_there(
 
 
 @pytest.mark.gate
-def test_a_session_that_moved_is_run_again_on_the_versions_it_ran_on(
+def test_migrated_session_is_replayed_on_the_versions_it_ran_on(
     cuebook: RunCommand, talked: Talk, app: OpenApp, tmp_path: Path, write: WriteFile
 ) -> None:
     [session, _] = talked(ANA[:4], BEN)
@@ -311,9 +309,7 @@ def test_a_session_that_moved_is_run_again_on_the_versions_it_ran_on(
     assert cuebook("migrate", "--undo", session, "--data", "data").exit_code == 2
 
 
-def test_a_session_that_could_not_begin_and_did_later_is_run_again(
-    cuebook: RunCommand, app: OpenApp, tmp_path: Path
-) -> None:
+def test_session_that_began_only_later_is_replayed(cuebook: RunCommand, app: OpenApp, tmp_path: Path) -> None:
     text = (
         "script: late\nphases: [{phase: p, topics: [{topic: t, actions: [{ai_say: Hi., id: a}, {ask: So?, id: b}]}]}]"
     )

@@ -196,7 +196,7 @@ async def test_a_command_reaches_no_server_of_another_folder(
         assert (await api.get(f"/api/sessions/{session['sessionId']}")).status_code == 200
 
 
-async def test_server_on_this_machine_is_asked_without_the_proxy_of_the_environment(
+async def test_server_on_this_machine_is_called_without_a_proxy(
     run: Callable[..., Any], serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve()

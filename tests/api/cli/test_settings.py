@@ -55,13 +55,13 @@ def test_flags_come_before_the_environment_before_the_file(write: WriteFile) -> 
 
 
 @pytest.mark.parametrize("name", ["data", "scripts", "backup_folder", "snapshot_folder", "key_folder", "prompts"])
-def test_relative_path_in_the_file_begins_at_the_folder_of_the_file(write: WriteFile, name: str) -> None:
+def test_relative_path_in_the_file_begins_at_its_folder(write: WriteFile, name: str) -> None:
     for path, expected in (("here", write("conf/x", "").parent / "here"), ("~/here", Path.home() / "here")):
         file = write("conf/cuebook.toml", f'{name} = "{path}"\n')
         assert getattr(load_settings(file, {}, {}), name) == expected
 
 
-def test_file_of_replies_and_external_memory_are_beside_the_file_too(write: WriteFile) -> None:
+def test_file_of_replies_and_external_memory_are_beside_the_file(write: WriteFile) -> None:
     text = 'model = "scripted:replies.yaml"\n[memories.old]\npath = "old.parquet"\n'
     file = write("conf/cuebook.toml", text)
     settings = load_settings(file, {}, {})
@@ -86,7 +86,7 @@ def test_a_problem_names_its_setting_first(
     assert str(refused.value).endswith(problem)
 
 
-def test_a_variable_sets_one_budget_and_leaves_the_others_of_the_file(write: WriteFile) -> None:
+def test_variable_sets_one_budget_and_leaves_those_of_the_file(write: WriteFile) -> None:
     file = write("cuebook.toml", "[budgets]\nturn_tokens = 100\nday_cost = 2.5\nsession_calls = 7\n")
     settings = load_settings(file, {}, {"CUEBOOK_BUDGETS_TURN_TOKENS": "200"})
     assert settings.budgets == Budgets(turn_tokens=200, day_cost=2.5, session_calls=7)
@@ -136,7 +136,7 @@ def test_what_cannot_be_used_is_named_with_where_it_stands(
     assert all(each in str(caught.value) for each in named), str(caught.value)
 
 
-def test_a_scripts_folder_that_is_a_file_is_not_said_to_be_missing(cuebook: RunCommand, write: WriteFile) -> None:
+def test_scripts_folder_that_is_a_file_is_not_reported_missing(cuebook: RunCommand, write: WriteFile) -> None:
     file = write("visit.yaml", "cuebook: 1\n")
     assert f"{file} is not a folder" in " ".join(cuebook("serve", "--port", "0", "--scripts", file).stderr.split())
     missing = cuebook("serve", "--port", "0", "--scripts", file.with_name("none"))

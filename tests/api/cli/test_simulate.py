@@ -36,7 +36,7 @@ def test_traffic_is_simulated_and_counted(cuebook: Cuebook, write: Write) -> Non
     assert len(listed["data"]) == 12
 
 
-def test_a_record_that_is_there_is_only_added_to_where_that_is_wanted(cuebook: Cuebook, write: Write) -> None:
+def test_existing_database_is_extended_only_on_request(cuebook: Cuebook, write: Write) -> None:
     asked = ("simulate", write("hello.yaml", SCRIPT), "--sessions", 3, "--data", "one")
     assert cuebook(*asked).exit_code == 0
     refused = cuebook(*asked)

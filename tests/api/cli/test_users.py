@@ -54,7 +54,7 @@ def test_variables_are_set_and_shown(run: Callable[..., Any], talked: list[str])
     assert json.loads(run("users", "variables", "ana", "--json"))["age"]["value"] == 34
 
 
-def test_everything_of_a_user_goes_to_a_file_or_to_standard_output(run: Callable[..., Any], talked: list[str]) -> None:
+def test_everything_of_a_user_goes_to_a_file_or_standard_output(run: Callable[..., Any], talked: list[str]) -> None:
     run("users", "export", "ana", "-o", "ana.json")
     document = json.loads(Path("ana.json").read_text("utf-8"))
     assert {session["sessionId"] for session in document["sessions"]} == set(talked[:2])

@@ -31,7 +31,7 @@ async def cuebook(tmp_path: Path) -> AsyncIterator[Client]:
         yield cuebook
 
 
-async def test_settings_name_the_scripts_and_the_model_unless_arguments_do(tmp_path: Path) -> None:
+async def test_settings_name_scripts_and_model_unless_arguments_do(tmp_path: Path) -> None:
     settings = {"scripts": str(CONVERSATIONS), "model": "openai:small", "model_url": "http://127.0.0.1:9/v1"}
     async with open_runtime(tmp_path / "data", settings=settings) as cuebook:
         assert (await cuebook.sessions.create("ana", "visit")).messages
@@ -118,7 +118,7 @@ async def test_an_error_has_the_code_and_the_way_out(cuebook) -> None:
         await cuebook.sessions.send(session.session_id, "x", expected_turn=7)
 
 
-async def test_a_request_whose_answer_is_lost_is_sent_again_and_carried_out_once(lossy) -> None:
+async def test_request_with_a_lost_answer_is_repeated_and_done_once(lossy) -> None:
     client, way = lossy
     way.lost = 2
     session = await client.sessions.create("ana")
@@ -163,7 +163,7 @@ async def test_an_address_without_a_scheme_is_refused_at_once() -> None:
 
 @pytest.mark.gate
 @pytest.mark.parametrize("cuts", [[1], [150], [400, 90], [700, 700, 700]])
-async def test_a_stream_that_breaks_off_goes_on_without_telling_anything_twice(lossy, cuts) -> None:
+async def test_broken_stream_continues_without_repeating_anything(lossy, cuts) -> None:
     client, way = lossy
     session = await client.sessions.create("ana", "visit")
     whole = await client.sessions.create("ana", "visit")
@@ -246,7 +246,7 @@ async def test_a_deletion_whose_answer_is_lost_is_done(lossy) -> None:
     assert await client.sessions.delete(session.session_id) is False
 
 
-async def test_odd_texts_and_ids_are_errors_with_a_code_and_an_odd_key_is_sent(cuebook) -> None:
+async def test_odd_texts_and_ids_have_codes_and_odd_keys_are_sent(cuebook) -> None:
     session = await cuebook.sessions.create("ana", timezone="Asia/Tokyo")
     with pytest.raises(CuebookError, match="half of a surrogate pair"):
         await cuebook.sessions.send(session.session_id, "a\ud800")
@@ -322,7 +322,7 @@ async def test_a_program_without_an_event_loop_waits_for_its_answers(serve: Serv
 
 
 @pytest.mark.database_file
-async def test_an_embedded_runtime_keeps_its_sessions_and_holds_its_folder(tmp_path: Path) -> None:
+async def test_embedded_runtime_keeps_sessions_and_holds_its_folder(tmp_path: Path) -> None:
     async with open_runtime(tmp_path, scripts=CONVERSATIONS) as cuebook:
         session = await cuebook.sessions.create("ana", "visit")
         with pytest.raises(StoreError):
@@ -332,7 +332,7 @@ async def test_an_embedded_runtime_keeps_its_sessions_and_holds_its_folder(tmp_p
         assert (await cuebook.sessions.send(session.session_id, "Ana")).turn == 1
 
 
-async def test_an_application_ends_although_its_response_is_not_read_to_its_end() -> None:
+async def test_application_ends_if_its_response_is_not_fully_read() -> None:
     ended = asyncio.Event()
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -348,7 +348,7 @@ async def test_an_application_ends_although_its_response_is_not_read_to_its_end(
         await asyncio.wait_for(ended.wait(), 10)
 
 
-async def test_an_application_hears_that_a_request_was_given_up_before_its_response() -> None:
+async def test_application_is_informed_of_a_cancelled_request() -> None:
     ended = asyncio.Event()
 
     async def application(scope: Any, receive: Any, send: Any) -> None:

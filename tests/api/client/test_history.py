@@ -50,7 +50,7 @@ async def test_the_second_call_gets_what_was_said_in_the_first(cuebook) -> None:
     assert session.turn == 2  # question and answer are one turn
 
 
-async def test_the_config_says_which_conversation_it_is_else_it_is_the_default(cuebook) -> None:
+async def test_config_names_the_conversation_or_it_is_the_default(cuebook) -> None:
     answer = with_history(Model(), cuebook.sessions)
     await answer("to bob", {"metadata": {"session_id": "bob"}})
     await answer("to nobody")
@@ -121,7 +121,7 @@ async def test_a_system_message_that_is_stored_stays_first(cuebook) -> None:
         assert [role for role, _ in model.asked[1]] == ["system", "user", "assistant", "user"]
 
 
-async def test_messages_of_a_store_reach_the_callable_as_they_were_stored() -> None:
+async def test_stored_messages_reach_the_callable_unchanged() -> None:
     store, result = InMemoryStore(), {"role": "tool", "content": "noon", "tool_call_id": "c1"}
     parts = {"role": "user", "content": [{"type": "text", "text": "What time is it?"}]}
     store.append("alice", [parts, {**CALL, "content": None}, result])

@@ -82,9 +82,7 @@ async def test_other_addresses_are_no_screens(app: OpenApp, pages: Path, tmp_pat
         assert (found.status_code, found.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
-async def test_a_browser_gets_the_page_for_an_address_that_does_not_exist(
-    app: OpenApp, pages: Path, tmp_path: Path
-) -> None:
+async def test_browser_gets_the_page_for_an_unknown_address(app: OpenApp, pages: Path, tmp_path: Path) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     async with app(tmp_path, console=pages) as api:
         await api.create_key("app")

@@ -320,7 +320,7 @@ async def test_one_address_cannot_take_all_requests(server: OpenApp, tmp_path: P
                 assert (await api.get("/ready", headers=of("192.0.2.1"))).status_code == 200
 
 
-def test_a_connection_has_an_open_request_until_its_last_one_ends(tmp_path: Path) -> None:
+def test_connection_has_an_open_request_until_its_last_one_ends(tmp_path: Path) -> None:
     requests = OpenRequests(Settings(data=tmp_path, scripts=tmp_path))
     peer, other = ("192.0.2.1", 4_000), ("192.0.2.1", 4_001)
     with requests.begin(peer):

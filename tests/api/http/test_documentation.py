@@ -98,9 +98,7 @@ async def test_without_a_built_site_the_answer_says_how_to_build_it(app: OpenApp
 
 
 @pytest.mark.gate
-async def test_documentation_needs_no_key_and_is_not_in_the_description(
-    app: OpenApp, site: Path, tmp_path: Path
-) -> None:
+async def test_documentation_needs_no_key_and_is_not_in_openapi(app: OpenApp, site: Path, tmp_path: Path) -> None:
     async with app(tmp_path, docs=site) as api:
         await api.post("/api/keys", json={"name": "first", "roles": ["admin"]})
         assert (await api.get("/api/sessions")).status_code == 401

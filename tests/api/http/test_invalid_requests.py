@@ -72,7 +72,7 @@ async def detail_of(api: ApiClient, method: str, path: str, body: Any = None) ->
         ("/api/sessions", {**BODY, "userId": None}, "userId", "expected a text, not null"),
     ],
 )
-async def test_a_field_that_is_not_valid_is_named_with_what_is_possible(
+async def test_invalid_field_is_named_with_what_is_possible(
     api: ApiClient, path: str, body: Any, field: str, message: str
 ) -> None:
     whole, found, problem = await detail_of(api, "POST", path, body)
@@ -103,7 +103,7 @@ async def test_a_user_has_a_time_zone_that_exists_or_none(api: ApiClient) -> Non
     assert (await api.patch(f"/api/sessions/{session['sessionId']}/variables", json=of_session)).status_code == 200
 
 
-async def test_a_value_that_is_not_among_the_possible_ones_is_answered_with_them(api: ApiClient) -> None:
+async def test_value_outside_the_possible_ones_is_answered_with_them(api: ApiClient) -> None:
     assert (await detail_of(api, "GET", "/api/sessions?status=done"))[0] == (
         "status: 'done' is not one of active, completed, paused"
     )
@@ -122,7 +122,7 @@ async def test_a_parameter_that_a_route_does_not_have_is_refused(api: ApiClient,
     assert (await detail_of(api, "GET", path))[0].startswith(message)
 
 
-async def test_a_question_for_the_methods_of_a_route_may_have_its_parameters(api: ApiClient) -> None:
+async def test_options_request_may_have_the_parameters_of_the_route(api: ApiClient) -> None:
     answer = await api.options("/api/sessions/by-key?key=telegram:1")
     assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
 
@@ -137,7 +137,7 @@ async def test_a_question_for_the_methods_of_a_route_may_have_its_parameters(api
         ("/api/sessions/SESSION/events", {"accept": "text/event-stream", "last-event-id": "x"}, "Last-Event-ID"),
     ],
 )
-async def test_a_parameter_or_header_that_is_missing_or_not_valid_is_named(
+async def test_missing_or_invalid_parameter_or_header_is_named(
     api: ApiClient, path: str, headers: dict[str, str], field: str
 ) -> None:
     session = await api.create_session("diary")
@@ -161,7 +161,7 @@ async def test_an_etag_that_is_none_is_named(api: ApiClient) -> None:
         ("/api/memory/import?userId=ana", "2,000,000", "import_bytes_max"),
     ],
 )
-async def test_a_body_that_is_too_large_is_answered_with_the_limit_and_its_setting(
+async def test_too_large_body_is_refused_with_limit_and_setting(
     app: OpenApp, tmp_path: Path, path: str, limit: str, setting: str
 ) -> None:
     async with app(tmp_path, import_bytes_max=2_000_000) as api:
@@ -195,7 +195,7 @@ async def test_nothing_is_carried_out_with_an_unknown_parameter(api: ApiClient) 
     assert (await api.get(f"/api/sessions/{session['sessionId']}")).status_code == 200
 
 
-async def test_nothing_is_carried_out_with_a_body_that_a_route_does_not_have(api: ApiClient) -> None:
+async def test_request_with_an_undocumented_body_changes_nothing(api: ApiClient) -> None:
     session = await api.create_session("diary")
     path = f"/api/sessions/{session['sessionId']}"
     for route in ("/api/operations/compact", "/api/operations/retention", f"{path}/clear", f"{path}/pause"):

@@ -47,7 +47,7 @@ async def test_the_document_is_valid(document: Any) -> None:
     assert errors == []
 
 
-async def test_bodies_have_their_limits_in_lists_mappings_and_nullable_values(document: Any) -> None:
+async def test_bodies_have_limits_in_lists_mappings_and_nullables(document: Any) -> None:
     def part(name: str, *path: Any) -> Any:
         found = document["components"]["schemas"][name]["properties"]
         for step in path:

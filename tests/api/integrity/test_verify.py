@@ -218,7 +218,7 @@ async def test_turns_under_way_are_no_damage(app: OpenApp, tmp_path: Path) -> No
 
 
 @pytest.mark.gate
-async def test_a_session_whose_text_was_dropped_is_judged_by_what_it_keeps(
+async def test_redacted_session_is_verified_by_what_is_left(
     talked: tuple[bytes, str], data: Path, app: OpenApp, tmp_path: Path
 ) -> None:
     database = Database.open(data)

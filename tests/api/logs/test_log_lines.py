@@ -63,7 +63,7 @@ def lines(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) ->
     structlog.reset_defaults()
 
 
-async def test_an_error_that_nobody_awaits_is_logged_without_its_message(lines: Lines) -> None:
+async def test_unawaited_error_is_logged_without_its_message(lines: Lines) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(log_unawaited)
 
@@ -125,7 +125,7 @@ async def test_a_commit_that_fails_names_its_session(
         assert WriteFailed.__name__ in line["exception"]
 
 
-def test_a_database_that_cannot_be_reached_is_a_line_without_a_stack(lines: Lines) -> None:
+def test_unreachable_database_is_a_line_without_a_stack(lines: Lines) -> None:
     error = DatabaseUnreachable("the read failed: the connection was lost")
     log_failure(translate(error), error, "request-1", "/api/sessions")
     (line,) = lines()

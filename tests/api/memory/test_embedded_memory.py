@@ -81,7 +81,7 @@ def test_what_leaves_the_context_is_found_in_short_term_memory(opened: Any) -> N
         assert texts(memory.query("alpha", short_term_only=True)) == [["alpha"]]
 
 
-def test_units_follow_one_another_within_their_session_and_no_further(memory: UserMemory) -> None:
+def test_units_follow_one_another_within_their_session_only(memory: UserMemory) -> None:
     first = said(memory, "one", "two", "three")
     memory.start_session("second")
     second = said(memory, "four", "five")
@@ -157,7 +157,7 @@ def test_a_query_that_contradicts_itself_is_an_error(opened: Any) -> None:
             memory.query("one", external_only=True)
 
 
-def test_short_term_memory_drops_what_was_used_the_longest_time_ago(opened: Any) -> None:
+def test_short_term_memory_drops_the_least_recently_used(opened: Any) -> None:
     with opened(context_length=1, short_term=3) as memory:
         said(memory, "apple", "banana", "cherry", "damson")  # the last one is in the context
         assert texts(memory.query("apple", short_term_only=True, k=1, strategy="lexical")) == [["apple"]]
@@ -171,7 +171,7 @@ def test_short_term_memory_drops_what_was_used_the_longest_time_ago(opened: Any)
         assert left == {"apple", "cherry", "damson"}
 
 
-def test_short_term_memory_comes_first_and_long_term_memory_fills_the_rest(opened: Any) -> None:
+def test_short_term_memory_comes_first_then_long_term_memory(opened: Any) -> None:
     with opened(context_length=1, short_term=2) as memory:
         said(memory, "river a", "river b", "river c", "river d", "river e")
         in_mind = texts(memory.query("river", short_term_only=True, k=5, add_to_short_term=False))
@@ -275,7 +275,7 @@ def test_a_decay_is_given_in_days(memory: UserMemory) -> None:
             memory.query("river", decay=wrong)
 
 
-def test_visits_count_for_the_unit_and_reach_its_ancestors_and_last(opened: Any) -> None:
+def test_visits_count_for_a_unit_and_its_ancestors_with_times(opened: Any) -> None:
     with opened(context_length=1) as memory:
         session = memory.start_session("talk")
         (river,) = said(memory, "the river")
@@ -329,7 +329,7 @@ def test_a_memory_that_is_opened_again_is_the_same(opened: Any) -> None:
         assert memory.get_context() == context
 
 
-def test_the_latest_session_of_none_is_new_and_a_name_is_retained(opened: Any) -> None:
+def test_latest_session_of_none_is_new_and_a_name_is_retained(opened: Any) -> None:
     with opened() as memory:
         latest = memory.start_session("LATEST")
         assert latest not in {"", "LATEST"}
@@ -350,7 +350,7 @@ def test_short_term_memory_is_filled_from_another_session(opened: Any) -> None:
             memory.restore("never")
 
 
-def test_a_session_is_removed_with_its_summaries_and_no_other_one(opened: Any) -> None:
+def test_session_is_removed_with_its_summaries_and_no_other(opened: Any) -> None:
     with opened(context_length=1) as memory:
         for session in ("gone", "kept"):
             memory.start_session(session)
@@ -377,7 +377,7 @@ def test_a_session_is_removed_with_its_summaries_and_no_other_one(opened: Any) -
         assert list(memory.units(session_id="gone")) == []
 
 
-def test_forgetting_takes_what_matters_least_and_leaves_the_protected(opened: Any) -> None:
+def test_forgetting_takes_the_least_important_unprotected_units(opened: Any) -> None:
     with opened(context_length=1) as memory:
         ids = said(memory, *[f"unit {number}" for number in range(101)])  # the last one is in the context
         memory.pin(ids[0])

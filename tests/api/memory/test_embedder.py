@@ -99,7 +99,7 @@ async def test_cached_questions_are_bounded_and_the_latest(opened) -> None:
     assert len(opened.watched.questions) == QUESTIONS_MAX + 2
 
 
-async def test_a_question_does_not_wait_for_texts_that_are_being_embedded(opened) -> None:
+async def test_question_does_not_wait_for_texts_being_embedded(opened) -> None:
     await opened.embedding.embedder()
     opened.watched.gate.clear()
     texts = asyncio.create_task(opened.embedding.texts(["one"]))
@@ -168,7 +168,7 @@ async def test_who_gives_up_waiting_does_not_end_the_loading(opened) -> None:
     assert opened.loads == 1
 
 
-async def test_closing_lets_go_of_the_embedder_and_of_one_that_is_being_loaded(opened) -> None:
+async def test_closing_releases_the_embedder_also_while_it_is_loaded(opened) -> None:
     await opened.embedding.texts(["hello"])
     await opened.embedding.close()
     assert opened.watched.closed
@@ -222,7 +222,7 @@ def test_a_wrong_variable_is_named() -> None:
         load_settings(None, {}, {"CUEBOOK_EMBEDDER": "x"})
 
 
-async def test_an_endpoint_is_that_of_models_where_it_has_no_settings_of_its_own(endpoint: Endpoint) -> None:
+async def test_endpoint_is_that_of_models_without_its_own_settings(endpoint: Endpoint) -> None:
     shared = settings_of(model="openai:tiny", model_url=endpoint.url, model_key=KEY, embedder="openai:small")
     own = settings_of(model="openai:tiny", model_key=KEY, embedder="openai:small", embedder_url=endpoint.url)
     for settings in (shared, own):

@@ -66,9 +66,7 @@ def texts_of(recalled: RecalledView) -> list[tuple[str, str]]:
 
 
 @pytest.mark.database_file
-async def test_a_memory_in_a_data_folder_is_recalled_beside_the_users_own(
-    open_memory: OpenMemory, archive: Path
-) -> None:
+async def test_memory_in_a_data_folder_is_recalled_beside_the_own(open_memory: OpenMemory, archive: Path) -> None:
     before = digest(archive / "cuebook.duckdb")
     async with open_memory(memories={"past": ExternalSettings(path=archive, user="past")}) as memory:
         await memory.add("talk", "I like rye bread")
@@ -115,9 +113,7 @@ async def test_a_name_that_is_not_set_is_an_error_and_makes_nothing(
     }
 
 
-async def test_external_only_leaves_the_users_own_out_and_visits_nothing(
-    open_memory: OpenMemory, archive: Path
-) -> None:
+async def test_external_only_excludes_the_users_own_and_visits_nothing(open_memory: OpenMemory, archive: Path) -> None:
     async with open_memory(memories={"past": ExternalSettings(path=archive, user="past")}) as memory:
         await memory.add("talk", "I like rye bread")
         query = Query(text="rye bread", external=["past"], external_only=True, recall_context=1)
@@ -127,9 +123,7 @@ async def test_external_only_leaves_the_users_own_out_and_visits_nothing(
         assert (await memory.store.memory.units(*OWNER))[0].visit_count == 0
 
 
-async def test_k_is_of_all_together_and_what_is_not_recalled_is_not_visited(
-    open_memory: OpenMemory, archive: Path
-) -> None:
+async def test_k_counts_all_memories_and_only_results_are_visited(open_memory: OpenMemory, archive: Path) -> None:
     async with open_memory(memories={"past": ExternalSettings(path=archive, user="past")}) as memory:
         await memory.add("talk", "Rye", "The bakery in Graz sells rye bread on Sundays, they say")
         for k in (1, 2, 3):

@@ -49,7 +49,7 @@ async def test_so_many_wait_and_no_more_and_all_of_them_are_done(open_memory: Op
         assert len(await jobs_of(memory)) == JOBS_MAX
 
 
-async def test_a_crash_in_the_middle_of_forgetting_takes_no_more_than_was_asked_for(
+async def test_crash_during_forgetting_takes_no_more_than_requested(
     open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance, "FORGOTTEN_MAX", 3)
@@ -96,7 +96,7 @@ async def test_an_embedder_that_fails_holds_nothing_else_up(open_memory: OpenMem
         assert memory.memory_system.worker.failed > 0
 
 
-async def test_failures_of_other_work_do_not_count_as_attempts_at_a_job(
+async def test_failures_of_other_work_do_not_count_as_job_attempts(
     open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("api.memory.worker.AGAIN_S", 0.001)
@@ -118,7 +118,7 @@ async def test_failures_of_other_work_do_not_count_as_attempts_at_a_job(
 
 
 @pytest.mark.slow
-async def test_a_job_that_can_never_be_done_is_given_up_and_the_others_are_done(
+async def test_impossible_job_is_given_up_and_the_others_are_done(
     open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("api.memory.worker.AGAIN_S", 0.001)
@@ -135,7 +135,7 @@ async def test_a_job_that_can_never_be_done_is_given_up_and_the_others_are_done(
         ]
 
 
-async def test_a_job_that_ends_after_its_user_was_erased_leaves_nothing(open_memory: OpenMemory) -> None:
+async def test_job_that_ends_after_its_users_erasure_leaves_nothing(open_memory: OpenMemory) -> None:
     async with open_memory(embedder="none") as memory:
         jobs = memory.memory_system.jobs
         job = await jobs.submit(*OWNER, "summarise", JobOptions())

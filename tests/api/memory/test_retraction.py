@@ -30,7 +30,7 @@ def said(recalled: Any) -> list[str]:
     return [each.content for chain in recalled.chains for each in chain.units]
 
 
-async def test_a_summary_of_removed_units_is_hidden_until_it_is_rewritten(open_memory: OpenMemory) -> None:
+async def test_summary_of_removed_units_is_hidden_until_rewritten(open_memory: OpenMemory) -> None:
     async with open_memory(embedder="none") as memory:
         _, secret = await memory.add("diary", "the blue boat", "a secret about the boat")
         async for _ in memory.memory_system.maintenance.summarise(OWNER):

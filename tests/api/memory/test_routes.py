@@ -59,7 +59,7 @@ async def test_what_is_added_is_found_at_once(memory: ApiClient) -> None:
     assert (await found(memory, "Lisbon"))[0] == ["I moved to Lisbon."]
 
 
-async def test_a_unit_is_looked_at_with_its_neighbours_and_that_is_no_visit(memory: ApiClient) -> None:
+async def test_unit_is_shown_with_its_neighbours_and_not_visited(memory: ApiClient) -> None:
     first, second, third = await added(memory, "one", "two", "three")
     for _ in range(2):
         unit = (await memory.read(f"/api/memory/units/{second['unitId']}", userId="ana"))["unit"]
@@ -290,7 +290,7 @@ async def test_a_sessions_units_are_what_is_said_in_it(memory: ApiClient) -> Non
     assert "add to a collection of another name" in answer.json()["error"]["message"]
 
 
-async def test_a_collection_is_begun_once_and_the_latest_one_is_found_again(memory: ApiClient) -> None:
+async def test_collection_is_begun_once_and_the_latest_is_found_again(memory: ApiClient) -> None:
     body = {"userId": "ana", "group": "diary", "shortTerm": 3, "contextLength": 2}
     for _ in range(2):
         begun = (await memory.post("/api/memory/groups", json=body)).json()["group"]
@@ -374,9 +374,7 @@ async def test_a_dry_run_tells_what_would_go_and_nothing_goes(memory: ApiClient)
     assert len((await memory.read("/api/memory/units", userId="ana"))["data"]) == 28
 
 
-async def test_another_embedder_is_offered_and_sees_everything_when_it_is_asked_to(
-    app: OpenApp, tmp_path: Path
-) -> None:
+async def test_another_embedder_reads_everything_on_request(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="hashed:64") as api:
         await added(api, "I moved to Lisbon.", vector=[1.0] * 64)
         status = await api.read("/api/memory/status", userId="ana")
@@ -446,7 +444,7 @@ async def test_whose_memory_it_is_must_be_said(memory: ApiClient) -> None:
 # -- whose it is ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_key_that_is_bound_to_a_user_has_this_users_memory_alone(memory: ApiClient) -> None:
+async def test_key_bound_to_a_user_has_only_this_users_memory(memory: ApiClient) -> None:
     (unit,) = await added(memory, "Ben's secret", user="ben", group="diary")
     ana = {"Authorization": await memory.create_key("app", user="ana")}
     own = {"userId": "ana"}
@@ -466,7 +464,7 @@ async def test_a_key_that_is_bound_to_a_user_has_this_users_memory_alone(memory:
     assert (await memory.get(f"/api/memory/units/{unit['unitId']}", params=own, headers=ana)).status_code == 404
 
 
-async def test_a_key_that_is_bound_to_a_user_brings_nothing_as_the_applications_own(memory: ApiClient) -> None:
+async def test_key_bound_to_a_user_imports_nothing_as_the_application(memory: ApiClient) -> None:
     ana = {"Authorization": await memory.create_key("app", user="ana")}
     ours = {"Authorization": await memory.create_key("app")}
     body = {"userId": "ana", "units": [{"content": "Ana is an editor.", "trust": "own"}]}

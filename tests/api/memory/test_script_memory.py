@@ -54,7 +54,7 @@ async def test_the_next_session_knows_the_notes_of_the_last_one(opened) -> None:
         assert chinese["messages"][0]["content"] == "欢迎回来。上次你想做到的是：run five kilometres。"
 
 
-async def test_what_was_said_is_remembered_unless_the_script_says_otherwise(opened) -> None:
+async def test_messages_are_remembered_unless_the_script_forbids_it(opened) -> None:
     async with opened() as api:
         await api.publish_script(FREE)
         await api.publish_script(FREE.replace("script: free", "script: silent").replace("k: 2", "remember: nothing"))
@@ -68,7 +68,7 @@ async def test_what_was_said_is_remembered_unless_the_script_says_otherwise(open
         assert "swim" not in known["messages"][0]["content"]
 
 
-async def test_events_tell_what_was_remembered_and_what_was_recalled_and_why(opened) -> None:
+async def test_events_have_what_was_remembered_and_recalled_and_why(opened) -> None:
     async with opened() as api:
         await api.publish_script(CHECK_IN, files=FILES)
         first = await api.create_session("check_in")
@@ -89,7 +89,7 @@ async def test_events_tell_what_was_remembered_and_what_was_recalled_and_why(ope
     assert unit["signals"]
 
 
-def test_a_session_is_replayed_as_it_was_though_what_it_recalled_is_forgotten(opened, cuebook: RunCommand) -> None:
+def test_replay_is_the_same_if_recalled_units_are_forgotten(opened, cuebook: RunCommand) -> None:
     async def talk() -> str:
         async with opened() as api:
             await api.publish_script(CHECK_IN, files=FILES)

@@ -43,7 +43,7 @@ async def test_what_was_said_is_found_in_the_very_next_request(app: OpenApp, tmp
         assert said[0]["unitId"] == f"{session['sessionId']}:1"
 
 
-async def test_notes_are_remembered_and_what_is_recalled_has_been_visited(app: OpenApp, tmp_path: Path) -> None:
+async def test_notes_are_remembered_and_recalled_units_are_visited(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
         await api.publish_script(NOTES)
         session = await api.create_session("notes")
@@ -103,7 +103,7 @@ async def test_a_fork_does_not_remember_everything_twice(app: OpenApp, tmp_path:
         assert contents.count("and cake") == 1
 
 
-async def test_a_deleted_session_is_out_of_memory_and_the_rest_is_still_there(app: OpenApp, tmp_path: Path) -> None:
+async def test_deleted_session_is_not_in_memory_and_the_rest_is(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
         one, other = await api.create_session("chat"), await api.create_session("chat")
         await api.send_texts(one, "I like tea")
@@ -153,7 +153,7 @@ phases:
 """
 
 
-async def test_a_rewind_takes_notes_back_and_what_held_before_them_holds_again(app: OpenApp, tmp_path: Path) -> None:
+async def test_rewind_removes_notes_and_restores_those_they_replaced(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, embedder="none") as api:
         await api.publish_script(GOALS)
         session = await api.create_session("goals")

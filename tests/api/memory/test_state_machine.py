@@ -429,5 +429,5 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.gate
-def test_whatever_is_done_a_memory_is_what_a_plain_model_of_it_says() -> None:
+def test_memory_equals_a_plain_model_after_any_operations() -> None:
     run_state_machine_as_test(Machine, settings=examples(max_examples=repeats(10), stateful_step_count=20))

@@ -58,7 +58,7 @@ async def test_what_is_removed_during_summarization_is_in_no_summary(open_memory
         assert ("boat" in units.content, "secret" in units.content) == (True, False)
 
 
-async def test_a_memory_that_is_loaded_again_during_summarization_is_summarised(open_memory: OpenMemory) -> None:
+async def test_memory_reloaded_during_summarization_is_summarised(open_memory: OpenMemory) -> None:
     async with open_memory(embedder="none") as memory:
         _, secret, _ = await memory.add("diary", "the blue boat", "a secret", "the red door")
 
@@ -80,7 +80,7 @@ async def test_a_memory_that_is_loaded_again_during_summarization_is_summarised(
         assert ("boat" in summary.content, "secret" in summary.content) == (True, False)
 
 
-async def test_a_unit_removed_during_summarization_leaves_older_summaries(open_memory: OpenMemory) -> None:
+async def test_unit_removed_during_summarization_keeps_older_ones(open_memory: OpenMemory) -> None:
     async with open_memory(embedder="none") as memory:
         model = Model()
         (secret,) = await memory.add("diary", "a secret")

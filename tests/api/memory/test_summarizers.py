@@ -68,9 +68,7 @@ async def hosted(endpoint: Endpoint) -> AsyncIterator[Model]:
     await close_model(model)
 
 
-async def test_a_model_sees_the_memories_with_their_days_and_speakers_as_data(
-    summarizer, hosted, endpoint: Endpoint
-) -> None:
+async def test_model_sees_memories_with_days_and_speakers_as_data(summarizer, hosted, endpoint: Endpoint) -> None:
     endpoint.will(content="  On 7 May 2023 Ana said that her dog is called Bello.  ")
     reported = await summarizer(hosted)(PASSAGE)
     assert (reported.text, reported.is_extract) == ("On 7 May 2023 Ana said that her dog is called Bello.", False)
@@ -94,7 +92,7 @@ async def test_without_a_model_it_is_an_extract_and_says_so(summarizer) -> None:
     assert "Bello" in summary.text
 
 
-async def test_a_file_of_replies_tells_them_in_their_order_or_it_is_an_extract(summarizer) -> None:
+async def test_file_of_replies_gives_summaries_in_order_or_extracts(summarizer) -> None:
     scripted = summarizer(ScriptedModel({"memory.summarise": ("The first.", "The second.")}))
     assert [(await scripted(PASSAGE)).text for _ in range(2)] == ["The first.", "The second."]
     silent = await summarizer(ScriptedModel({}))(PASSAGE)

@@ -22,7 +22,7 @@ def texts(recalled: Any) -> list[list[str]]:
     return [[each.content for each in chain.units] for chain in recalled.chains]
 
 
-async def test_what_was_added_is_found_by_its_words_at_once_and_by_meaning_soon(open_memory: OpenMemory) -> None:
+async def test_added_text_is_found_by_words_now_and_by_meaning_soon(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         await memory.add("diary", "I have moved to Lisbon", "The cat is called Momo", "It rained all day")
         found = await memory.memories.query(*OWNER, Query(text="What is the cat called?", long_term_only=True))
@@ -62,7 +62,7 @@ async def test_exclude_context_hides_the_context_of_its_group(open_memory: OpenM
         assert sorted(text for chain in texts(found) for text in chain) == said[:2]
 
 
-async def test_a_visit_counts_for_the_unit_and_marks_everything_above_it(open_memory: OpenMemory) -> None:
+async def test_visit_counts_for_the_unit_and_marks_all_its_ancestors(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         ids = await memory.add("diary", "I like tea", "I have a cat called Momo", "We went to the sea")
         async for _ in memory.memory_system.maintenance.summarise(OWNER):
@@ -78,7 +78,7 @@ async def test_a_visit_counts_for_the_unit_and_marks_everything_above_it(open_me
         assert other.visit_count == 0
 
 
-async def test_a_hit_comes_with_its_neighbours_and_chains_that_touch_are_one(open_memory: OpenMemory) -> None:
+async def test_hit_has_its_neighbours_and_touching_chains_are_joined(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         await memory.add("walk", "one", "two", "the red door", "four", "the red gate", "six", "seven")
         found = await memory.memories.query(*OWNER, Query(text="gate", k=1, recall_context=1))
@@ -87,7 +87,7 @@ async def test_a_hit_comes_with_its_neighbours_and_chains_that_touch_are_one(ope
         assert texts(found) == [["two", "the red door", "four", "the red gate", "six"]]
 
 
-async def test_forgetting_takes_the_least_first_and_a_dry_run_takes_nothing(open_memory: OpenMemory) -> None:
+async def test_forgetting_takes_the_least_first_and_a_dry_run_nothing(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         await memory.memories.add(*OWNER, "other", [NewUnit(content="kept", never_delete=True)])
         ids = await memory.add("diary", *[f"thought {number}" for number in range(20)])
@@ -101,7 +101,7 @@ async def test_forgetting_takes_the_least_first_and_a_dry_run_takes_nothing(open
         assert (await memory.get(ids[5])).content == "thought 5"
 
 
-async def test_the_same_unit_twice_is_one_and_another_with_its_id_is_refused(open_memory: OpenMemory) -> None:
+async def test_equal_unit_counts_once_and_another_is_refused(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         await memory.add("diary", "I like tea", unit_id="u1")
         await memory.add("diary", "I like tea", unit_id="u1")
@@ -123,7 +123,7 @@ async def test_what_is_superseded_is_found_no_more_but_as_of_its_time(open_memor
         assert ["I live in Oslo"] in texts(then)
 
 
-async def test_short_term_memory_has_what_left_the_context_and_what_was_recalled(open_memory: OpenMemory) -> None:
+async def test_short_term_memory_has_former_context_and_recalled_units(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         await memory.memories.start_group(*OWNER, "talk", short_term=3)
         said = await memory.add("talk", *[f"remark {number} about tea" for number in range(12)])
@@ -164,7 +164,7 @@ async def test_work_that_was_not_done_is_done_after_the_next_start(open_memory: 
         assert await memory.store.memory.embedders(*OWNER) == {"hashed:64": 2}
 
 
-async def test_another_embedder_is_not_mixed_in_and_takes_over_when_asked(open_memory: OpenMemory) -> None:
+async def test_other_embedder_is_not_mixed_in_until_it_takes_over(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         await memory.add("diary", "I like tea", "I like coffee")
         await memory.wait_idle()
@@ -232,7 +232,7 @@ async def test_visits_are_written_before_other_changes_of_a_memory(
         assert (await memory.get(unit)).visit_count == 5
 
 
-async def test_by_relevance_what_is_near_to_what_was_asked_of_late_stays(open_memory: OpenMemory) -> None:
+async def test_by_relevance_units_near_to_recent_questions_stay(open_memory: OpenMemory) -> None:
     async with open_memory() as memory:
         await memory.memories.start_group(*OWNER, "diary", context_length=1)
         ids = await memory.add("diary", "the cat is called Momo", "it rained all day", "we went to the sea", "bye")
@@ -255,7 +255,7 @@ async def test_by_relevance_what_is_near_to_what_was_asked_of_late_stays(open_me
             assert len(loaded.recent_queries) == RECENT_QUERIES_MAX
 
 
-async def test_what_is_pinned_does_not_fade_and_fades_again_once_it_is_let_go(open_memory: OpenMemory) -> None:
+async def test_pinned_units_do_not_fade_until_they_are_unpinned(open_memory: OpenMemory) -> None:
     async with open_memory(embedder="none") as memory:
         long_ago = datetime(2001, 1, 1, tzinfo=UTC)
         (unit,) = await memory.add("diary", "The cat is called Momo", creation_time=long_ago)
@@ -295,7 +295,7 @@ EAST, WEST = timezone(timedelta(hours=5)), timezone(timedelta(hours=-5))
         (NewUnit(content="\ud800"), "unit 2 is not valid Unicode"),
     ],
 )
-async def test_what_cannot_be_a_unit_is_refused_with_all_that_came_with_it(
+async def test_invalid_unit_is_refused_with_all_units_of_its_request(
     open_memory: OpenMemory, unit: NewUnit, why: str
 ) -> None:
     async with open_memory(embedder="none") as memory:

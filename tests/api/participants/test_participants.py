@@ -204,7 +204,7 @@ async def test_participants_are_listed_without_secrets(api: ApiClient) -> None:
         assert (row["participantId"], row["sessionId"]) == (expected["participantId"], expected["sessionId"])
 
 
-async def test_an_erased_user_and_a_deleted_session_leave_no_participant(api: ApiClient) -> None:
+async def test_erased_user_and_deleted_session_leave_no_participant(api: ApiClient) -> None:
     admin = {"Authorization": await api.create_key("admin")}
     mine, yours = await token(api, scriptId="study"), await token(api, scriptId="study", userId="ben")
     for each in (mine, yours):

@@ -26,7 +26,7 @@ RESTARTS = VISIT.replace("id: pick", "id: pick_one")
     ("roles", "name"),
     [(("author",), "[name]"), (("author", "app"), "Wilhelmina"), (("author", "reader"), "Wilhelmina")],
 )
-async def test_answer_of_a_migration_shows_personal_values_to_those_who_may_see_them(
+async def test_migration_shows_personal_values_to_permitted_roles(
     api: ApiClient, roles: tuple[str, ...], name: str
 ) -> None:
     await api.publish_script(VISIT)

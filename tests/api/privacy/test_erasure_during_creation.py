@@ -55,7 +55,7 @@ async def test_an_erasure_waits_for_every_session_that_begins(app: OpenApp, tmp_
         assert await api.read("/api/users/ana/sessions") == []
 
 
-async def test_a_session_that_is_begun_during_an_erasure_begins_after_it(app: OpenApp, tmp_path: Path) -> None:
+async def test_session_begun_during_an_erasure_begins_after_it(app: OpenApp, tmp_path: Path) -> None:
     model = HeldModel(1)
     async with app(tmp_path, model) as api:
         await api.publish_script(THINKS_FIRST)

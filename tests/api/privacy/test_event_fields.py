@@ -36,7 +36,7 @@ def has(kind: Any, path: str) -> bool:
     return not inner or has(found.cls, inner)
 
 
-def test_every_kind_of_event_has_its_list_and_every_field_of_it_is_there() -> None:
+def test_every_kind_of_event_has_a_list_with_all_its_fields() -> None:
     assert EVENT_FIELDS.keys() == kinds().keys(), (
         "say in store/interface/event_fields.py what of a new event holds no words"
     )
@@ -99,7 +99,7 @@ def test_what_is_of_another_shape_leaves_nothing(kind: str, data: str) -> None:
     assert json.loads(found[0]) == {}
 
 
-def test_what_is_left_of_a_state_can_be_read_and_says_where_the_session_stands() -> None:
+def test_redacted_state_can_be_read_and_has_the_position() -> None:
     data = filled(msgspec.inspect.type_info(State))
     data |= {"version": 1, "status": "active", "locale": "en", "gaps": [[1, 2]], "wait": {"kind": "form", "form": {}}}
     (found,) = duckdb.execute(

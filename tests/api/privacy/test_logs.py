@@ -109,7 +109,7 @@ async def test_a_whole_conversation_leaves_no_word_in_the_log(
     assert "watermelon" not in log.text
 
 
-def test_a_program_that_embeds_the_runtime_hears_of_no_values_either(
+def test_embedding_program_gets_no_values_in_its_logs_either(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     structlog.reset_defaults()

@@ -40,7 +40,7 @@ def test_of_two_values_the_longer_is_found_first() -> None:
     assert mask.text("Ana Lopez, Ana") == "[contact], [name]"
 
 
-def test_what_was_made_of_a_value_is_masked_as_far_as_that_is_still_in_it() -> None:
+def test_derived_value_is_masked_where_it_contains_the_original() -> None:
     mask = Mask(NAMES, [("name", "Ana"), ("age", 28)])
     given = {"name": "anything", "age": None, "greeting": ["Hi Ana", 28, 29, 2.5, True, None, {"age": [1]}]}
     assert mask.fields(given) == {
@@ -57,7 +57,7 @@ def test_a_text_tells_a_value_when_all_of_it_is_spelt_there() -> None:
         assert not mask.contains(text, value)
 
 
-def test_of_more_values_than_can_be_looked_for_everything_is_hidden() -> None:
+def test_everything_is_hidden_if_there_are_too_many_values() -> None:
     mask = Mask(NAMES, [("name", f"word {number}") for number in range(SPELLINGS_MAX + 1)])
     assert (mask.text("anything"), mask.text("")) == (HIDDEN, "")
     assert mask.fields({"name": "word", "other": [1, "two", True]}) == {

@@ -101,7 +101,7 @@ async def test_what_was_exported_masked_is_not_imported(private_conversation: Op
             assert "masked" in error["message"]
 
 
-async def test_raw_replies_are_for_those_who_may_read_and_masked_for_authors(
+async def test_raw_replies_are_for_readers_and_masked_for_authors(
     private_conversation: OpenConversation, tmp_path: Path, leaks: Leaks
 ) -> None:
     async with private_conversation(tmp_path) as conversation:
@@ -117,7 +117,7 @@ async def test_raw_replies_are_for_those_who_may_read_and_masked_for_authors(
     assert leaks(seen[("admin",)])
 
 
-async def test_what_a_later_version_calls_personal_is_masked_in_older_sessions_too(api: ApiClient) -> None:
+async def test_marks_of_a_later_version_mask_older_sessions_too(api: ApiClient) -> None:
     script = """
 script: late
 declare: [{var: name}]

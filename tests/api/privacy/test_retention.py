@@ -127,7 +127,7 @@ async def test_the_text_of_a_session_goes_and_its_counts_stay(opened: Any) -> No
         assert export["variables"]["mine"]["value"] == f"{WORD} again"  # which is the user's
 
 
-async def test_nothing_can_be_done_with_a_session_whose_text_is_gone_but_to_delete_it(opened: Any) -> None:
+async def test_redacted_session_can_only_be_deleted(opened: Any) -> None:
     async with opened() as api:
         await api.publish_script(NOTES, files=FILES)
         session = await talk(api)
@@ -164,7 +164,7 @@ async def test_nothing_can_be_done_with_a_session_whose_text_is_gone_but_to_dele
         assert (await api.read(f"/api/sessions/{keyed['sessionId']}"))["redactedAt"]
 
 
-async def test_a_key_is_free_again_and_its_user_goes_on_in_a_new_session(opened: Any) -> None:
+async def test_key_is_free_again_and_its_user_has_a_new_session(opened: Any) -> None:
     wanted = {"key": "telegram:7", "userId": "ana", "scriptId": "notes"}
     async with opened() as api:
         await api.publish_script(NOTES, files=FILES)
@@ -197,7 +197,7 @@ async def test_a_fork_has_its_own_text_and_time(opened: Any, cuebook: RunCommand
 
 
 @pytest.mark.gate
-async def test_memory_forgets_the_session_and_takes_nothing_of_it_in_again(opened: Any) -> None:
+async def test_memory_forgets_the_session_and_ingests_no_more_of_it(opened: Any) -> None:
     async with opened() as api:
         await api.publish_script(NOTES, files=FILES)
         gone = await talk(api)

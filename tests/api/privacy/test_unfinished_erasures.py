@@ -43,7 +43,7 @@ async def test_an_erasure_removes_them_although_its_client_disconnects(app: Open
     assert snapshots(tmp_path) == []
 
 
-async def test_an_erasure_that_removed_only_rows_is_completed_at_the_next_start(app: OpenApp, tmp_path: Path) -> None:
+async def test_erasure_that_removed_only_rows_ends_at_the_next_start(app: OpenApp, tmp_path: Path) -> None:
     add_what_cannot_be_removed(tmp_path)
     async with app(tmp_path) as api:
         assert (await api.delete("/api/users/ana")).status_code == 500

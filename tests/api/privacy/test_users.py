@@ -92,7 +92,7 @@ def refused(answer: Any) -> tuple[int, str]:
 # -- variables --------------------------------------------------------------------------------------------------------
 
 
-async def test_several_variables_are_set_at_once_with_type_source_and_time(api: ApiClient) -> None:
+async def test_several_variables_are_set_with_type_source_and_time(api: ApiClient) -> None:
     assert (await api.read(ANA))["variables"] == {}
     await set_variables(api, name="Ana", age=34, channel="web", pets=["cat"], home={"city": "Rom"}, 名字=True)
     left = await set_variables(api, channel=None, age=35, never=None)
@@ -250,7 +250,7 @@ async def test_who_follows_a_deleted_session_is_let_go(
 # -- everything at once -----------------------------------------------------------------------------------------------
 
 
-async def test_an_export_holds_everything_of_the_user_and_of_nobody_else(app: OpenApp, tmp_path: Path) -> None:
+async def test_export_has_everything_of_the_user_and_nobody_else(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         await api.publish_script(SLOW, files=FILES)
         await set_variables(api, name="Ana", nick="An")
@@ -351,7 +351,7 @@ async def test_an_erased_user_is_gone_and_comes_back_as_a_new_one(app: OpenApp, 
         assert (await api.send_texts(ben, "still here"))["turn"] == 1
 
 
-async def test_an_erasure_waits_for_the_turns_under_way_and_takes_them_along(app: OpenApp, tmp_path: Path) -> None:
+async def test_erasure_waits_for_running_turns_and_removes_them(app: OpenApp, tmp_path: Path) -> None:
     model = HeldModel()
     async with app(tmp_path / "data", model) as api:
         await api.publish_script(SLOW, files=FILES)
@@ -382,7 +382,7 @@ async def test_an_erasure_waits_for_the_turns_under_way_and_takes_them_along(app
 
 
 @pytest.mark.gate
-async def test_many_talk_while_they_are_erased_and_nothing_of_them_stays(app: OpenApp, tmp_path: Path) -> None:
+async def test_erasure_during_many_conversations_leaves_nothing(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         sessions = [await api.create_session("diary", user=f"user-{number % 4}") for number in range(12)]
 
@@ -410,7 +410,7 @@ def traces(folder: Path, words: list[str]) -> set[str]:
 
 
 @pytest.mark.database_file
-async def test_after_erasure_with_compaction_no_byte_of_the_user_is_in_the_files(app: OpenApp, tmp_path: Path) -> None:
+async def test_compacted_erasure_leaves_no_byte_of_the_user_in_files(app: OpenApp, tmp_path: Path) -> None:
     user, word, data = "zoë-4711", "Schmetterling", tmp_path / "data"
     async with app(data, session_cache_max=2) as api:
         await api.publish_script(SLOW, files=FILES)
@@ -464,7 +464,7 @@ async def test_one_compaction_at_a_time(app: OpenApp, tmp_path: Path) -> None:
 
 
 @pytest.mark.database_file
-async def test_where_the_disk_is_too_small_nobody_is_erased_with_compaction(
+async def test_nobody_is_erased_with_compaction_on_a_too_small_disk(
     app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with app(tmp_path / "data") as api:

@@ -29,7 +29,7 @@ def test_it_is_that_of_the_published_example(level: Level, value: float) -> None
     assert alpha([[1, 1, 1], *PUBLISHED[1:]], level) == pytest.approx(value, abs=0.0005)
 
 
-def test_full_agreement_is_one_and_systematic_disagreement_is_below_zero() -> None:
+def test_full_agreement_is_1_and_systematic_disagreement_below_0() -> None:
     assert alpha([[1, 1], [2, 2], [5, 5]], "interval") == 1
     below = alpha([[1, 2], [2, 1], [1, 2]], "nominal")
     assert below is not None

@@ -169,7 +169,7 @@ async def test_a_turn_that_failed_on_one_server_is_shown_by_the_other(servers: l
     assert (await one.read(path))["executionStatus"] != "error"
 
 
-async def test_versions_of_a_script_that_are_published_at_once_are_all_stored(servers: list[ApiClient]) -> None:
+async def test_versions_published_at_the_same_time_are_all_stored(servers: list[ApiClient]) -> None:
     texts = [TALK.format(number) for number in range(6)]
     saved = await asyncio.gather(*(servers[n % 2].publish_script(text) for n, text in enumerate(texts)))
     assert sorted(each["version"] for each in saved) == list(range(1, 7))
@@ -179,7 +179,7 @@ async def test_versions_of_a_script_that_are_published_at_once_are_all_stored(se
     assert [each["version"] for each in same] == [7, 7]
 
 
-async def test_a_creation_that_is_sent_to_both_servers_at_once_has_one_answer(servers: list[ApiClient]) -> None:
+async def test_creation_sent_to_both_servers_has_one_answer(servers: list[ApiClient]) -> None:
     for number in range(3):
         body = {"userId": "ana", "scriptId": "intake", "key": f"visit {number}"}
         headers = {"Idempotency-Key": f"creation {number}"}
@@ -197,7 +197,7 @@ async def test_metadata_that_two_servers_set_at_once_is_merged(servers: list[Api
     assert [(await api.get(path)).json()["metadata"] for api in servers] == [wanted, wanted]
 
 
-async def test_a_session_whose_call_runs_on_one_server_is_busy_on_the_other(tmp_path: Path, postgres_url: str) -> None:
+async def test_session_with_a_call_on_one_server_is_busy_on_the_other(tmp_path: Path, postgres_url: str) -> None:
     model = RemoteModel()
     async with AsyncExitStack() as stack:
         one, two = [
@@ -223,7 +223,7 @@ async def test_a_session_whose_call_runs_on_one_server_is_busy_on_the_other(tmp_
 
 
 @pytest.mark.gate
-async def test_retention_runs_on_the_next_server_when_the_one_that_led_stops(
+async def test_retention_moves_to_the_next_server_on_a_stop(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(other_servers, "BEAT_S", 0.2)
@@ -246,7 +246,7 @@ async def test_retention_runs_on_the_next_server_when_the_one_that_led_stops(
         await eventually(is_redacted)
 
 
-async def test_an_erased_participant_begins_no_session_on_another_server(tmp_path: Path, postgres_url: str) -> None:
+async def test_erased_participant_begins_no_session_on_another_server(tmp_path: Path, postgres_url: str) -> None:
     keys = tmp_path / "keys"
     keys.mkdir()
     async with (
@@ -281,9 +281,7 @@ async def test_a_server_that_starts_deletes_files_of_erased_users(tmp_path: Path
             assert snapshot.exists()
 
 
-async def test_what_is_for_a_database_file_is_refused_with_what_takes_its_place(
-    tmp_path: Path, postgres_url: str
-) -> None:
+async def test_features_of_database_files_are_refused_with_an_advice(tmp_path: Path, postgres_url: str) -> None:
     async with server(tmp_path / "one", postgres_url) as api:
         for refused in (
             await api.get("/api/operations/compact"),
@@ -294,9 +292,7 @@ async def test_what_is_for_a_database_file_is_refused_with_what_takes_its_place(
 
 
 @pytest.mark.database_file
-async def test_no_empty_file_is_created_in_the_folder_of_a_server_on_postgresql(
-    tmp_path: Path, postgres_url: str
-) -> None:
+async def test_no_empty_file_is_created_for_a_server_on_postgresql(tmp_path: Path, postgres_url: str) -> None:
     async with server(tmp_path / "one", postgres_url):
         pass
     with pytest.raises(DatabaseUnreadable, match="CUEBOOK_DATABASE"):
@@ -328,7 +324,7 @@ async def test_both_servers_add_to_one_memory_at_once(servers: list[ApiClient]) 
     assert {unit["content"] for unit in units} == said
 
 
-async def test_a_memory_that_the_other_server_changes_meanwhile_is_read_again(
+async def test_memory_changed_by_the_other_server_is_read_again(
     servers: list[ApiClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = servers
@@ -400,7 +396,7 @@ async def test_the_progress_of_a_job_does_not_interrupt_it(servers: list[ApiClie
     assert (job["status"], job["done"]) == ("done", 2)  # the summary of the group, and that of the memory
 
 
-async def test_a_key_that_one_server_has_just_made_is_revoked_on_the_other(servers: list[ApiClient]) -> None:
+async def test_key_made_on_one_server_can_be_revoked_on_the_other(servers: list[ApiClient]) -> None:
     one, two = servers
     made = (await one.post("/api/keys", json={"name": "app", "roles": ["admin"]})).json()
     operator = {"authorization": f"Bearer {OPERATOR_KEY}"}
@@ -424,7 +420,7 @@ async def test_a_revoked_key_is_refused_by_the_other_server(servers: list[ApiCli
     await eventually(is_refused)
 
 
-async def test_events_of_a_turn_reach_those_who_wait_on_the_other_server(servers: list[ApiClient]) -> None:
+async def test_events_of_a_turn_reach_readers_on_the_other_server(servers: list[ApiClient]) -> None:
     one, two = servers
     session_id = await begin(one)
     last = (await two.get(f"/api/sessions/{session_id}/events?limit=100")).json()["data"][-1]["seq"]

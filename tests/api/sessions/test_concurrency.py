@@ -91,7 +91,7 @@ async def test_ten_at_once_without_queueing_are_one_turn(app: OpenApp, tmp_path:
         assert await api.transcript(session) == of_words([str(taken)])
 
 
-async def test_ten_at_once_that_queue_are_ten_turns_in_the_order_they_came(app: OpenApp, tmp_path: Path) -> None:
+async def test_ten_queued_messages_are_ten_turns_in_their_order(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, Thinking(), session_cache_max=1) as api:
         await api.publish_script(SLOW)
         session = await api.create_session("slow")
@@ -189,7 +189,7 @@ async def test_of_two_that_read_the_same_turn_one_wins(app: OpenApp, tmp_path: P
             assert (await api.send_message(session, {"content": "c"}, {"If-Match": matching})).status_code == 200
 
 
-async def test_a_client_that_goes_away_neither_loses_nor_doubles_its_turn(app: OpenApp, tmp_path: Path) -> None:
+async def test_disconnected_client_neither_loses_nor_doubles_its_turn(app: OpenApp, tmp_path: Path) -> None:
     model = HeldModel()
     key = {"Idempotency-Key": "k"}
     async with app(tmp_path, model) as api:

@@ -191,7 +191,7 @@ async def test_without_a_model_a_compression_is_an_extract(app: OpenApp, tmp_pat
         assert "roses" in answer["summary"]
 
 
-async def test_a_compression_that_fails_is_an_error_and_changes_nothing(app: OpenApp, tmp_path: Path) -> None:
+async def test_failed_compression_is_an_error_and_changes_nothing(app: OpenApp, tmp_path: Path) -> None:
     model = Teller()
     model.fails = True
     async with app(tmp_path, model) as api:
@@ -221,7 +221,7 @@ async def test_a_long_conversation_is_compressed_whole(app: OpenApp, tmp_path: P
 # -- history ----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_history_is_messages_for_a_prompt_from_where_an_exchange_begins(app: OpenApp, tmp_path: Path) -> None:
+async def test_history_is_messages_from_the_beginning_of_an_exchange(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, Teller()) as api:
         await api.publish_script(script(SUMMARY))
         session = await api.create_session("talk")
@@ -255,7 +255,7 @@ async def roles_in_context(api: ApiClient, session: Any) -> list[str]:
     return [each["role"] for each in seen]
 
 
-async def test_without_a_strategy_no_result_of_a_tool_is_seen_without_its_call(app: OpenApp, tmp_path: Path) -> None:
+async def test_without_a_strategy_tool_results_come_with_their_calls(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         session = await api.create_session("chat")
         path = f"/api/sessions/{session['sessionId']}/messages/append"
@@ -265,7 +265,7 @@ async def test_without_a_strategy_no_result_of_a_tool_is_seen_without_its_call(a
         assert (await roles_in_context(api, session))[:2] == ["assistant", "user"]
 
 
-async def test_a_result_of_a_tool_stays_with_its_call_after_a_compression(app: OpenApp, tmp_path: Path) -> None:
+async def test_tool_result_stays_with_its_call_after_a_compression(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         session = await api.create_session("chat")
         await api.post(f"/api/sessions/{session['sessionId']}/messages/append", json={"messages": CALLED})
@@ -301,9 +301,7 @@ async def test_a_memo_is_shown_and_stands_before_the_messages(app: OpenApp, tmp_
 @pytest.mark.parametrize(
     "context", [SUMMARY, "{strategy: memo, resize: {every_n_turns: 2}}", "{strategy: window, k: 1}"]
 )
-async def test_a_replay_comes_out_the_same_with_accounts_failures_and_compressions(
-    app: OpenApp, tmp_path: Path, context: str
-) -> None:
+async def test_replay_is_the_same_with_summaries_and_failures(app: OpenApp, tmp_path: Path, context: str) -> None:
     model = Teller()
     async with app(tmp_path, model) as api:
         await api.publish_script(script(context))

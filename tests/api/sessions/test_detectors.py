@@ -115,7 +115,7 @@ async def replies(api: ApiClient, session: Any) -> list[tuple[Any, ...]]:
     return [(each["used"], each["reply"]) for each in page["data"]]
 
 
-async def test_the_text_of_a_failed_attempt_is_neither_shown_nor_stored(app: OpenApp, tmp_path: Path) -> None:
+async def test_text_of_a_failed_attempt_is_neither_shown_nor_stored(app: OpenApp, tmp_path: Path) -> None:
     model = Halting()
     async with app(tmp_path, model) as api:
         await api.publish_script(TWICE)

@@ -89,7 +89,7 @@ async def test_a_fork_a_rewind_and_an_imported_session_stay_in_the_arm(app: Open
         assert await other.transcript(session) == await api.transcript(session)
 
 
-async def test_a_masked_document_says_who_met_what_without_the_words_around_it(app: OpenApp, tmp_path: Path) -> None:
+async def test_masked_document_has_arms_without_the_texts_around_them(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path) as api:
         await api.publish_script(HELLO.replace("phases:", "declare: [{var: name, pii: true}]\nphases:", 1))
         session = await api.create_session("hello", initialVariables={"greeting": "warm", "pace": "slow"})
@@ -100,7 +100,7 @@ async def test_a_masked_document_says_who_met_what_without_the_words_around_it(a
         assert met == [("greeting", "warm"), ("pace", "slow")]
 
 
-async def test_an_imported_state_cannot_have_met_what_its_script_does_not_have(app: OpenApp, tmp_path: Path) -> None:
+async def test_imported_state_cannot_have_unknown_experiments(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path) as api:
         await api.publish_script(HELLO)
         session = await api.create_session("hello")

@@ -153,7 +153,7 @@ async def test_a_refusal_names_the_field_of_the_message(api: ApiClient, session:
     assert error["details"] == [{"message": error["message"], "field": field}]
 
 
-async def test_the_same_form_sent_again_is_taken_once_also_after_a_restart(app: OpenApp, tmp_path: Path) -> None:
+async def test_repeated_form_counts_once_also_after_a_restart(app: OpenApp, tmp_path: Path) -> None:
     headers = {"Idempotency-Key": "k"}
     async with app(tmp_path) as api:
         await api.publish_script(SHEET)

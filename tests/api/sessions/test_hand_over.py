@@ -94,7 +94,7 @@ async def test_what_is_out_of_order_is_refused(helping: ApiClient) -> None:
     assert refused["error"]["code"] == "SESSION_ENDED"
 
 
-async def test_a_request_for_a_person_survives_the_end_of_the_conversation(helping: ApiClient) -> None:
+async def test_request_for_a_person_survives_the_end_of_the_session(helping: ApiClient) -> None:
     session = await begun(helping)
     await helping.send_texts(session, "7")
     (row,) = (await helping.read("/api/hand-overs", status="requested"))["data"]
@@ -131,7 +131,7 @@ async def test_what_a_person_says_reaches_who_follows_the_session(helping: ApiCl
     assert events[1]["data"]["metadata"] == {"operator": "anonymous"}
 
 
-async def test_a_session_that_a_person_joined_is_replayed_with_the_same_result(app: OpenApp, tmp_path: Path) -> None:
+async def test_session_joined_by_a_person_is_replayed_with_one_result(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path / "data") as api:
         await api.publish_script(HELP, strict=False)
         session = await begun(api)

@@ -110,7 +110,7 @@ async def test_a_key_with_another_body_is_refused(app: OpenApp, tmp_path: Path) 
         assert (await api.send_texts(session, "three"))["turn"] == 2
 
 
-async def test_a_recorded_answer_comes_before_the_conditions_of_a_new_turn(api: ApiClient) -> None:
+async def test_recorded_answer_precedes_the_conditions_of_a_new_turn(api: ApiClient) -> None:
     session = await api.create_session("diary")
     headers = key("k") | {"If-Match": '"0"'}
     first = await api.send_message(session, {"content": "stop"}, headers)
@@ -159,7 +159,7 @@ async def test_keys_older_than_those_in_memory_are_looked_up(app: OpenApp, tmp_p
 
 @pytest.mark.gate
 @pytest.mark.database_file
-async def test_a_repeated_request_is_answered_only_once_its_turn_is_on_disk(
+async def test_repeated_request_is_answered_once_its_turn_is_on_disk(
     app: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

@@ -228,7 +228,7 @@ async def test_the_way_back_ends_at_a_move_to_another_version(api: ApiClient) ->
     assert (await do(api, session, "rewind", {"turn": 2}))["position"]["actionId"] == "ask_age"
 
 
-async def test_a_cleared_conversation_goes_on_where_it_was_without_a_past(app: OpenApp, tmp_path: Path) -> None:
+async def test_cleared_conversation_continues_without_a_past(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path) as api:
         session = await begun(api, "Ana")
         cleared = await do(api, session, "clear")
@@ -370,7 +370,7 @@ async def test_no_request_changes_a_session_that_is_at_another_turn(api: ApiClie
     assert (await api.get(path)).status_code == 404
 
 
-async def test_a_rewind_is_answered_although_the_messages_before_it_cannot_be_read(
+async def test_rewind_succeeds_if_earlier_messages_are_unreadable(
     server: OpenApp, tmp_path: Path, stream_client: NewStreamClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: Any) -> None:

@@ -25,7 +25,7 @@ phases:
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 0), (1, 0), (1, 1)])
-async def test_a_turn_does_not_undo_a_label_whenever_the_session_leaves_memory(
+async def test_turn_does_not_undo_a_label_when_its_session_is_evicted(
     app: OpenApp, tmp_path: Path, before: int, after: int
 ) -> None:
     """Other sessions displace it before the label is set, or also after; the cache has room for one."""

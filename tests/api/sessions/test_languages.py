@@ -48,9 +48,7 @@ async def test_sessions_of_one_script_speak_several_languages(api: ApiClient) ->
     assert (await api.send_texts(english, "2", "black"))["aiMessage"] == "2 of B."
 
 
-async def test_a_session_goes_on_in_its_language_after_a_restart_with_other_settings(
-    app: OpenApp, tmp_path: Path
-) -> None:
+async def test_session_keeps_its_language_after_a_restart(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, locale="de") as api:
         await publish(api)
         session = await api.create_session("tea")
@@ -95,7 +93,7 @@ async def test_a_broken_table_keeps_a_script_from_being_published(api: ApiClient
     assert (problem["code"], problem["file"], problem["line"]) == ("STRING_PLACEHOLDERS", "tea.de.yaml", 7)
 
 
-async def test_a_session_keeps_its_language_when_it_moves_to_another_version(api: ApiClient) -> None:
+async def test_session_keeps_its_language_after_a_migration(api: ApiClient) -> None:
     await publish(api)
     session = await api.create_session("tea", locale="de")
     table = TABLE.replace("Welcher Tee?", "Welche Sorte?")

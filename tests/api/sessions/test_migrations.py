@@ -129,7 +129,7 @@ async def test_an_answer_given_before_a_move_is_repeated_as_it_was(api: ApiClien
     assert again.json()["position"]["actionId"] == "ask_age"
 
 
-async def test_a_session_that_failed_to_start_starts_in_the_fixed_version(api: ApiClient) -> None:
+async def test_failed_session_starts_in_the_fixed_version(api: ApiClient) -> None:
     broken = VISIT.replace("{say: Welcome., id: welcome}", "{set: {n: 1 / 0}, id: welcome}")
     await api.publish_script(broken)
     headers = {"Idempotency-Key": "begin"}
@@ -145,7 +145,7 @@ async def test_a_session_that_failed_to_start_starts_in_the_fixed_version(api: A
     assert (await api.post("/api/sessions", json=body, headers=headers)).json() == begun.json()
 
 
-async def test_a_topic_that_cannot_begin_again_leaves_the_session_where_it_was(api: ApiClient) -> None:
+async def test_topic_that_cannot_begin_again_does_not_move_the_session(api: ApiClient) -> None:
     session = await begun(api)
     await api.publish_script(RESTARTS.replace("{say: Welcome., id: welcome}", "{set: {n: 1 / 0}, id: welcome}"))
     refused = await move(api, session, 500)
@@ -170,7 +170,7 @@ async def test_wrong_requests_are_refused(api: ApiClient) -> None:
     assert "migrations:" not in blocked["recovery"]["suggestion"]
 
 
-async def test_a_renamed_global_variable_keeps_its_value_for_both_names(api: ApiClient) -> None:
+async def test_renamed_global_variable_has_its_value_under_both_names(api: ApiClient) -> None:
     actions = "[{set: {visits: visits + 1}, id: a}, {ask: Hm?, id: b}]"
     old = f"script: g\nuse: [globals.yaml]\nphases: [{{phase: p, topics: [{{topic: t, actions: {actions}}}]}}]\n"
     new = old.replace("visits", "times") + "migrations: {variables: {visits: times}}\n"

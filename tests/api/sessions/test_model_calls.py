@@ -165,7 +165,7 @@ async def test_what_a_failed_attempt_got_is_not_asked_again(app: OpenApp, tmp_pa
         assert (await calls_of(api, session))[-1] == ("four", 2, "done", True)
 
 
-async def test_a_reply_of_another_version_that_cannot_be_read_is_asked_for_again(app: OpenApp, tmp_path: Path) -> None:
+async def test_unreadable_reply_of_another_version_is_requested_again(app: OpenApp, tmp_path: Path) -> None:
     witness = Witness(fails_at="three")
     async with app(tmp_path, witness) as api:
         await api.publish_script(PLAIN)
@@ -210,7 +210,7 @@ async def test_calls_of_a_failed_beginning_count_for_the_first_turn(app: OpenApp
 
 
 @pytest.mark.database_file
-async def test_a_call_cut_off_by_a_crash_is_made_again_and_only_that_one(app: OpenApp, tmp_path: Path) -> None:
+async def test_only_the_call_that_a_crash_interrupted_is_repeated(app: OpenApp, tmp_path: Path) -> None:
     folder, witness = tmp_path / "data", Witness(hangs_at="two")
     async with app(folder, witness) as api:
         await api.publish_script(PLAIN)

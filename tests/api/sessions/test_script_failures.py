@@ -162,7 +162,7 @@ async def test_a_session_that_fails_at_first_can_be_begun_again(app: OpenApp, tm
         assert (await api.send_texts(session, "Ana"))["aiMessage"] == "Thanks, Ana."
 
 
-async def test_creating_again_with_the_same_key_begins_the_failed_session(app: OpenApp, tmp_path: Path) -> None:
+async def test_second_creation_with_the_key_begins_the_failed_session(app: OpenApp, tmp_path: Path) -> None:
     model = Moody(fails=True)
     body, headers = {"userId": "ana", "scriptId": "led"}, {"Idempotency-Key": "k"}
     async with app(tmp_path, model) as api:
@@ -176,7 +176,7 @@ async def test_creating_again_with_the_same_key_begins_the_failed_session(app: O
         assert begun[0]["aiMessage"] == "Hello.\n\nI am Cue.\n\nAnd you?"
 
 
-async def test_a_model_that_fails_later_leaves_the_session_at_its_question(app: OpenApp, tmp_path: Path) -> None:
+async def test_later_model_failure_leaves_the_session_at_its_question(app: OpenApp, tmp_path: Path) -> None:
     model = Moody()
     async with app(tmp_path, model) as api:
         await api.publish_script(LEADING)

@@ -222,7 +222,7 @@ async def test_after_a_conflict_the_session_is_read_again(tmp_path: Path) -> Non
         assert (answer.status_code, answer.json()["turn"]) == (200, 2)
 
 
-async def test_an_erasure_waits_for_all_sessions_that_are_being_created() -> None:
+async def test_erasure_waits_for_all_sessions_being_created() -> None:
     guard, order = CreationGuard(wait_s=10.0), list[str]()
 
     async def create(name: str, until: asyncio.Event) -> None:

@@ -144,7 +144,7 @@ async def test_a_history_of_any_length_begins_with_the_one_who_opened(api: ApiCl
         assert await history(api, session, maxMessages=most) == found
 
 
-async def test_no_result_of_a_tool_stands_in_a_history_without_its_call(api: ApiClient) -> None:
+async def test_no_tool_result_is_in_a_history_without_its_call(api: ApiClient) -> None:
     session = await api.create_session("chat")
     await append(api, session, EXCHANGE * 3)
     for most in range(1, 20):
@@ -155,7 +155,7 @@ async def test_no_result_of_a_tool_stands_in_a_history_without_its_call(api: Api
             assert each.get("toolCallId", "c1") in calls | ({"c1"} if each["role"] != "tool" else set())
 
 
-async def test_a_long_turn_of_tools_comes_whole_with_what_the_user_asked(api: ApiClient) -> None:
+async def test_long_turn_of_tools_comes_whole_with_the_users_message(api: ApiClient) -> None:
     session = await api.create_session("chat")
     tools = [
         each
@@ -212,7 +212,7 @@ async def test_a_message_that_is_too_long_is_seen_to_once(app: OpenApp, tmp_path
 
 
 @pytest.mark.gate
-async def test_a_memo_that_fails_loses_and_doubles_nothing_and_is_made_later(app: OpenApp, tmp_path: Path) -> None:
+async def test_failed_memo_loses_and_doubles_nothing_and_is_made_later(app: OpenApp, tmp_path: Path) -> None:
     model = Listening()
     model.fails = True
     memo = {"strategy": "memo", "limit": {"messages": 4}, "resize": {"every_n_turns": 0}}
@@ -229,7 +229,7 @@ async def test_a_memo_that_fails_loses_and_doubles_nothing_and_is_made_later(app
     assert reported == list(range(1, len(reported) + 1))
 
 
-async def test_a_message_that_comes_while_the_memo_is_made_is_in_the_next_one(app: OpenApp, tmp_path: Path) -> None:
+async def test_message_that_comes_during_a_memo_is_in_the_next_one(app: OpenApp, tmp_path: Path) -> None:
     model = Listening()
     model.held = asyncio.Event()
     memo = {"strategy": "memo", "limit": {"messages": 2}, "resize": {"every_n_turns": 0}}
@@ -272,7 +272,7 @@ async def test_a_clear_takes_the_summary_along(app: OpenApp, tmp_path: Path) -> 
         assert (await context(api, other))["summary"]
 
 
-async def test_a_session_that_is_found_by_its_key_brings_its_own_context(api: ApiClient) -> None:
+async def test_session_found_by_its_key_has_its_own_context(api: ApiClient) -> None:
     body = {"key": "k", "userId": "ana", "context": {"strategy": "window", "k": 3}}
     begun = (await api.post("/api/sessions/by-key", json=body)).json()
     assert (await context(api, begun))["settings"] == {"strategy": "window", "k": 3}

@@ -104,7 +104,7 @@ async def test_what_is_no_key_of_a_session_is_refused(api: ApiClient) -> None:
     assert (status, refused["error"]["code"]) == (409, "SESSION_KEY_EXISTS")
 
 
-async def test_a_session_that_could_not_begin_begins_when_it_is_asked_for_again(app: OpenApp, tmp_path: Path) -> None:
+async def test_session_that_could_not_begin_begins_at_the_next_request(app: OpenApp, tmp_path: Path) -> None:
     async with app(tmp_path, Failing(2)) as api:
         await api.publish_script(BROKEN)
         for _ in range(2):

@@ -107,7 +107,7 @@ async def test_the_runtime_speaks_the_locale_of_the_session(api: ApiClient) -> N
     assert "抱歉" in chinese["aiMessage"]
 
 
-async def test_initial_variables_are_coerced_to_their_types_in_their_scopes(api: ApiClient) -> None:
+async def test_initial_variables_are_coerced_in_their_scopes(api: ApiClient) -> None:
     await api.publish_script(DICE)
     given = {"born": "1990-02-28", "tags": ["a", 1], "extra": {"x": None}, "sure": "true", "unknown": "kept"}
     created = await api.create_session("dice", initialVariables=given)

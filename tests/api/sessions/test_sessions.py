@@ -79,7 +79,7 @@ def texts(answer: Any) -> list[str]:
     return [message["content"] for message in answer["messages"]]
 
 
-async def test_creation_has_the_documented_fields_and_all_that_is_said_first(api: ApiClient) -> None:
+async def test_creation_has_the_documented_fields_and_first_messages(api: ApiClient) -> None:
     created = await api.create_session("visit")
     assert_shape(created, CREATED)
     assert_snapshot(created)
@@ -137,7 +137,7 @@ async def test_a_conversation_through_every_kind_of_wait(api: ApiClient) -> None
     assert (ended["sessionStatus"], ended["executionStatus"], ended["wait"]) == ("completed", "completed", None)
 
 
-async def test_a_completed_session_stands_nowhere_and_takes_nothing_more(api: ApiClient) -> None:
+async def test_completed_session_has_no_position_and_takes_no_message(api: ApiClient) -> None:
     session = await api.create_session("diary")
     ended = await api.send_texts(session, "stop")
     nowhere = {"phaseId": "", "topicId": "", "actionId": "", "actionType": ""}
@@ -241,7 +241,7 @@ async def test_global_variables_are_the_users_in_every_session(api: ApiClient) -
 
 @pytest.mark.gate
 @pytest.mark.parametrize("user", ["ana", 'Ана 王?&"<>', "a%0d%0aX: y"])
-async def test_a_users_sessions_come_newest_first_and_link_to_the_next_page(api: ApiClient, user: str) -> None:
+async def test_sessions_of_a_user_come_newest_first_with_a_next_page(api: ApiClient, user: str) -> None:
     begun = [(await api.create_session("diary", user=user))["sessionId"] for _ in range(5)]
     await api.create_session("diary", user="somebody else")
     url = api.base_url.join("/api/users/").copy_with(raw_path=b"/api/users/" + quoted(user) + b"/sessions?limit=2")

@@ -98,7 +98,7 @@ def has_text(text: str) -> Any:
 # -- a turn -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_turn_comes_as_words_then_as_events_and_last_as_its_answer(
+async def test_turn_comes_as_text_then_events_then_its_answer(
     api: ApiClient, model: StreamingModel, stream_client: NewStreamClient
 ) -> None:
     session = await api.create_session("talk")
@@ -192,9 +192,7 @@ async def test_what_is_refused_is_refused_as_json(api: ApiClient, path: str, bod
     assert answer.headers["content-type"] == "application/json"
 
 
-async def test_a_turn_that_fails_before_its_first_word_is_an_ordinary_error(
-    api: ApiClient, model: StreamingModel
-) -> None:
+async def test_turn_that_fails_before_its_first_text_is_a_plain_error(api: ApiClient, model: StreamingModel) -> None:
     session = await api.create_session("talk")
     model.parts = [ModelFailed("no answer")]
     answer = await api.send_message(session, {"content": "x"}, SSE)
@@ -202,7 +200,7 @@ async def test_a_turn_that_fails_before_its_first_word_is_an_ordinary_error(
     assert answer.headers["retry-after"] == "5"
 
 
-async def test_a_turn_that_fails_later_takes_its_words_back_and_ends_with_the_error(
+async def test_turn_that_fails_later_resets_its_text_and_ends(
     api: ApiClient, model: StreamingModel, stream_client: NewStreamClient
 ) -> None:
     session = await api.create_session("talk")
@@ -250,7 +248,7 @@ async def until(api: ApiClient, session: Any, said: list[tuple[str, str]]) -> No
 # -- the same request again -------------------------------------------------------------------------------------------
 
 
-async def test_a_stream_that_is_requested_again_repeats_the_recorded_turn(
+async def test_repeated_stream_request_repeats_the_recorded_turn(
     api: ApiClient, model: StreamingModel, stream_client: NewStreamClient
 ) -> None:
     session = await api.create_session("talk")
@@ -310,7 +308,7 @@ async def test_a_stream_joins_a_turn_that_was_asked_for_as_json(
 
 
 @pytest.mark.gate
-async def test_everybody_who_follows_hears_the_same_wherever_they_come_in(
+async def test_all_readers_get_the_same_wherever_they_begin(
     api: ApiClient, model: StreamingModel, stream_client: NewStreamClient
 ) -> None:
     session = await api.create_session("talk")
@@ -706,7 +704,7 @@ async def test_streams_are_described(api: ApiClient) -> None:
 
 
 @pytest.mark.gate
-async def test_what_waits_for_a_client_that_does_not_read_is_a_few_turns(
+async def test_few_turns_wait_for_a_client_that_does_not_read(
     server: OpenApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each chunk is all that the server holds of a stream until the client has accepted it."""

@@ -171,9 +171,7 @@ async def test_the_timers_of_a_fork_are_held_until_they_are_armed(sleeping: ApiC
     assert (await sleeping.read("/api/timers", sessionId=fork["sessionId"]))["data"] == armed
 
 
-async def test_a_migration_counts_a_wait_from_its_beginning_and_says_what_changes(
-    sleeping: ApiClient, calendar: Calendar
-) -> None:
+async def test_migration_counts_a_wait_from_its_start_and_reports_it(sleeping: ApiClient, calendar: Calendar) -> None:
     session = await sleeping.create_session("nap")
     before = datetime.fromisoformat(session["wait"]["until"])
     calendar.passed += timedelta(days=1)
@@ -192,9 +190,7 @@ async def test_a_deleted_session_has_no_timers(sleeping: ApiClient) -> None:
     assert (await sleeping.read("/api/timers"))["data"] == []
 
 
-async def test_what_was_due_while_the_server_was_stopped_happens_at_the_start(
-    app: OpenApp, tmp_path: Path, calendar: Calendar
-) -> None:
+async def test_timers_due_during_a_stop_fire_at_the_start(app: OpenApp, tmp_path: Path, calendar: Calendar) -> None:
     async with app(tmp_path, clock=calendar) as api:
         await api.publish_script(NAP, strict=False)
         session = await api.create_session("nap")
@@ -298,7 +294,7 @@ class Failing(HeldModel):
 
 
 @pytest.mark.slow
-async def test_a_reminder_whose_time_changed_is_not_lost_while_its_session_is_busy(
+async def test_moved_reminder_is_not_lost_while_its_session_is_busy(
     app: OpenApp, tmp_path: Path, calendar: Calendar
 ) -> None:
     model, now = Failing(), calendar()
@@ -385,7 +381,7 @@ async def test_turns_of_timers_are_replayed_with_the_same_result(
         await store.close()
 
 
-async def test_a_scheduler_that_is_woken_in_the_moment_of_its_stop_ends(tmp_path: Path) -> None:
+async def test_scheduler_woken_in_the_moment_of_its_stop_ends(tmp_path: Path) -> None:
     services = Services(
         Settings(data=tmp_path),
         open_store(tmp_path, None),

@@ -180,7 +180,7 @@ async def test_calls_of_models_come_along_and_no_secret_does(app: OpenApp, endpo
     assert [turn.outcome for turn in again] == ["same", "same"]
 
 
-async def test_what_was_taken_out_of_the_conversation_is_in_the_whole_document_alone(api: ApiClient) -> None:
+async def test_only_the_whole_document_has_what_was_removed(api: ApiClient) -> None:
     session = await api.create_session("chat")
     await api.send_texts(session, "One.", "Two.")
     document = (await exported(api, session)).json()

@@ -81,7 +81,7 @@ async def test_it_is_found_again_after_a_restart(app: OpenApp, tmp_path: Path) -
         assert (await there.send_texts(session, "34"))["turn"] == 2
 
 
-async def test_requests_that_were_answered_before_are_answered_the_same(app: OpenApp, tmp_path: Path) -> None:
+async def test_requests_answered_before_get_the_same_answer(app: OpenApp, tmp_path: Path) -> None:
     sent = {"content": "Ana"}
     async with app(tmp_path / "here") as here, app(tmp_path / "there") as there:
         session = await here.create_session("visit")
@@ -159,7 +159,7 @@ async def test_the_tables_of_analysts_follow_a_message_that_was_edited(api: ApiC
         assert await said() == [text.decode(), "34"]
 
 
-async def test_the_session_with_the_same_key_keeps_its_id_when_it_is_replaced(api: ApiClient) -> None:
+async def test_replaced_session_with_the_same_key_keeps_its_id(api: ApiClient) -> None:
     theirs = await session_of(api)
     content = await exported(api, theirs)
     document = json.loads(content)
@@ -288,7 +288,7 @@ async def test_a_page_in_a_browser_cannot_send_one_unasked(api: ApiClient) -> No
     assert answer.status_code == 415
 
 
-async def test_a_document_may_be_larger_than_other_bodies_up_to_a_bound(app: OpenApp, tmp_path: Path) -> None:
+async def test_document_may_be_larger_than_other_bodies_up_to_a_bound(app: OpenApp, tmp_path: Path) -> None:
     lines = b"\n".join(msgspec.json.encode({"role": "user", "content": "x" * 1_000}) for _ in range(50))
     headers = {"Content-Type": "application/x-ndjson"}
     async with app(tmp_path, body_bytes_max=10_000, import_bytes_max=60_000) as api:

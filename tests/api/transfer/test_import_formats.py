@@ -128,7 +128,7 @@ async def test_a_message_without_words_is_imported(api: ApiClient) -> None:
     assert [content for _, content in await api.transcript(found)] == ["", "Hello."]
 
 
-async def test_what_an_assistant_has_repeated_of_the_prompts_of_nanobot_is_left_out(api: ApiClient) -> None:
+async def test_repeated_prompts_of_nanobot_assistants_are_left_out(api: ApiClient) -> None:
     repeated = "[Message Time: 2026-05-09 00:33:48]\n来了\n[image: /home/user/.nanobot/media/old.png]\n\nmessage(1)"
     rows = [OLD[0], {"role": "user", "content": repeated}, {"role": "assistant", "content": repeated}]
     found = await import_document(api, as_lines(rows))
@@ -197,7 +197,7 @@ async def test_a_summary_is_stored_with_the_messages_it_covers(api: ApiClient) -
     assert (memory.after, memory.summary, memory.summary_to) == (2, "They spoke of one thing.", 2)
 
 
-async def test_models_see_the_last_messages_although_all_were_summarised(api: ApiClient) -> None:
+async def test_models_see_the_last_messages_if_all_are_summarised(api: ApiClient) -> None:
     pairs = [{"role": role, "content": f"{role[0]}{number}"} for number in range(10) for role in ("user", "assistant")]
     results = [{"role": "tool", "content": f"t{number}", "tool_call_id": "c1"} for number in range(10)]
     long = [pairs[0], NEW[4], *results, pairs[1]]

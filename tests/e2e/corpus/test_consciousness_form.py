@@ -68,7 +68,7 @@ def test_the_values_rise_and_fall_as_the_examples_do(script) -> None:
         assert len(set(values)) == len(example.measured["valence"])
 
 
-async def test_a_crisis_keyword_raises_the_alert_each_time_without_any_model(
+async def test_crisis_keyword_raises_an_alert_without_a_model(
     script, player_of: Callable[[Program, State], Player]
 ) -> None:
     program = Program(script)
@@ -85,7 +85,7 @@ async def test_a_crisis_keyword_raises_the_alert_each_time_without_any_model(
     assert (first.label, first.severity, first.by, first.words) == ("crisis", 1.0, "rule", ("不想活",))
 
 
-def test_converted_it_is_the_same_detector_with_the_same_examples(script) -> None:
+def test_converted_detector_has_the_same_examples(script) -> None:
     text = convert(script, read_path(FILE)).text
     again = read_script(Source(text, "again.yaml"))
     assert again.problems == ()

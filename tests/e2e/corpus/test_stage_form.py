@@ -65,7 +65,7 @@ def test_all_of_it_is_read(sides) -> None:
         assert [len(skill.returns) for skill in script.skills] == [1, 1]
 
 
-async def test_its_skills_are_called_with_parameters_and_for_each_record(player_of, sides) -> None:
+async def test_skills_are_called_with_parameters_and_for_each_record(player_of, sides) -> None:
     bare = read_script(Source("sessions: [{session: s, stages: []}]\n", "s.yaml", sides)).script
     assert bare is not None
     (greet, ask), (ai, _, human) = bare.skills, bare.roles

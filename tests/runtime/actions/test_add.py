@@ -19,7 +19,7 @@ actions:
 
 
 @pytest.mark.parametrize("saved", [False, True])
-async def test_values_are_appended_in_order_and_a_list_begins_with_the_first(prepare: NewSession, saved) -> None:
+async def test_values_are_appended_in_order_also_to_unset_lists(prepare: NewSession, saved) -> None:
     session = await prepare(LIST, saved=saved).start()
     await session.reply("Rome")
     assert session.values["seen"] == ["Rome", "and more"]

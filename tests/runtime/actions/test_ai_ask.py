@@ -26,7 +26,7 @@ async def test_the_deciding_reply_wins_over_an_earlier_one(drive: StartSession) 
     assert session.turns[-1].changes[0].source == "model"
 
 
-async def test_a_value_of_an_earlier_round_counts_where_the_deciding_reply_has_none(drive: StartSession) -> None:
+async def test_value_of_an_earlier_round_counts_if_the_last_has_none(drive: StartSession) -> None:
     session = await drive(
         NAME % "",
         replies={
@@ -54,7 +54,7 @@ async def test_a_second_action_never_inherits_the_first_ones_values(drive: Start
     assert session.turns[-1].model_calls[-1].request.replies == ("no",)
 
 
-async def test_what_is_missing_is_asked_of_the_model_once_and_then_reported(drive: StartSession) -> None:
+async def test_missing_value_is_requested_once_and_then_reported(drive: StartSession) -> None:
     session = await drive(
         """
         - {ai_ask: All of it., id: q, output: [{get: name}, {get: age, type: number}, {get: town}]}
@@ -72,7 +72,7 @@ async def test_what_is_missing_is_asked_of_the_model_once_and_then_reported(driv
     assert session.warnings == [("value_missing", "`town` stays unset: the reply did not give it")]
 
 
-async def test_without_a_model_an_exit_with_nothing_but_conditions_ends_the_question(drive: StartSession) -> None:
+async def test_without_a_model_an_exit_of_conditions_ends_the_question(drive: StartSession) -> None:
     session = await drive(
         """
         - ai_ask: How do you feel?
@@ -90,7 +90,7 @@ async def test_without_a_model_an_exit_with_nothing_but_conditions_ends_the_ques
     assert [exited.source for exited in session.happened(Exited)] == ["exit_when"]
 
 
-async def test_without_a_model_an_exit_in_words_is_the_first_valid_reply(drive: StartSession) -> None:
+async def test_without_a_model_the_first_valid_reply_meets_an_exit(drive: StartSession) -> None:
     session = await drive(
         """
         - {ai_ask: How do you feel?, id: mood, output: [{get: mood}], exit: a feeling was named, exit_when: round > 5}
@@ -120,9 +120,7 @@ async def test_the_offline_model_says_why_a_value_is_missing(drive: StartSession
         ("{get: it, fallback: raw}, {get: other}", {"it": "no idea"}),
     ],
 )
-async def test_the_users_words_are_stored_only_where_the_script_allows_it(
-    drive: StartSession, output, expected
-) -> None:
+async def test_user_messages_are_stored_only_if_the_script_allows_it(drive: StartSession, output, expected) -> None:
     session = await drive(
         f"- {{ai_ask: Well., id: q, output: [{output}]}}\n- user_say: go on", replies={"q": ["?", {"exit": True}]}
     )
@@ -130,7 +128,7 @@ async def test_the_users_words_are_stored_only_where_the_script_allows_it(
     assert session.values == expected
 
 
-async def test_a_blank_reply_prompts_again_and_costs_neither_round_nor_call(drive: StartSession) -> None:
+async def test_blank_reply_prompts_again_without_a_round_or_call(drive: StartSession) -> None:
     session = await drive(NAME % "", replies={"name": ["Name?", {"text": "Sure?"}, {"exit": True}]})
     for blank in ("  ", "\u200b", "\u2060\n\ufffc"):
         await session.reply(blank)
@@ -139,7 +137,7 @@ async def test_a_blank_reply_prompts_again_and_costs_neither_round_nor_call(driv
     assert (session.said, session.state.progress.round) == (["Sure?"], 1)
 
 
-async def test_a_reply_in_plain_words_is_said_and_the_conversation_goes_on(drive: StartSession) -> None:
+async def test_reply_in_plain_words_is_said_and_the_session_continues(drive: StartSession) -> None:
     session = await drive(NAME % "", replies={"name": ["Name?", "I mean your first name.", {"exit": True}]})
     await session.reply("guess")
     assert session.said == ["I mean your first name."]
@@ -169,7 +167,7 @@ async def test_the_prompt_has_the_task_the_exit_and_all_replies(drive: StartSess
     assert [message.content for message in request.history] == ["?", "{{ a }}", "Really?", "b"]
 
 
-async def test_an_invalid_value_is_asked_for_again_even_if_the_model_is_content(drive: StartSession) -> None:
+async def test_invalid_value_is_asked_again_even_if_the_model_is_done(drive: StartSession) -> None:
     session = await drive(
         """
         - {ai_ask: Age., id: q, output: [{get: age, type: number, max: 120, invalid: Truly?}]}
@@ -255,7 +253,7 @@ async def test_ai_think_fills_its_outputs_in_silence(drive: StartSession) -> Non
     ]
 
 
-async def test_ai_think_offline_reads_the_labelled_parts_of_the_newest_reply(drive: StartSession) -> None:
+async def test_ai_think_offline_reads_labelled_parts_of_the_last_reply(drive: StartSession) -> None:
     session = await drive("""
         - user_say: tell
         - user_say: more

@@ -102,7 +102,7 @@ async def test_one_answer_may_be_compared_with_another(drive: StartSession) -> N
         (", invalid: A good number.", ", invalid: A number.", "en", "A good number."),
     ],
 )
-async def test_the_invalid_text_is_of_the_output_the_action_or_the_locale(
+async def test_invalid_text_is_of_the_output_the_action_or_the_locale(
     drive: StartSession, extra, action, locale, said
 ) -> None:
     body = (AGE % (extra, action)).replace("\n", "\n    ")
@@ -138,7 +138,7 @@ async def test_a_blank_reply_asks_again_and_costs_no_round(drive: StartSession) 
     assert session.said == ["[28]"]
 
 
-async def test_every_answer_is_taken_and_only_the_missing_are_asked_for(drive: StartSession) -> None:
+async def test_every_answer_counts_and_only_missing_ones_are_asked(drive: StartSession) -> None:
     session = await drive("""
         - ask: Name and age?
           output: [{get: name}, {get: age, type: number, invalid: And the age?}]

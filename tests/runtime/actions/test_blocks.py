@@ -56,7 +56,7 @@ async def test_the_first_branch_whose_condition_holds_is_taken(drive: StartSessi
     assert session.said == [said]
 
 
-async def test_no_branch_is_taken_if_no_condition_holds_and_there_is_no_else(drive: StartSession) -> None:
+async def test_no_branch_runs_without_a_true_condition_or_an_else(drive: StartSession) -> None:
     session = await drive("""
         - {if: false, then: [{say: one}], elif: [{if: false, then: [{say: two}]}]}
         - say: end
@@ -96,7 +96,7 @@ async def test_foreach_over_anything_but_a_list_does_nothing_and_warns(drive: St
     assert message.startswith("line 7: foreach goes through a list, not ")
 
 
-async def test_an_item_hides_a_variable_of_its_name_inside_the_loop_only(drive: StartSession) -> None:
+async def test_item_hides_a_variable_of_its_name_inside_the_loop_only(drive: StartSession) -> None:
     session = await drive("""
         - set: {item: "'mine'"}
         - foreach: "[1, none] as item"

@@ -121,7 +121,7 @@ async def test_the_writes_of_a_skill_are_on_record_as_its_own(drive: StartSessio
         ('{call: breathe, id: c, foreach: "[1]" as x, input: {minutes: 1}, output: {a: calm}}', "go into records"),
     ],
 )
-async def test_a_call_that_cannot_be_made_fails_before_anything_is_said(prepare: NewSession, call, says) -> None:
+async def test_impossible_call_fails_before_any_message(prepare: NewSession, call, says) -> None:
     session = prepare(script(call.replace('"[1]" as x', '"[1] as x"')))
     with pytest.raises(TurnFailed, match=says) as failed:
         await session.start()
@@ -186,7 +186,7 @@ async def test_all_results_may_be_stored_as_one_record(drive: StartSession) -> N
     assert session.said == ["Ana Li name: Bo Y, parts: first: Bo, last: Y"]
 
 
-async def test_records_have_the_results_although_the_user_ends_the_loop(drive: StartSession) -> None:
+async def test_records_have_the_results_if_the_user_ends_the_loop(drive: StartSession) -> None:
     session = await drive("""
 cuebook: 1
 script: pets

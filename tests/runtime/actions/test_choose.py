@@ -119,7 +119,7 @@ def offered(session) -> list[str]:
     return [choice.key for choice in session.state.wait.choices]
 
 
-async def test_a_choice_with_a_condition_is_offered_only_where_it_holds(drive: StartSession) -> None:
+async def test_conditional_choice_is_offered_only_where_it_holds(drive: StartSession) -> None:
     assert offered(await drive(SOME, variables={"money": 3})) == ["tour", "shop", "leave"]
     assert offered(await drive(SOME, variables={"money": 0})) == ["tour", "leave"]
 

@@ -73,7 +73,7 @@ async def test_a_round_that_continues_has_the_reason_of_the_model(talk) -> None:
     assert session.happened(Judged) == [Judged("slept", 1, "continue_needed", reason="no hours yet")]
 
 
-async def test_a_model_that_only_says_how_far_it_is_ends_the_question_with_completed(talk) -> None:
+async def test_model_that_reports_only_progress_ends_with_completed(talk) -> None:
     session = await talk(ask(), ModelReply(text="Fine.", progress="completed", values={"sleep": 7}))
     await session.reply("seven hours")
     assert [each.source for each in session.happened(Exited)] == ["model"]
@@ -82,7 +82,7 @@ async def test_a_model_that_only_says_how_far_it_is_ends_the_question_with_compl
     assert session.said == ["Go on."]
 
 
-async def test_a_reply_that_had_to_be_taken_as_text_costs_a_round_and_nothing_else(talk) -> None:
+async def test_reply_taken_as_text_costs_one_round_and_nothing_else(talk) -> None:
     session = await talk(ask(), ModelReply(text='{"sleep": 7, "exit"', raw='{"sleep": 7, "exit"'))
     await session.reply("seven hours")
     assert session.said == ['{"sleep": 7, "exit"']
@@ -90,7 +90,7 @@ async def test_a_reply_that_had_to_be_taken_as_text_costs_a_round_and_nothing_el
     assert session.happened(Judged) == [Judged("slept", 1, "continue_needed", reason=NOT_DONE)]
 
 
-async def test_without_a_policy_the_model_finds_the_words_and_the_rounds_count(talk) -> None:
+async def test_without_a_policy_the_model_replies_and_rounds_count(talk) -> None:
     session = await talk(ask(), *[astray("off_topic", f"Back to sleep {n}.") for n in range(4)])
     for said in range(3):
         await session.reply("my cat")
@@ -157,7 +157,7 @@ async def test_translated_messages_stay_and_missing_lines_fall_back(talk) -> Non
     ]
 
 
-async def test_a_question_that_is_done_is_done_whatever_else_the_reply_is(talk) -> None:
+async def test_completed_question_is_done_whatever_else_the_reply_is(talk) -> None:
     done = ModelReply(text="Ah.", exit=True, progress="blocked", values={"sleep": 7})
     session = await talk(ask(", on_blocked: end"), done)
     await session.reply("seven, and leave me alone")

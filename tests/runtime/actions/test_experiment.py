@@ -64,7 +64,7 @@ def test_ten_thousand_users_fall_into_the_arms_by_their_weights(weights) -> None
         assert abs(found[name] / 10_000 - weight / sum(weights.values())) < 0.02
 
 
-def test_the_arm_in_one_experiment_tells_nothing_of_the_arm_in_another() -> None:
+def test_arms_of_two_experiments_are_independent() -> None:
     one, other = a_plan({"a": 1, "b": 1}), a_plan({"a": 1, "b": 1}, id="other")
     found = Counter((drawn_arm(one, str(number)), drawn_arm(other, str(number))) for number in range(10_000))
     assert all(abs(count / 10_000 - 1 / 4) < 0.02 for count in found.values())
@@ -103,7 +103,7 @@ def met(prepare: NewSession, program_of: ReadProgram):
     return met
 
 
-async def test_a_user_stays_in_the_arm_whatever_becomes_of_weights_and_arms(met) -> None:
+async def test_user_stays_in_the_arm_whatever_weights_and_arms_become(met) -> None:
     others = "[plain, {arm: warm, weight: 900}, other]"
     changed = GREETING.replace("[plain, warm]}", f"{others}}}").replace("arms: {plain", "arms: {other: [], plain")
     changed = changed.replace("            arms:\n", "            arms:\n              other: []\n")
@@ -206,7 +206,7 @@ async def test_an_application_can_say_which_arm_it_is(drive: StartSession) -> No
         assert exposures(session) == [("greeting", arm, "greet", "user")]
 
 
-async def test_a_skill_an_interrupt_and_a_detector_meet_experiments_as_well(drive: StartSession) -> None:
+async def test_skills_interrupts_and_detectors_use_experiments_too(drive: StartSession) -> None:
     session = await drive("""
         script: everywhere
         experiments:
@@ -244,9 +244,7 @@ async def test_a_skill_an_interrupt_and_a_detector_meet_experiments_as_well(driv
 # -- afterwards -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_user_who_goes_back_stays_in_the_arm_and_meets_it_no_second_time(
-    drive: StartSession, program_of: ReadProgram
-) -> None:
+async def test_user_who_rewinds_stays_in_the_arm_without_an_event(drive: StartSession, program_of: ReadProgram) -> None:
     text = "- {ask: Begin?, id: begin, output: [{get: begun}]}\n"
     text = GREETING.replace("          - experiment: greeting\n", f"          {text}          - experiment: greeting\n")
     text = text.replace("[plain, warm]}", "[plain, warm], by: session}")
@@ -300,7 +298,7 @@ async def test_a_session_in_an_arm_that_is_gone_begins_the_topic_again(
     assert (planned.verdict, planned.place) == ("restart_topic", "start/welcome")
 
 
-def test_a_state_that_met_an_experiment_which_is_not_there_is_unsound(program_of: ReadProgram) -> None:
+def test_state_with_an_unknown_experiment_is_invalid(program_of: ReadProgram) -> None:
     program = program_of(GREETING)
     check(program, State(1, "en", "ana", exposed={"greeting": "plain"}))
     with pytest.raises(InvalidState, match="an experiment that the script does not have: 'other'"):

@@ -53,7 +53,7 @@ def errors(session: Any) -> dict[str, str]:
     return dict(session.state.wait.form.errors)
 
 
-async def test_a_form_is_shown_with_its_texts_rendered_and_what_is_known(drive: StartSession) -> None:
+async def test_form_is_shown_with_rendered_texts_and_known_values(drive: StartSession) -> None:
     fields = """
     - {field: name, label: 'Name of {{ who }}', required: true, placeholder: "like {{ who }}", pattern: '\\w+'}
     - {field: age, type: number, min: 0, max: 120}
@@ -170,7 +170,7 @@ async def test_one_of_several_needs_at_least_one(drive: StartSession) -> None:
     assert errors(session) == {"x": "This is needed."}
 
 
-async def test_a_field_left_out_keeps_what_was_shown_and_an_empty_one_is_cleared(drive: StartSession) -> None:
+async def test_omitted_field_keeps_its_value_and_empty_ones_clear(drive: StartSession) -> None:
     fields = "[{field: city, default: Paris}, {field: street}, {field: pet, default: cat}]"
     declare = "declare: [{var: city, value: Rome}, {var: street, value: Long}]"
     session = await fill(await drive(script(fields, declare=declare)))
@@ -180,7 +180,7 @@ async def test_a_field_left_out_keeps_what_was_shown_and_an_empty_one_is_cleared
     assert session.values == {"city": "Rome", "street": None}
 
 
-async def test_fields_are_compared_with_one_another_once_both_are_there(drive: StartSession) -> None:
+async def test_fields_are_compared_once_both_have_values(drive: StartSession) -> None:
     fields = """
     - {field: start, type: number, required: true}
     - {field: stop, type: number, required: true, validate: stop > start, invalid: It ends after it begins.}"""
@@ -208,9 +208,7 @@ async def test_what_the_variable_is_declared_as_counts_too(drive: StartSession) 
         ({"name": [[[[[[[[[[1]]]]]]]]]]}, "the field name: a value may be nested"),
     ],
 )
-async def test_what_is_no_filled_form_of_this_kind_is_refused_and_costs_nothing(
-    drive: StartSession, values, named
-) -> None:
+async def test_reply_that_is_no_such_form_is_refused_at_no_cost(drive: StartSession, values, named) -> None:
     fields = (
         "[{field: name, required: true}, note, {field: days, type: table, columns: [day]}, {field: older, computed: 1}]"
     )
@@ -309,7 +307,7 @@ async def test_the_model_helps_with_words_that_no_parser_reads(drive: StartSessi
 
 
 @pytest.mark.parametrize(("policy", "said"), [("default", ["Done.", "Bye?"]), ("skip", ["Done.", "Bye?"]), ("end", [])])
-async def test_when_the_rounds_are_used_up_the_script_says_how_to_go_on(drive: StartSession, policy, said) -> None:
+async def test_script_says_how_to_continue_without_rounds_left(drive: StartSession, policy, said) -> None:
     session = await drive(script(TWO, more=f"max_rounds: 2, on_fail: {policy}"))
     await fill(await fill(session, age=30), name="")
     assert session.said == said
@@ -363,7 +361,7 @@ async def test_a_form_is_skipped_where_nothing_in_it_is_required(drive: StartSes
     assert session.said == ["Done.", "Bye?"]
 
 
-async def test_an_interrupt_comes_back_to_the_form_with_what_was_filled_in(drive: StartSession) -> None:
+async def test_interrupt_returns_to_the_form_with_its_values(drive: StartSession) -> None:
     text = (
         script(TWO.replace("number,", "number, required: true,"))
         + "interrupts: [{on: [help], do: [{say: Here I am.}]}]\n"

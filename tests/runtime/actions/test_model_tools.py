@@ -165,7 +165,7 @@ async def test_without_a_language_model_no_tool_is_called():
     assert (session.values["wish"], tool_events(session)) == ("keep", [])
 
 
-async def test_written_reply_that_calls_another_tool_fails_with_its_name():
+async def test_written_reply_with_another_tool_fails_with_its_name():
     with pytest.raises(TurnFailed, match="calls find_order, which the action does not offer here"):
         await shop(CHAT, ScriptedReply(calls=(ScriptedCall("find_order"),), text="?")).start()
 

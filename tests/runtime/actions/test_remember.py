@@ -81,7 +81,7 @@ async def test_metadata_and_filters_take_expressions(drive: StartSession) -> Non
     assert memory.wishes[0].filters == {"metadata.days": 3}
 
 
-async def test_a_note_stands_in_the_turns_events_with_all_that_is_said_of_it(drive: StartSession) -> None:
+async def test_note_is_in_the_events_of_the_turn_with_its_properties(drive: StartSession) -> None:
     session = await drive(
         """
         - {set: {goal: "'run'", days: "3"}, id: set_goal}
@@ -370,7 +370,7 @@ class Counting(ScriptedModel):
         return await super().complete(request, hear)
 
 
-async def test_a_model_is_not_asked_again_because_memory_had_to_be_asked(prepare: NewSession) -> None:
+async def test_model_is_not_called_again_for_a_memory_query(prepare: NewSession) -> None:
     session = prepare(
         """
         - {ai_say: Greet., id: greet}
@@ -390,7 +390,7 @@ async def test_a_model_is_not_asked_again_because_memory_had_to_be_asked(prepare
     assert "".join(each.text for each in heard if isinstance(each, MessageDelta) and each.number == 1) == "Hello."
 
 
-async def test_words_that_were_sent_before_memory_was_asked_are_not_sent_again(prepare: NewSession) -> None:
+async def test_text_sent_before_a_memory_query_is_not_sent_again(prepare: NewSession) -> None:
     session = prepare(
         "- {ai_say: Greet., id: greet}\n- {say: \"{{ recall('goals') }}\", id: told}\n- {say: Bye., id: bye}",
         memory=Known("run"),
@@ -417,7 +417,7 @@ ALWAYS = """
     """
 
 
-async def test_a_script_may_give_every_prompt_what_the_last_message_recalls(prepare: NewSession) -> None:
+async def test_every_prompt_may_have_what_the_last_message_recalls(prepare: NewSession) -> None:
     memory = Known("likes tea", "has a dog")
     session = prepare(ALWAYS, memory=memory)
     session.model = model = RecordingModel(OfflineModel())
@@ -436,7 +436,7 @@ async def test_a_script_may_give_every_prompt_what_the_last_message_recalls(prep
     assert [recollection.by for recollection in session.happened(Recollected)] == ["prompt"]
 
 
-async def test_what_is_recalled_is_data_to_a_model_and_never_what_the_system_says(prepare: NewSession) -> None:
+async def test_recalled_text_is_data_and_never_a_system_message(prepare: NewSession) -> None:
     session = prepare(
         """
         script: a

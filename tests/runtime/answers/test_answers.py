@@ -274,7 +274,7 @@ def test_a_date_is_read_and_never_guessed(reply: str, day: str | None) -> None:
         ("en", "13/13/2020", None),
     ],
 )
-def test_the_locale_settles_which_of_two_small_numbers_is_the_month(locale: str, reply: str, day: str | None) -> None:
+def test_locale_decides_which_of_two_small_numbers_is_the_month(locale: str, reply: str, day: str | None) -> None:
     assert parse_date(reply, TODAY, locale) == day
 
 

@@ -89,7 +89,7 @@ async def test_several_inputs_become_blocks_named_by_their_keys() -> None:
     assert agent.chat_history[0].content == "[city]\nRome\n\n[agent.system]\nBe kind.\n\n[input.code]\n[1,2]"
 
 
-async def test_an_input_and_a_part_of_the_prompt_may_have_the_same_name() -> None:
+async def test_input_and_part_of_the_prompt_may_have_the_same_name() -> None:
     agent = AgentHistory(input_keys=["city", ".city"])
     await agent.finally_({"input": {"city": "Rome"}, "city": "Oslo"}, "ok")
     assert agent.chat_history[0].content == "[city]\nRome\n\n[city]\nOslo"

@@ -63,7 +63,7 @@ def limited(**limit):
         ({}, ["x" * 12_000], Decision("deep", "max_messages_text_length")),
     ],
 )
-def test_characters_come_before_messages_and_messages_before_turns(settings, contents, decision) -> None:
+def test_characters_precede_messages_and_messages_turns(settings, contents, decision) -> None:
     assert conversation(*contents, settings=settings).judge_resize() == decision
 
 
@@ -131,7 +131,7 @@ def test_deep_goes_down_to_sixty_percent() -> None:
     assert len(made.current_chat_history) == 3
 
 
-def test_a_message_longer_than_the_window_leaves_as_much_of_it_as_may_be() -> None:
+def test_message_longer_than_the_window_leaves_what_fits() -> None:
     made = conversation("x" * 200, settings=limited(chars=100))
     assert made.resize().type == "deep"
     assert texts(made.current_chat_history) == ["x" * 100]
@@ -215,7 +215,7 @@ def test_the_memo_is_made_with_all_that_came_since() -> None:
     assert made.memo_cursor == 3
 
 
-def test_deep_goes_through_the_whole_conversation_in_order_piece_by_piece() -> None:
+def test_deep_reads_the_whole_conversation_in_order_in_pieces() -> None:
     handler = Handler()
     contents = ["x" * 5, "y" * 15, "z" * 100, "u" * 5, "v" * 5]
     made = remembering(handler, *contents, **{"session.limit": {"chars": 40}})
@@ -283,7 +283,7 @@ def test_a_short_window_does_not_call_a_model_for_each_message() -> None:
     assert len(handler.saw) <= 200 / 10
 
 
-async def test_a_message_that_comes_while_the_memo_is_made_is_in_no_memo_yet() -> None:
+async def test_message_that_comes_during_a_memo_is_in_no_memo_yet() -> None:
     reached, go_on = asyncio.Event(), asyncio.Event()
     saw = []
 
@@ -334,7 +334,7 @@ async def for_ever(*given):
     await asyncio.Event().wait()
 
 
-async def test_a_slow_memo_is_postponed_and_finished_parts_are_retained() -> None:
+async def test_slow_memo_is_postponed_and_finished_parts_are_retained() -> None:
     first = Handler()
     answers = iter([first, for_ever])
     settings = {"session.mode": "memo", "session.limit": {"chars": 40}}
@@ -353,7 +353,7 @@ async def test_a_slow_memo_is_postponed_and_finished_parts_are_retained() -> Non
     assert first.saw == [["x" * 30], ["y" * 30]]
 
 
-async def test_a_handler_that_takes_too_long_is_given_up_and_nothing_changes() -> None:
+async def test_too_slow_handler_is_given_up_and_nothing_changes() -> None:
     made = conversation("a", resize_s=0.01)
     made.set_policy_handler(for_ever)
     before = made.to_json()
@@ -388,7 +388,7 @@ async def test_what_is_loaded_while_the_memo_is_made_stays() -> None:
     assert made.memo == {}
 
 
-def test_a_memo_that_fails_loses_nothing_and_is_tried_again_later() -> None:
+def test_failed_memo_loses_nothing_and_is_tried_again_later() -> None:
     handler = Handler(fails=3)
     made = remembering(handler, "a", "b", "c", **{"session.limit": {"messages": 2}})
     outcomes = [made.resize() for _ in range(6)]  # fails at once, in the next call, and after one and three more
@@ -409,7 +409,7 @@ def test_a_memo_that_fails_stands_in_the_way_of_no_other_resize() -> None:
     assert (made.current_chat_history, made.memo_cursor) == ((), 0)
 
 
-def test_memories_recalled_before_a_failure_are_not_recorded_twice() -> None:
+def test_memories_recalled_before_a_failure_are_recorded_once() -> None:
     handler = Handler()
     made = remembering(handler, *["x" * 30, "y" * 30, "z" * 30], **{"session.limit": {"chars": 40}})
     fine = handler.__call__
@@ -466,7 +466,7 @@ async def lite_later(full, current, memo, settings):
 
 @pytest.mark.parametrize("policy", [lambda *_: "lite", lambda *_: {"type": "lite"}, lite_later])
 @pytest.mark.parametrize("resize", [first_only, first_only_later])
-def test_handlers_may_be_async_or_not_and_what_they_give_is_taken(policy, resize) -> None:
+def test_handlers_may_be_async_or_not_and_their_result_is_used(policy, resize) -> None:
     made = conversation("a", "b")
     made.set_policy_handler(policy)
     made.set_resize_handlers("lite", resize)
@@ -501,7 +501,7 @@ def test_an_invalid_resize_is_a_type_error_and_changes_nothing(given) -> None:
     assert made.to_json() == before
 
 
-def test_a_memo_that_is_no_record_is_a_type_error_and_changes_nothing() -> None:
+def test_memo_that_is_no_record_is_a_type_error_without_changes() -> None:
     made = remembering(lambda *_: "all well", "a")
     before = made.to_json()
     with pytest.raises(TypeError):
@@ -675,7 +675,7 @@ def test_a_document_of_agently_may_have_no_memo() -> None:
     assert made.memo == {"name": "Ana"}
 
 
-def test_of_the_settings_of_an_agent_those_of_its_session_are_read() -> None:
+def test_of_an_agents_settings_those_of_its_session_are_read() -> None:
     made = Conversation()
     made.load_json(AGENTLY)
     assert (made.settings.strategy, made.settings.resize.every_n_turns) == ("memo", 3)
@@ -705,7 +705,7 @@ def test_of_the_settings_of_an_agent_those_of_its_session_are_read() -> None:
     ],
 )
 @pytest.mark.parametrize("load", ["load_json", "load_yaml"])
-def test_what_is_no_conversation_is_a_type_error_and_changes_nothing(text, load) -> None:
+def test_invalid_conversation_is_a_type_error_without_changes(text, load) -> None:
     made = lived_through()
     before = made.to_json()
     with pytest.raises(TypeError):

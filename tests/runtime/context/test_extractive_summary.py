@@ -84,7 +84,7 @@ def test_a_sentence_that_counts_for_more_ranks_higher() -> None:
 
 
 @given(st.lists(st.text(max_size=60), max_size=30), st.integers(0, 300), st.integers(0, 10))
-def test_an_extract_is_of_the_sentences_in_their_order_and_within_its_bounds(texts, chars, count) -> None:
+def test_extract_has_sentences_in_order_within_its_bounds(texts, chars, count) -> None:
     found = chosen(*texts, chars_max=chars, count_max=count)
     assert len(found) <= count
     assert sum(map(len, found)) <= chars
@@ -109,7 +109,7 @@ SAID = conversation(
 )
 
 
-async def test_a_summary_is_marked_as_an_extract_and_says_who_said_what() -> None:
+async def test_summary_is_marked_as_an_extract_and_names_speakers() -> None:
     summary = await ExtractiveCondenser()(Condense(purpose="summarise", messages=SAID))
     mark, *lines = summary.splitlines()
     assert mark == MARK
@@ -158,7 +158,7 @@ async def test_accounts_stay_within_bounds_however_long_a_conversation() -> None
     assert sum(map(len, memo["facts"])) <= FACTS_CHARS_MAX
 
 
-async def test_a_conversation_without_sentences_has_an_account_all_the_same() -> None:
+async def test_conversation_without_sentences_has_a_summary_too() -> None:
     assert await ExtractiveCondenser()(Condense(purpose="summarise", messages=conversation("…", "!"))) == MARK
 
 

@@ -69,7 +69,7 @@ async def test_the_transcript_is_as_it_was(messages_of, condenser) -> None:
     assert messages == messages_of("ua" * 10)
 
 
-async def test_the_newest_messages_are_shown_even_where_all_were_summed_up(messages_of) -> None:
+async def test_newest_messages_are_shown_although_all_are_summarised(messages_of) -> None:
     memory = ContextMemory(summary="all", summary_to=20)
     assert shown(Summary(2), messages_of("ua" * 10), memory) == ("all", [20])
 
@@ -80,7 +80,7 @@ async def test_no_result_of_a_tool_is_parted_from_its_call(messages_of, condense
     assert shown(Summary(2), messages, memory) == ("1 2 3", [4, 5, 6, 7])
 
 
-async def test_a_system_message_at_the_beginning_stays_and_is_never_summed_up(messages_of, condenser) -> None:
+async def test_first_system_message_stays_and_is_never_summarised(messages_of, condenser) -> None:
     messages = messages_of("suauau")
     memory = await Summary(2).follow(messages, NOTHING, condenser)
     assert condenser.summarized == [2, 3, 4]
@@ -134,7 +134,7 @@ async def test_long_ranges_are_summarized_piece_by_piece(messages_of, condenser)
 # -- failures ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_summary_that_fails_loses_nothing_and_is_tried_again_later(messages_of, condenser) -> None:
+async def test_failed_summary_loses_nothing_and_is_tried_again_later(messages_of, condenser) -> None:
     condenser.fails = lambda call: call <= 3
     messages = messages_of("uauau")
     memory, tried = NOTHING, []
@@ -194,7 +194,7 @@ async def test_a_memo_is_shown_beside_the_window(messages_of, condenser) -> None
     assert (memory.after, memory.memo_to, memory.turns) == (2, 6, 3)
 
 
-async def test_a_memo_that_fails_leaves_the_window_within_its_limits_all_the_same(messages_of, condenser) -> None:
+async def test_failed_memo_leaves_the_window_within_its_limits(messages_of, condenser) -> None:
     condenser.fails = lambda call: call <= 5
     memory = await followed(memo_of(4), messages_of("uauaua"), NOTHING, condenser, 3)
     assert (memory.after, memory.memo_to) == (0, 0)
@@ -233,7 +233,7 @@ async def test_a_thousand_turns_of_a_memo_take_few_calls(condenser) -> None:
     assert memory.turns == 1_000
 
 
-async def test_a_message_that_is_too_long_is_remembered_once_and_seen_to_once(messages_of, condenser) -> None:
+async def test_too_long_message_is_summarised_once(messages_of, condenser) -> None:
     strategy = Resizing(ContextSettings(strategy="memo", limit=Limit(chars=100)))
     messages = messages_of("u", chars=5_000)
     first = await strategy.follow(messages, NOTHING, condenser)

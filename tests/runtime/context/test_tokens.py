@@ -74,5 +74,5 @@ def test_tokens_are_estimated_by_script(text, tokens) -> None:
 
 
 @given(st.text(), st.text())
-def test_a_longer_text_never_has_fewer_tokens_nor_more_than_its_parts(one, other) -> None:
+def test_longer_text_has_no_fewer_tokens_and_no_more_than_parts(one, other) -> None:
     assert max(tokens_of(one), tokens_of(other)) <= tokens_of(one + other) <= tokens_of(one) + tokens_of(other)

@@ -89,7 +89,7 @@ def resized(session):
     return [event.body for turn in session.turns for event in turn.events if isinstance(event.body, Resized)]
 
 
-async def test_without_a_strategy_a_model_sees_only_the_newest_messages(talk) -> None:
+async def test_without_a_strategy_a_model_sees_only_the_last_messages(talk) -> None:
     model = StreamClient()
     session = await say(await talk(script(), model), 40)
     assert len(model.asked[-1].history) == 50
@@ -138,7 +138,7 @@ async def test_a_memo_is_part_of_the_context(talk) -> None:
     assert session.state.context.last_resize is not None
 
 
-async def test_without_a_language_model_accounts_are_extracts_and_marked_so(drive: StartSession) -> None:
+async def test_without_a_language_model_summaries_are_marked_extracts(drive: StartSession) -> None:
     session = await say(await drive(script("{strategy: summary, keep: 2}")), 6)
     assert session.state.context.summary.startswith("[Extract]")
     assert {each.by for each in resized(session)} == {"extract"}
@@ -153,7 +153,7 @@ async def test_a_cassette_may_say_the_accounts_and_need_not(drive: StartSession)
     assert session.state.context.summary == "Second."
 
 
-async def test_the_session_goes_before_the_action_and_that_before_script_and_server(prepare: NewSession) -> None:
+async def test_strategy_is_of_session_action_script_or_server(prepare: NewSession) -> None:
     async def in_sight(text, own=None, default=None):
         model = StreamClient()
         session = prepare(text)
@@ -170,7 +170,7 @@ async def test_the_session_goes_before_the_action_and_that_before_script_and_ser
     assert await in_sight(script(by_script, by_action), own=one, default=four) == 2
 
 
-async def test_a_summary_that_cannot_be_had_costs_a_warning_and_is_tried_again(talk) -> None:
+async def test_unavailable_summary_is_a_warning_and_is_tried_again(talk) -> None:
     model = StreamClient(failing=2)
     session = await say(await talk(script("{strategy: summary, keep: 2}"), model), 1)
     assert session.state.context.summary == ""
@@ -225,7 +225,7 @@ async def test_system_messages_at_the_beginning_stay_first(talk) -> None:
     assert [each.role for each in model.asked[-1].history] == ["system", "user", "assistant", "user"]
 
 
-async def test_a_rewind_takes_back_the_summary_of_then_and_a_clear_ends_it(talk) -> None:
+async def test_rewind_restores_the_summary_and_a_clear_removes_it(talk) -> None:
     session = await say(await talk(script("{strategy: summary, keep: 2}"), StreamClient()), 5)
     then = decode(encode(session.turns[3].state))
     assert then.context.summary
@@ -239,7 +239,7 @@ async def test_a_rewind_takes_back_the_summary_of_then_and_a_clear_ends_it(talk)
 
 
 @pytest.mark.parametrize("context", ["", "{strategy: window, k: 10}", "{strategy: summary, keep: 100}"])
-async def test_what_was_compressed_is_shown_as_a_summary_whatever_the_strategy(talk, context) -> None:
+async def test_compressed_part_is_shown_as_a_summary_by_any_strategy(talk, context) -> None:
     model = StreamClient()
     session = await say(await talk(script(context), model), 5)
     await session.turn(Compress(tuple(session.messages[:8]), 3, "Keep names."))

@@ -55,7 +55,7 @@ def test_a_window_is_of_whole_exchanges(messages_of, roles, k, expected) -> None
     assert shown(Window(k), messages_of(roles)) == expected
 
 
-def test_the_first_speaker_is_retained_without_the_first_messages(messages_of) -> None:
+def test_first_speaker_is_retained_without_the_first_messages(messages_of) -> None:
     memory = asyncio.run(Window(2).follow(messages_of("uaua"), NOTHING, None))
     assert shown(Window(9), messages_of("auaua", first=20), memory) == [21, 22, 23, 24]
     memory = asyncio.run(Window(2).follow(messages_of("auau"), NOTHING, None))
@@ -63,7 +63,7 @@ def test_the_first_speaker_is_retained_without_the_first_messages(messages_of) -
 
 
 @pytest.mark.parametrize("strategy", [Window(2), Buffer(), TokenBuffer(400)])
-def test_if_the_first_messages_are_not_loaded_the_user_opens_each_exchange(messages_of, strategy) -> None:
+def test_without_first_messages_the_user_opens_each_exchange(messages_of, strategy) -> None:
     roles = "a" + "ua" * (strategy.messages_max // 2)
     messages = messages_of(roles, first=40)
     assert shown(strategy, messages)[0] % 2 == 1  # a message of the user
@@ -100,7 +100,7 @@ def test_a_first_system_message_is_retained_and_counted() -> None:
         (Limit(chars=40), [5, 6]),
     ],
 )
-def test_lite_shows_no_more_than_its_limits_whether_they_were_seen_to_or_not(messages_of, limit, expected) -> None:
+def test_lite_shows_no_more_than_its_limits_without_upkeep(messages_of, limit, expected) -> None:
     strategy = Resizing(ContextSettings(strategy="lite", limit=limit))
     assert shown(strategy, messages_of("uauaua")) == expected
 
@@ -160,9 +160,7 @@ STRATEGIES = st.one_of(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(roles=TURNS, head=st.sampled_from(["", "s", "ss"]), strategy=STRATEGIES, chars=st.integers(1, 90))
-def test_a_window_is_the_newest_messages_in_order_and_begins_with_no_orphan(
-    messages_of, roles, head, strategy, chars
-) -> None:
+def test_window_is_the_newest_messages_and_begins_with_no_orphan(messages_of, roles, head, strategy, chars) -> None:
     messages = messages_of(head + roles, chars)
     retained = strategy.view(messages, NOTHING).messages
     assert retained[: len(head)] == messages[: len(head)]
@@ -181,7 +179,7 @@ def test_a_window_is_the_newest_messages_in_order_and_begins_with_no_orphan(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(roles=TURNS.filter(bool), tokens=st.integers(1, 150), chars=st.integers(1, 90))
-def test_a_window_keeps_within_its_budget_but_for_what_has_to_be_there(messages_of, roles, tokens, chars) -> None:
+def test_window_keeps_its_budget_except_for_required_messages(messages_of, roles, tokens, chars) -> None:
     messages = messages_of(roles, chars)
     for strategy, cost, most in [
         (TokenBuffer(tokens), tokens_in, tokens),

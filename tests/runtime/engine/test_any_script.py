@@ -698,7 +698,7 @@ async def paid(session: Any, given_inputs: list[Any]) -> list[Any]:
 @pytest.mark.timeout(600)
 @settings(max_examples=repeats(120), deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=inputs, refused=st.sets(st.integers(1, 25), max_size=12))
-async def test_a_budget_that_is_used_up_anywhere_costs_a_session_nothing(
+async def test_used_up_budget_costs_a_session_nothing_anywhere(
     program_of: ReadProgram, prepare: NewSession, script: str, said: list[Any], refused: set[int]
 ) -> None:
     """But words: what tells how often something was said is left out here, and what goes on without the model."""
@@ -1036,7 +1036,7 @@ async def test_a_read_that_finds_nothing_was_foreseen(
 @pytest.mark.timeout(600)
 @settings(max_examples=repeats(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(script=scripts(), said=inputs, later=inputs, which=st.integers(0, 2))
-async def test_any_exported_session_goes_on_elsewhere_as_it_would_have_here(
+async def test_any_exported_session_continues_elsewhere_as_here(
     app: OpenApp, script: str, said: list[Any], later: list[Any], which: int
 ) -> None:
     script = script.replace("{{ now }}", "")

@@ -90,7 +90,7 @@ async def test_replace_keeps_the_question_and_its_rounds(drive: StartSession) ->
     assert session.said == ["Where do you live?"]
 
 
-async def test_what_a_detector_says_about_a_message_of_the_user_is_not_detected_again(drive: StartSession) -> None:
+async def test_what_a_detector_says_is_not_detected_again(drive: StartSession) -> None:
     session = await drive("""
 actions: [{ask: How are you?, into: mood, id: q}, {ask: And now?, into: now_, id: r}]
 detectors:
@@ -163,7 +163,7 @@ detectors:
     assert (session.state.status, session.state.end_reason) == ("completed", "abuse")
 
 
-async def test_an_interrupt_may_wait_for_a_detector_and_see_what_it_saw(drive: StartSession) -> None:
+async def test_interrupt_may_wait_for_a_detector_and_read_its_finding(drive: StartSession) -> None:
     script = (
         HEAD
         + CRISIS
@@ -202,7 +202,7 @@ phases:
     assert session.said == ["More?"]
 
 
-async def test_a_failing_action_of_a_detector_is_a_warning_and_the_rest_is_done(drive: StartSession) -> None:
+async def test_failed_action_of_a_detector_is_a_warning_and_others_run(drive: StartSession) -> None:
     script = (
         HEAD
         + "declare: [{var: level, type: number}]\n"
@@ -264,7 +264,7 @@ async def test_the_user_may_say_what_the_session_may_not(drive: StartSession) ->
     assert labels(session) == []
 
 
-async def test_a_detector_may_end_the_session_for_what_it_says_even_at_its_beginning(drive: StartSession) -> None:
+async def test_detector_may_end_the_session_even_at_its_beginning(drive: StartSession) -> None:
     script = HEAD + ADVICE.replace("do: [", "do: [{end: bad advice, id: stop, when: true}, ") + BODY
     session = await drive(script.replace("How old are you?", "Will you take ibuprofen?"))
     assert session.said == ["Please ask your doctor about that."]
@@ -367,7 +367,7 @@ detectors:
 """
 
 
-async def test_a_change_over_several_messages_is_seen_from_the_messages_alone(prepare: NewSession) -> None:
+async def test_change_over_several_messages_needs_only_the_messages(prepare: NewSession) -> None:
     for saved in (False, True):
         session = await prepare(HEAD + MOOD + BODY.replace("max_rounds: 2", "max_rounds: 9"), saved=saved).start()
         await session.reply("I am really happy today", "the weather is as it is")
@@ -406,7 +406,7 @@ async def test_one_call_asks_the_model_for_all_that_words_did_not_tell(drive: St
     assert [each.detector for each in session.happened(Detected)] == ["lonely"]
 
 
-async def test_a_model_that_fails_costs_a_warning_and_the_last_verdict_may_stand(drive: StartSession) -> None:
+async def test_failed_model_is_a_warning_and_the_last_verdict_may_stay(drive: StartSession) -> None:
     replies = {"angry.detect": [{"score": 0.9, "label": "rage"}, {"fail": "overloaded"}]}
     session = await drive(HEAD + JUDGED + BODY.replace("max_rounds: 2", "max_rounds: 9"), replies=replies)
     await session.reply("grr")

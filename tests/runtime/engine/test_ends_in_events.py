@@ -36,7 +36,7 @@ def left(session):
     return [(each.action_id, each.rounds, each.skill, each.interrupt) for each in session.happened(ActionLeft)]
 
 
-async def test_an_action_that_an_interrupt_ends_says_after_how_many_rounds(drive):
+async def test_action_ended_by_an_interrupt_has_its_rounds(drive):
     session = await drive(SCRIPT)
     await session.reply("no idea", "still none", "another subject")
     assert left(session) == [("agree", 0, "", "leave"), ("age", 2, "", ""), ("always", 0, "", "")]
@@ -53,7 +53,7 @@ async def test_a_question_left_by_an_interrupt_records_its_rounds(drive):
     ]
 
 
-async def test_a_block_within_a_skill_or_an_interrupt_ends_as_part_of_it(drive):
+async def test_block_in_a_skill_or_interrupt_ends_as_part_of_it(drive):
     session = await drive(SCRIPT)
     await session.reply("really", "yes")
     assert left(session) == [("sure", 1, "", "twice"), ("good", 0, "", "twice"), ("check", 0, "", "twice")]
@@ -67,7 +67,7 @@ async def test_a_block_within_a_skill_or_an_interrupt_ends_as_part_of_it(drive):
     ]
 
 
-async def test_the_end_of_the_conversation_names_the_action_that_ended_it(drive):
+async def test_end_of_the_conversation_names_the_action_that_ended_it(drive):
     session = await drive(SCRIPT)
     await session.reply("28", "a walk")
     assert session.happened(Ended) == [Ended("enough", "end_action", "finish")]

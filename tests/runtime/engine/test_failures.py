@@ -32,9 +32,7 @@ async def failed_turn(session, given):
     return failed.value
 
 
-async def test_a_model_that_fails_at_first_leaves_the_session_where_it_was(
-    drive: StartSession, prepare: NewSession
-) -> None:
+async def test_model_that_fails_at_first_leaves_the_session_unchanged(drive: StartSession, prepare: NewSession) -> None:
     session = prepare(
         "- {set: {a: 1}}\n- {ai_ask: Well., id: q}\n- user_say: later", replies={"q": [{"fail": "no answer"}]}
     )
@@ -45,7 +43,7 @@ async def test_a_model_that_fails_at_first_leaves_the_session_where_it_was(
     assert encode(session.state) == before
 
 
-async def test_a_retry_comes_to_what_it_would_have_come_to_without_the_failure(drive: StartSession) -> None:
+async def test_retry_has_the_result_of_a_turn_without_the_failure(drive: StartSession) -> None:
     session = await drive(SCRIPT, replies={"greet": [{"fail": "overloaded"}]})
     failure = await failed_turn(session, Reply("Ana"))
     assert (failure.kind, failure.retryable, failure.place[2]) == ("model", True, "greet")
@@ -64,7 +62,7 @@ async def test_a_reply_nobody_wrote_names_the_nearest(drive: StartSession) -> No
     assert failure.retryable is False
 
 
-async def test_a_model_that_never_answers_ends_with_the_time_of_the_turn(drive: StartSession) -> None:
+async def test_model_that_never_answers_ends_with_the_time_of_the_turn(drive: StartSession) -> None:
     class Silent(OfflineModel):
         def goes_to(self, request):
             return "silent"
@@ -169,7 +167,7 @@ async def test_a_turn_past_a_limit_names_it(prepare: NewSession, script, limits,
     assert (failed.value.kind, failed.value.retryable, failed.value.place[:2]) == ("limit", False, ("only", "talk"))
 
 
-async def test_a_value_of_the_wrong_type_stops_at_the_action_that_writes_it(drive: StartSession) -> None:
+async def test_value_of_a_wrong_type_stops_at_its_action(drive: StartSession) -> None:
     session = await drive("""
         script: test
         declare: [{var: age, type: number}]
@@ -189,7 +187,7 @@ async def test_a_value_of_the_wrong_type_stops_at_the_action_that_writes_it(driv
     assert session.values["age"] == 28
 
 
-async def test_an_initial_variable_of_the_wrong_type_fails_the_first_turn(prepare: NewSession) -> None:
+async def test_initial_variable_of_a_wrong_type_fails_the_first_turn(prepare: NewSession) -> None:
     session = prepare("script: t\ndeclare: [{var: age, type: number}]\nphases: []", variables={"age": "old"})
     with pytest.raises(TurnFailed, match="`age`: expected number"):
         await session.start()

@@ -70,9 +70,7 @@ LAST = [
 
 
 @pytest.mark.parametrize("action", LAST)
-async def test_the_session_is_completed_when_the_last_action_is_done_whatever_it_is(
-    drive: StartSession, action
-) -> None:
+async def test_session_is_completed_when_its_last_action_is_done(drive: StartSession, action) -> None:
     session = await drive(f"- {action}")
     while session.state.wait is not None:
         await session.reply("b")
@@ -176,7 +174,7 @@ async def test_end_finishes_from_within_blocks_with_its_reason(drive: StartSessi
     assert [(each.reason, each.by) for each in session.happened(Ended)] == [("enough", "end_action")]
 
 
-async def test_an_action_that_is_done_is_not_carried_out_again_on_resuming(drive: StartSession) -> None:
+async def test_completed_action_does_not_run_again_on_resuming(drive: StartSession) -> None:
     session = await drive("- {say: first, id: a}\n- {ask: second, id: b}\n- {say: third, id: c}", saved=True)
     await session.reply("ok")
     assert session.said == ["third"]

@@ -244,7 +244,7 @@ async def test_a_long_message_answers_though_it_says_a_keyword(drive: StartSessi
     assert session.values["mood"] == said and session.said == ["Your code?"]
 
 
-async def test_what_is_not_interruptible_takes_the_message_as_its_answer(drive: StartSession) -> None:
+async def test_uninterruptible_action_takes_the_message_as_its_answer(drive: StartSession) -> None:
     session = await drive(MATCHES)
     await session.reply("well", "private")
     assert session.values["code"] == "private" and session.said == ["Your name?"]
@@ -307,7 +307,7 @@ async def test_a_typed_value_in_an_interrupting_message_is_the_answer(drive: Sta
     assert session.said == said
 
 
-async def test_a_typed_value_in_a_message_that_a_detector_interrupts_is_no_answer(drive: StartSession) -> None:
+async def test_typed_value_in_an_interrupting_message_is_no_answer(drive: StartSession) -> None:
     watched = AGE.replace("on: [private]", "on: {detector: crisis}").replace("THEN", "resume")
     crisis = "detectors: [{detector: crisis, rules: [{words: [pills]}]}]\n"
     session = await drive(watched + crisis, saved=True)
@@ -331,7 +331,7 @@ async def test_an_answer_outlasts_an_interrupt_that_asks(drive: StartSession) ->
     assert session.said == ["28. And your name?"]
 
 
-async def test_an_invalid_answer_that_interrupts_costs_no_round_also_in_the_last_one(drive: StartSession) -> None:
+async def test_invalid_answer_that_interrupts_costs_no_round(drive: StartSession) -> None:
     last = AGE.replace("{ask: How", "{rounds: 1, ask: How").replace("THEN", "resume")
     session = await drive(last, saved=True)
     await session.reply("280, is this private?")
@@ -363,7 +363,7 @@ actions:
 
 
 @pytest.mark.parametrize("then", ["resume", "skip"])
-async def test_a_form_and_a_choice_that_a_detector_interrupts_are_answers_too(drive: StartSession, then: str) -> None:
+async def test_form_and_choice_that_a_detector_interrupts_are_answers(drive: StartSession, then: str) -> None:
     session = await drive(BUTTONS.replace("THEN", then), saved=True)
     await session.turn(Filled({"mood": "despair", "hours": 7}))
     assert session.said == ["Are you safe?"]
@@ -385,7 +385,7 @@ async def test_a_choice_is_no_answer_if_the_topic_then_starts_again(drive: Start
     assert [each.key for each in session.state.wait.choices] == ["good", "bad"]
 
 
-async def test_an_invalid_form_that_a_detector_interrupts_is_shown_again(drive: StartSession) -> None:
+async def test_invalid_form_that_a_detector_interrupts_is_shown_again(drive: StartSession) -> None:
     session = await drive(BUTTONS.replace("THEN", "resume"), saved=True)
     await session.turn(Filled({"mood": "despair", "hours": 70}))
     await session.reply("yes")

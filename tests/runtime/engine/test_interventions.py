@@ -50,7 +50,7 @@ def intervention(session) -> Intervened:
     return body
 
 
-async def test_a_paused_session_takes_no_reply_and_goes_on_where_it_was(drive: StartSession) -> None:
+async def test_paused_session_takes_no_reply_and_continues_later(drive: StartSession) -> None:
     session = await drive(TALK)
     wait = session.state.wait
     await session.turn(Pause())
@@ -84,7 +84,7 @@ async def test_a_paused_session_can_be_ended(drive: StartSession) -> None:
     assert session.state.status == "completed"
 
 
-async def test_variables_are_set_where_they_are_declared_else_in_the_session(drive: StartSession) -> None:
+async def test_variables_are_set_where_declared_else_in_the_session(drive: StartSession) -> None:
     session = await drive(TALK)
     await session.turn(SetVariables({"age": "41", "mood": "calm", "note": [1, 2]}))
     written = {change.name: (change.scope, change.new, change.source) for change in session.turns[-1].changes}
@@ -97,7 +97,7 @@ async def test_variables_are_set_where_they_are_declared_else_in_the_session(dri
     assert session.turns[-1].changes[0].scope == "topic"
 
 
-async def test_a_variable_that_a_topic_has_without_a_declaration_is_set_there(drive: StartSession) -> None:
+async def test_undeclared_variable_of_a_topic_is_set_there(drive: StartSession) -> None:
     session = await drive(TALK)
     await session.reply("Ana")
     await session.turn(SetVariables({"name": "Bo"}))
@@ -111,7 +111,7 @@ async def test_a_value_that_does_not_fit_changes_nothing(drive: StartSession) ->
     assert session.state.phase_cells.keys() & {"mood"} == set() or session.state.phase_cells["mood"].value is None
 
 
-async def test_rewinding_goes_on_from_an_earlier_turn_without_what_was_said_since(drive: StartSession) -> None:
+async def test_rewind_continues_from_a_turn_without_later_messages(drive: StartSession) -> None:
     session = await drive(TALK)
     first = session.state
     await session.reply("Ana")
@@ -234,7 +234,7 @@ async def test_variables_are_set_where_declared_also_during_a_skill(drive: Start
     assert session.cells("session") == {"new": 3}
 
 
-async def test_a_clear_removes_the_replies_to_a_question_that_an_interrupt_suspended(drive: StartSession) -> None:
+async def test_clear_removes_replies_to_a_suspended_question(drive: StartSession) -> None:
     session = await drive("""
 cuebook: 1
 script: cleared

@@ -86,7 +86,7 @@ async def test_a_language_without_a_table_hears_the_script_s_own_texts(drive: St
     assert program_in("fr").script.strings != ()
 
 
-def test_the_runtime_s_sentences_are_those_of_the_language_where_it_knows_it() -> None:
+def test_runtime_texts_are_in_the_language_if_it_is_known() -> None:
     for name in get_args(Phrase):
         assert phrase("zh-Hant", name, own={}) == phrase("zh", name, own={}) != phrase("en", name, own={})
         assert phrase("sv", name, own={}) == phrase("en-GB", name, own={}) == phrase("en", name, own={})
@@ -160,12 +160,12 @@ def is_of_the_table(text: str) -> bool:
     return text.startswith("§ ") or all(re.match(r"(\w+: )?§ ", line) for line in text.splitlines())
 
 
-def test_what_is_wrong_with_a_form_is_translated_but_for_the_names_of_fields() -> None:
+def test_form_errors_are_translated_except_for_field_names() -> None:
     assert is_of_the_table("p_date: § A date, please.\n§ Number 1: § Too small.")
     assert not is_of_the_table("p_date: § A date, please.\nscan: Too small.")
 
 
-async def test_a_language_the_runtime_does_not_know_is_served_in_english_all_the_same(drive: StartSession) -> None:
+async def test_unknown_language_is_served_in_english(drive: StartSession) -> None:
     script = """
         script: t
         locale: sv

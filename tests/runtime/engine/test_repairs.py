@@ -129,7 +129,7 @@ actions:
 """
 
 
-async def test_a_correction_decides_again_between_values_with_conditions(drive: StartSession) -> None:
+async def test_correction_decides_again_between_values_with_conditions(drive: StartSession) -> None:
     session = await (await drive(GROUPS)).reply("30", "actually, age: 12")
     assert session.values == {"age": 12, "group": "child"}
     await session.reply("actually, age: 15")
@@ -168,7 +168,7 @@ async def test_a_correction_must_be_within_computed_limits(drive: StartSession) 
     assert session.values["count"] == 4
 
 
-async def test_a_correction_that_names_nothing_is_asked_for_or_is_an_answer(drive: StartSession) -> None:
+async def test_correction_without_a_name_is_asked_for_or_an_answer(drive: StartSession) -> None:
     session = await at_the_last_question(await drive(SCRIPT))
     await session.reply("correction")
     assert session.said == ["What shall I change? Say it like “age: 30”.", "What else?"]

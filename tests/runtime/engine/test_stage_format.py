@@ -92,7 +92,7 @@ async def test_a_scene_selects_the_speakers_by_their_roles(prepare: NewSession) 
     assert speakers == ["小方"] * (len(reported) - 3) + ["老李"] * 3
 
 
-async def test_a_rule_comes_up_at_any_time_and_the_question_is_put_again(prepare: NewSession) -> None:
+async def test_rule_applies_at_any_time_and_the_question_is_repeated(prepare: NewSession) -> None:
     session = await prepare(program("moving.yaml")).start()
     await session.reply(*MOVING[:3], "救命")
     assert session.said == ["别着急，小方在这里。", "问问阿强今年多大"]

@@ -114,7 +114,7 @@ phases:
 """
 
 
-async def test_a_topic_that_answers_has_its_variables_expiry_and_milestone(drive: StartSession) -> None:
+async def test_topic_that_answers_has_variables_expiry_and_milestone(drive: StartSession) -> None:
     session = await (await drive(ANSWERING, saved=True)).reply("Hello?")
     assert session.said == ["Question 1?"]
     await session.pass_time(hours=2)
@@ -144,7 +144,7 @@ async def test_a_wait_whose_moment_is_past_passes(drive: StartSession) -> None:
     assert session.said == ["At once."]
 
 
-async def test_a_wait_until_a_variable_without_a_date_passes_with_a_warning(drive: StartSession) -> None:
+async def test_wait_until_an_invalid_date_ends_with_a_warning(drive: StartSession) -> None:
     session = await drive("- {wait: {until: =day}, id: pause}\n- {say: At once., id: back}", variables={"day": "soon"})
     assert session.said == ["At once."]
     assert ("date_missing", "`day` is not a date") in session.warnings
@@ -188,7 +188,7 @@ async def test_a_question_expires_and_clears_its_variables(drive: StartSession) 
     assert session.values["missed"] == 1
 
 
-async def test_an_expired_question_leaves_the_records_of_earlier_answers(drive: StartSession) -> None:
+async def test_expired_question_leaves_records_of_earlier_answers(drive: StartSession) -> None:
     session = await drive("""
         actions:
           - repeat: {max: 2}
@@ -233,7 +233,7 @@ async def test_an_interrupt_delays_reminders_and_ends_with_the_expiry(drive: Sta
     assert not session.state.interrupted
 
 
-async def test_a_question_that_expired_during_an_interrupt_is_not_put_again(drive: StartSession) -> None:
+async def test_question_expired_during_an_interrupt_is_not_repeated(drive: StartSession) -> None:
     session = await drive(QUESTION)
     await session.reply("help")
     session.now += timedelta(hours=9)
@@ -241,7 +241,7 @@ async def test_a_question_that_expired_during_an_interrupt_is_not_put_again(driv
     assert session.said == ["Missed: 1", "Anything else?"]
 
 
-async def test_a_question_that_is_put_again_after_a_wait_is_not_reminded_of_at_once(drive: StartSession) -> None:
+async def test_question_repeated_after_a_wait_has_no_instant_reminder(drive: StartSession) -> None:
     session = await drive("""
         cuebook: 1
         script: visit
@@ -291,7 +291,7 @@ async def test_a_known_answer_remains_when_its_question_is_too_late(drive: Start
     assert session.values["comes"] is True
 
 
-async def test_reminders_and_expiry_count_from_a_message_within_an_interrupt(drive: StartSession) -> None:
+async def test_reminders_and_expiry_count_from_an_interrupt_message(drive: StartSession) -> None:
     asking = "{ask: Which help?, id: which, output: [kind]}"
     session = await drive(QUESTION.replace(asking, f"{asking}, {{ask: Where?, id: place, output: [place]}}"))
     await session.reply("help")
@@ -308,7 +308,7 @@ async def test_reminders_and_expiry_count_from_a_message_within_an_interrupt(dri
     ]
 
 
-async def test_after_a_rewind_and_a_pause_the_user_has_the_time_to_answer(drive: StartSession) -> None:
+async def test_user_has_the_time_to_answer_after_a_rewind_and_a_pause(drive: StartSession) -> None:
     session = await drive(QUESTION)
     first = session.state
     await session.reply("3")
@@ -358,7 +358,7 @@ async def test_the_zone_of_the_user_moves_pending_clock_times(drive: StartSessio
     assert session.state.wait.until.isoformat() == "2026-03-04T14:00:00+00:00"
 
 
-async def test_a_wait_ends_in_the_zone_that_the_topic_that_answers_has_set(drive: StartSession) -> None:
+async def test_wait_ends_in_the_time_zone_of_the_answering_topic(drive: StartSession) -> None:
     zoned = ANSWERING.replace("script:", "use: [globals.yaml]\nscript:").replace("wait: 3 days", "wait: {at: '9:00'}")
     zoned = zoned.replace("into: it", "into: {var: timezone, type: timezone}")
     session = await drive(zoned, global_variables="globals: [{var: timezone}]")
@@ -367,7 +367,7 @@ async def test_a_wait_ends_in_the_zone_that_the_topic_that_answers_has_set(drive
     assert f"{session.state.wait.until:%Y-%m-%d %H:%M}" == session.timers[0][1] == "2026-03-05 00:00"
 
 
-async def test_quiet_hours_delay_what_the_session_says_but_no_silent_end(drive: StartSession) -> None:
+async def test_quiet_hours_delay_messages_but_no_silent_end(drive: StartSession) -> None:
     session = await drive("""
 script: t
 timezone: Europe/Berlin
@@ -382,7 +382,7 @@ phases:
     assert session.timers == [("expire", "2026-03-04 14:00"), ("remind", "2026-03-05 07:00")]
 
 
-async def test_of_several_reminders_that_quiet_hours_delay_the_last_speaks(drive: StartSession) -> None:
+async def test_last_of_the_reminders_that_quiet_hours_delay_is_sent(drive: StartSession) -> None:
     session = await drive("""
 cuebook: 1
 script: t
@@ -393,7 +393,7 @@ actions: [{ask: How are you?, into: mood, id: q, remind: [{after: 2 h, say: Two.
     assert [message.content for message in session.messages] == ["How are you?", "Ten."]
 
 
-async def test_reminders_of_a_script_hold_for_questions_without_their_own(drive: StartSession) -> None:
+async def test_script_reminders_hold_for_questions_without_their_own(drive: StartSession) -> None:
     session = await drive("""
 script: t
 remind: [{after: 1 day, say: Hello?}]

@@ -15,11 +15,11 @@ def given_back(hits, k=10, around=1, **more):
     return [chain.sequences for chain in chains_of(found, GROUPS, ORDER, k=k, around=around, **more)]
 
 
-def test_a_hit_in_the_middle_comes_with_the_one_before_and_the_one_after() -> None:
+def test_hit_in_the_middle_has_both_its_neighbours() -> None:
     assert given_back({5: 0.9}) == [(4, 5, 6)]
 
 
-def test_the_first_message_has_none_before_it_and_the_last_none_after() -> None:
+def test_first_and_last_message_have_one_neighbour() -> None:
     assert given_back({1: 0.9}) == [(1, 2)]
     assert given_back({10: 0.9}) == [(9, 10)]
 
@@ -73,7 +73,7 @@ def test_neighbours_of_a_removed_unit_are_neighbours() -> None:
     assert [chain.sequences for chain in chains] == [(2, 4, 6)]
 
 
-def test_neighbours_have_a_budget_of_their_own_and_the_best_chain_takes_first() -> None:
+def test_neighbours_have_a_budget_and_the_best_chain_is_first() -> None:
     hits = {5: 0.9, 15: 0.8}
     assert given_back(hits, budget=Around(context_units_max=3)) == [(4, 5, 6), (14, 15)]
     assert given_back(hits, budget=Around(context_units_max=0)) == [(5,), (15,)]
@@ -85,7 +85,7 @@ HITS = st.dictionaries(st.integers(1, 20), st.floats(0, 1), max_size=20)
 
 
 @given(HITS, st.integers(1, 8), st.integers(0, 3), st.sets(st.integers(1, 20)), st.integers(0, 20))
-def test_whatever_is_found_no_unit_is_given_twice_and_the_best_come_first(hits, k, around, excluded, budget) -> None:
+def test_no_unit_is_returned_twice_and_the_best_come_first(hits, k, around, excluded, budget) -> None:
     found = [Hit(sequence, score) for sequence, score in hits.items()]
     chains = chains_of(
         found, GROUPS, ORDER, k=k, around=Around(units=around, context_units_max=budget), excluded=excluded

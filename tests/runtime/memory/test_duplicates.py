@@ -16,7 +16,7 @@ LONG = "my sister ana lives in oslo with her two dogs and a cat"
     ("one", "other"),
     [("I like  tea.", "i like TEA"), ("我喜欢喝茶。", "我喜欢喝茶"), ("ＡＢＣ 12", "abc 12"), ("Straße", "STRASSE")],
 )
-def test_units_that_differ_in_case_width_or_punctuation_say_the_same(memory, one, other) -> None:
+def test_units_differing_in_case_width_or_punctuation_are_equal(memory, one, other) -> None:
     first, second = memory.say(one, other, source="user")
     assert exact_duplicates(memory.units) == {second.unit_id: first.unit_id}
 

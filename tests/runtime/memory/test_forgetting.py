@@ -38,7 +38,7 @@ def gone(units, share, policy="oldest", similarity=None):
     return forgettable(stored, ForgetOptions(share, policy), live, similarity)
 
 
-def test_ten_percent_of_a_hundred_leaves_are_the_ten_that_matter_least() -> None:
+def test_ten_percent_of_a_hundred_are_the_ten_least_important() -> None:
     units = [unit(n, visited=n % 7, visits=n % 3, at=-n) for n in range(1, 101)]
     least = sorted(units, key=lambda each: (each[2], each[3], each[4]))[:10]
     assert gone(units, 0.1) == [each[0] for each in least]
@@ -82,7 +82,7 @@ def test_by_relevance_what_is_near_to_recent_questions_stays() -> None:
     assert gone(units, 0.34, "relevance", similarity=[0.9, 0.8, 0.1]) == [3]
 
 
-def test_units_of_a_memory_are_forgotten_by_their_tree_and_the_live_context(memory) -> None:
+def test_units_are_forgotten_by_their_tree_and_the_live_context(memory) -> None:
     said = memory.say("a", "b", "c", last_visit=0)
     memory.say("d", parent_id=said[0].unit_id, last_visit=0)
     assert forgettable(memory.units, ForgetOptions(share=1), in_context={said[2].sequence}) == [2, 4]

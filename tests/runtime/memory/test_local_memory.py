@@ -45,7 +45,7 @@ async def test_who_speaks_is_the_source() -> None:
     assert (unit.source, unit.trust, unit.created_at) == ("Ms Meng", "conversation", NOON)
 
 
-async def test_a_note_about_the_same_takes_the_place_of_the_earlier_one() -> None:
+async def test_note_about_the_same_replaces_the_earlier_one() -> None:
     first, second = (Event(n, Remembered(f"n{n}", "a", f"Goal {n}", "script", about="goal")) for n in (1, 2))
     memory = remembering(first)
     later = memory.after([second], NOON + timedelta(days=1), DEFAULT_PLAN)
@@ -54,7 +54,7 @@ async def test_a_note_about_the_same_takes_the_place_of_the_earlier_one() -> Non
     assert later.units[0].superseded_by == "n2"
 
 
-async def test_what_is_at_hand_is_not_given_neither_as_a_hit_nor_beside_one() -> None:
+async def test_context_is_returned_neither_as_a_hit_nor_as_a_neighbour() -> None:
     memory = remembering(*TALK)
     assert (await texts(memory, "Rex", k=1, in_sight=3)) == ["My dog Rex"]
     (unit,) = (await memory.recall(RecallWish(query="dog", k=1, context=2, in_sight=4, now=NOON))).units

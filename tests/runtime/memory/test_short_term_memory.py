@@ -11,14 +11,14 @@ def empty(**capacity) -> ShortTermMemory:
     return ShortTermMemory(room=Capacity(**capacity))
 
 
-def test_of_twelve_messages_the_context_has_the_last_four_in_order() -> None:
+def test_context_has_the_last_four_of_twelve_messages_in_order() -> None:
     memory = empty(context_length=4).said(range(1, 13))
     assert memory.newest(10) == (9, 10, 11, 12)
     assert memory.newest(2) == (11, 12)
     assert memory.newest(0) == ()
 
 
-def test_the_oldest_leaves_the_context_first_and_is_in_short_term_memory_then() -> None:
+def test_oldest_message_moves_from_context_to_short_term_memory() -> None:
     memory = empty(context_length=2, capacity=10).said([1, 2])
     assert memory.working == ShortTermUnits(context=(1, 2), short_term=())
     assert memory.said([3]).working == ShortTermUnits(context=(2, 3), short_term=(1,))
@@ -58,7 +58,7 @@ def test_a_session_can_be_restored_to_short_term_memory() -> None:
     assert memory.restored(range(1, 8)).working == ShortTermUnits(context=(8, 9), short_term=(5, 6, 7))
 
 
-def test_a_session_of_which_there_is_nothing_leaves_short_term_memory_empty() -> None:
+def test_session_without_messages_leaves_short_term_memory_empty() -> None:
     assert empty(capacity=3).restored([]).working == ShortTermUnits(short_term=())
 
 
@@ -79,7 +79,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["said", "recalled", "restored", "for
 
 
 @given(STEPS, st.integers(0, 4), st.integers(0, 4))
-def test_whatever_happens_both_keep_their_bounds_and_share_no_unit(steps, context_length, capacity) -> None:
+def test_context_and_short_term_memory_share_no_unit(steps, context_length, capacity) -> None:
     memory, at = ShortTermMemory(ShortTermUnits(short_term=()), Capacity(context_length, capacity)), 0
     for kind, unit in steps:
         before, at = memory.working, at + 1

@@ -80,7 +80,7 @@ async def test_each_group_gets_the_summary_of_the_one_before(memory, word_summar
     assert [each.level for each in ask.passages] == [1, 1, 1, 2, 3]
 
 
-async def test_a_message_larger_than_the_budget_is_a_group_by_itself_and_it_ends(memory, word_summarizer) -> None:
+async def test_message_beyond_the_budget_is_a_group_by_itself(memory, word_summarizer) -> None:
     memory.say(*(f"word{n}-" + "x" * 400 for n in range(9)))
     ask = word_summarizer()
     await memory.follow(summarise_group(memory.units, "visit", memory.options(ask, tokens_max=50)))
@@ -111,7 +111,7 @@ async def test_with_three_new_messages_only_those_are_fed(memory, word_summarize
     assert sound(memory, "visit").content == "a b c d e f g"
 
 
-async def test_a_session_that_outgrows_its_group_keeps_the_id_of_its_root(memory, word_summarizer) -> None:
+async def test_session_that_outgrows_its_group_keeps_its_root_id(memory, word_summarizer) -> None:
     memory.say("a", "b", "c")
     await memory.follow(summarise_group(memory.units, "visit", memory.options(word_summarizer(), units_max=4)))
     memory.say("d", "e", "f")
@@ -137,7 +137,7 @@ async def test_what_a_visit_left_on_the_root_stays_with_it(memory, word_summariz
     assert not any(unit.never_delete or unit.visit_count for unit in memory.units if unit.unit_id != "visit")
 
 
-async def test_a_summary_is_trusted_as_far_as_the_least_of_what_it_tells(memory, word_summarizer) -> None:
+async def test_summary_is_trusted_as_much_as_its_least_trusted_unit(memory, word_summarizer) -> None:
     memory.say("a", "b", trust="own")
     memory.say("c", trust="foreign")
     memory.say("d", trust="conversation")
@@ -189,7 +189,7 @@ async def test_a_session_that_is_rewound_completely_leaves_no_summary(memory, wo
 # -- the long-term summary ------------------------------------------------------------------------------------------
 
 
-async def test_the_long_term_summary_first_sums_up_the_session_that_was_not(memory, word_summarizer) -> None:
+async def test_long_term_summary_first_summarises_an_open_session(memory, word_summarizer) -> None:
     for group, words in [("one", "ab"), ("two", "cd"), ("three", "ef")]:
         memory.say(*words, group=group)
     for group in ("one", "three"):
@@ -215,7 +215,7 @@ async def test_a_session_that_continued_is_summarized_again(memory, word_summari
     assert "z" in sound(memory, "memory", rank=2).content
 
 
-async def test_the_long_term_summary_is_rewritten_without_a_removed_session(memory, word_summarizer) -> None:
+async def test_long_term_summary_is_rewritten_after_a_removal(memory, word_summarizer) -> None:
     for group in ("one", "two", "three"):
         memory.say(f"{group}-a", f"{group}-b", group=group)
     await memory.follow(summarise_all(memory.units, "memory", memory.options(word_summarizer())))
@@ -293,7 +293,7 @@ TURNS = st.lists(st.tuples(st.sampled_from(["one", "two", "three", "four"]), SIZ
 
 
 @given(st.data(), TURNS, LIMITS)
-def test_whatever_comes_goes_and_fails_the_rest_stands_in_one_tree(
+def test_rest_is_in_one_tree_whatever_is_added_removed_or_fails(
     new_memory, word_summarizer, data, turns, limits
 ) -> None:
     async def driven():

@@ -338,7 +338,7 @@ phases:
 """
 
 
-async def test_a_wait_goes_on_although_the_topic_that_answers_is_renamed(drive: StartSession, moved) -> None:
+async def test_wait_continues_although_its_topic_is_renamed(drive: StartSession, moved) -> None:
     session = await (await drive(ANSWERED)).pass_time(days=1)
     await session.reply("Hello?")
     assert session.said == ["What is it?"]
@@ -366,7 +366,7 @@ repairs: [correct]
 """
 
 
-async def test_answers_to_a_topic_that_answers_during_a_wait_follow_its_renames(drive: StartSession, moved) -> None:
+async def test_answers_during_a_wait_follow_renames_of_their_topic(drive: StartSession, moved) -> None:
     session = await (await drive(TEA)).reply("Hello?", "Ana", "tea")
     await moved(session, TEA.replace("answers", "replies") + "migrations: {topics: {p/answers: p/replies}}\n")
     await session.reply("actually, name: Bo")
@@ -408,7 +408,7 @@ async def test_choices_made_once_and_visits_follow_renames(drive: StartSession, 
     assert [each.key for each in session.state.wait.choices] == ["nap"]
 
 
-async def test_a_session_that_a_person_has_taken_over_does_not_begin_a_topic_again(drive: StartSession, move) -> None:
+async def test_session_taken_over_by_a_person_begins_no_topic_again(drive: StartSession, move) -> None:
     session = await (await drive(VISIT)).reply("Ana")
     await session.turn(TakeOver("Kim"))
     assert move(session, VISIT).verdict == "safe"
@@ -424,7 +424,7 @@ actions:
 """
 
 
-async def test_a_session_that_asks_whether_values_are_right_stays_there(drive: StartSession, moved) -> None:
+async def test_session_that_confirms_known_values_stays_there(drive: StartSession, moved) -> None:
     session = await drive(KNOWN, variables={"age": 30, "drink": "tea"})
     for said in ["Still tea?"], ["30, tea"]:
         assert (await moved(session, KNOWN.replace("Your age?", "How old are you?"))).verdict == "safe"
@@ -471,7 +471,7 @@ def same_but_for_numbers(state: Any, other: Any) -> bool:
     return encode(state) == encode(other)
 
 
-async def test_a_topic_that_cannot_begin_again_fails_and_changes_nothing(
+async def test_topic_that_cannot_begin_again_fails_without_changes(
     drive: StartSession, move, program_of: ReadProgram
 ) -> None:
     session = await (await drive(VISIT)).reply("Ana")
@@ -494,7 +494,7 @@ interrupts:
 """
 
 
-async def test_within_an_interrupt_both_it_and_what_it_came_up_at_are_followed(drive: StartSession, moved) -> None:
+async def test_interrupt_and_suspended_action_are_both_followed(drive: StartSession, moved) -> None:
     session = await (await drive(VISIT + INTERRUPTED)).reply("Ana", "so sad")
     assert session.state.frames[-1].interrupt == "sad"
     text = changed(("id: ask_age", "id: how_old"), ("get: age", "get: years"), ("var: age", "var: years"))
@@ -600,9 +600,7 @@ async def test_a_field_that_is_gone_takes_what_was_given_with_it(drive: StartSes
         ("{form: body, id: fill}", "{ask: Height?, id: fill, output: [height]}", "was `form` and is `ask`"),
     ],
 )
-async def test_a_form_that_takes_what_was_given_otherwise_begins_the_topic_again(
-    drive: StartSession, moved, old, new, why
-) -> None:
+async def test_form_with_other_fields_begins_the_topic_again(drive: StartSession, moved, old, new, why) -> None:
     session = await half_filled(drive)
     text = FORM.replace(old, new) + "  - {form: other, fields: [{field: note}]}\n"
     planned = await moved(session, text)
@@ -630,7 +628,7 @@ detectors:
 """
 
 
-async def test_a_chat_goes_on_and_detectors_rest_on_under_their_new_names(drive: StartSession, moved) -> None:
+async def test_chat_and_resting_detectors_continue_under_new_names(drive: StartSession, moved) -> None:
     session = await (await drive(CHAT)).reply("I want to die", "well")
     assert session.state.visits == {"talk": 1}
     renames = "migrations: {actions: {p/t/talk: p/t/chat}, detectors: {crisis: danger}}\n"

@@ -116,7 +116,7 @@ async def test_a_call_made_again_after_a_failure_replaces_it(drive: StartSession
         ("", "1:1", "empty"),
     ],
 )
-def test_a_file_that_cannot_be_used_says_in_which_line_and_column(tmp_path: Path, text, place, words) -> None:
+def test_unusable_file_is_reported_with_line_and_column(tmp_path: Path, text, place, words) -> None:
     file = tmp_path / "replies.yaml"
     file.write_text(text, "utf-8")
     with pytest.raises(ScriptedFileInvalid) as invalid:
@@ -162,9 +162,7 @@ ANSWERS = {
 }
 
 
-async def test_what_is_asked_beside_the_conversation_is_replayed_call_by_call(
-    drive: StartSession, tmp_path: Path
-) -> None:
+async def test_calls_beside_the_conversation_are_replayed_one_by_one(drive: StartSession, tmp_path: Path) -> None:
     said = ["a pause, please", "lots", "again", "as I said"]
     recorded = await drive(ASIDES, replies=ANSWERS)
     recorded.model = RecordingModel(recorded.model)
@@ -200,9 +198,7 @@ SEEN = {
 }
 
 
-async def test_what_detectors_see_in_each_message_is_replayed_also_at_the_beginning(
-    drive: StartSession, tmp_path: Path
-) -> None:
+async def test_detections_are_replayed_also_at_the_beginning(drive: StartSession, tmp_path: Path) -> None:
     recorded = await drive(WATCHED, replies=SEEN)
     recorded.model = RecordingModel(
         ScriptedModel(msgspec.convert(SEEN, dict[str, list[str | ScriptedReply | list[str | ScriptedReply]]]))

@@ -112,7 +112,7 @@ async def test_offline_takes_what_the_parsers_find(outputs, reply, values) -> No
     assert set(answered.reasons) == {output.get for output in outputs} - set(values)
 
 
-async def test_offline_says_the_task_and_is_content_with_the_first_valid_reply() -> None:
+async def test_offline_says_the_task_and_accepts_the_first_valid_reply() -> None:
     opening = await OfflineModel().complete(request("ask", outputs=(AGE,)))
     assert (opening.text, opening.exit) == ("The task.", None)
     vague = await OfflineModel().complete(request("ask", round_number=1, outputs=(AGE,), reply="well"))

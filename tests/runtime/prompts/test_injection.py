@@ -74,9 +74,7 @@ def unmarked(prompt: Any) -> str:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attack_leaves_the_instructions_as_they_are_to_the_letter(
-    request_of, message, render, data_of, attack
-) -> None:
+def test_attack_leaves_the_instructions_unchanged_to_the_letter(request_of, message, render, data_of, attack) -> None:
     attacked, harmless = (everywhere(request_of, message, text) for text in (attack, HARMLESS))
     for one, other in zip(attacked, harmless, strict=True):
         prompt, plain = render(one), render(other)
@@ -115,9 +113,7 @@ def test_nor_does_it_get_into_the_instructions_for_a_summary(render, request_of,
 
 
 @pytest.mark.parametrize("attack", [each for each in ATTACKS if each])
-async def test_what_a_user_typed_to_an_ask_or_took_as_a_choice_stays_data(
-    drive: StartSession, render, data_of, attack
-) -> None:
+async def test_replies_to_ask_and_choices_stay_data(drive: StartSession, render, data_of, attack) -> None:
     async def asked(text: str) -> list[Any]:
         session = await drive(
             """
@@ -139,7 +135,7 @@ async def test_what_a_user_typed_to_an_ask_or_took_as_a_choice_stays_data(
 
 
 @given(st.text(alphabet=st.characters()))
-def test_any_text_is_one_line_of_json_that_closes_and_begins_nothing(text) -> None:
+def test_any_text_is_one_closed_line_of_json(text) -> None:
     line = encoded({"text": text, text: [text, {"deep": text}]})
     assert "\n" not in line and "\r" not in line
     assert not re.search("[<>&#`\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", line)
@@ -149,7 +145,7 @@ def test_any_text_is_one_line_of_json_that_closes_and_begins_nothing(text) -> No
 
 
 @given(st.text(), st.text(), st.lists(st.text(), max_size=3))
-def test_a_value_is_marked_wherever_it_stands_and_the_text_is_what_it_was(before, value, many) -> None:
+def test_value_is_marked_everywhere_and_the_text_is_unchanged(before, value, many) -> None:
     class Names:
         def value_of(self, name: str) -> object:
             return {"value": value, "many": many}.get(name, MISSING)

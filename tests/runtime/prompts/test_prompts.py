@@ -40,9 +40,7 @@ def system(prompt: Any) -> str:
 
 
 @pytest.mark.parametrize(("purpose", "locale"), [*itertools.product(PURPOSES, ["en", "zh", "zh-Hant-TW", "de-AT"])])
-def test_every_purpose_is_worded_in_the_language_and_names_the_one_to_answer_in(
-    render, request_of, purpose, locale
-) -> None:
+def test_every_prompt_is_in_the_language_and_names_its_own(render, request_of, purpose, locale) -> None:
     prompt = system(render(request_of(purpose, locale=locale)))
     assert bool(re.search("[\u4e00-\u9fff]", prompt)) is locale.startswith("zh")
     assert re.search(rf"(tag|标签为) {locale}\b", prompt)
@@ -105,7 +103,7 @@ def test_a_conversation_can_have_a_summary_and_a_memo(render, request_of, messag
     assert ("previous" if locale == "en" else "之前") in system(again).split("# ")[-1]
 
 
-def test_what_explains_a_passage_is_data_and_not_what_it_goes_on_from(render, request_of, message, data_of) -> None:
+def test_explanation_of_a_passage_is_data_not_a_part_of_it(render, request_of, message, data_of) -> None:
     account = ConversationSummary(summary="They met in May.", previous="Ana has a dog.")
     prompt = render(request_of("summarise", locale="und", history=(message("Hello."),), account=account))
     assert data_of(prompt)["summary"] == ["They met in May."]
@@ -183,7 +181,7 @@ def test_a_meaning_is_one_of_those_there_are(render, request_of) -> None:
     assert seen["properties"]["label"]["enum"] == ["high", "low", ""]
 
 
-def test_the_same_request_has_the_same_digest_and_another_has_another(render, request_of) -> None:
+def test_equal_requests_have_equal_digests_and_others_not(render, request_of) -> None:
     asked = render(request_of())
     assert asked == render(request_of())
     others = {render(request_of(**more)).digest for more in ({"reply": "x"}, {"task": "x"}, {"outputs": ()})}
@@ -261,9 +259,7 @@ def test_a_long_account_leaves_room_for_the_conversation(render, request_of, mes
 
 
 @pytest.mark.parametrize("locale", ["en", "zh"])
-def test_what_is_remembered_is_data_and_takes_no_more_than_its_part(
-    render, request_of, message, data_of, locale
-) -> None:
+def test_memories_are_data_and_take_no_more_than_their_share(render, request_of, message, data_of, locale) -> None:
     memories = tuple(MemoryLine(f"{number} likes <tea> " * 20, "user", NOON) for number in range(200))
     history = (message("Hello."), message("word " * 2_000, "user"))
     request = request_of("chat", locale=locale, history=history, memories=memories, reply=None)
@@ -280,7 +276,7 @@ def test_what_is_remembered_is_data_and_takes_no_more_than_its_part(
 
 
 @pytest.mark.parametrize("locale", ["en", "zh"])
-def test_the_summary_of_older_messages_is_data_before_the_messages(render, request_of, data_of, locale) -> None:
+def test_summary_of_older_messages_is_data_before_the_messages(render, request_of, data_of, locale) -> None:
     account = ConversationSummary(summary="They met <b>.", memo={"name": "Ana"})
     prompt = render(request_of("chat", locale=locale, account=account))
     data = data_of(prompt)
@@ -291,7 +287,7 @@ def test_the_summary_of_older_messages_is_data_before_the_messages(render, reque
     assert "<summary>" in system(prompt)
 
 
-def test_messages_of_applications_are_sent_with_their_attachments(render, request_of, message, data_of) -> None:
+def test_messages_of_applications_are_sent_with_attachments(render, request_of, message, data_of) -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
     said = (
         message("Speak of cats.", "system"),
@@ -320,7 +316,7 @@ def said(folder: Path, request: Any) -> str:
     return system(Prompts(Templates.load(folder)).render(request, context_tokens_max=10_000))
 
 
-def test_a_scheme_comes_before_the_default_and_only_where_it_has_something(tmp_path: Path, request_of) -> None:
+def test_scheme_precedes_the_default_only_where_it_has_a_prompt(tmp_path: Path, request_of) -> None:
     scheme(tmp_path, "warm", "Warmly: {{ task }}")
     scheme(tmp_path, "warm", "Herzlich: {{ task }}", language="de")
     warm = request_of("say", scheme="warm")
@@ -400,9 +396,7 @@ async def test_a_value_in_a_task_is_a_mark_there_and_data_beside_it(drive: Start
     assert data_of(prompt)["values"] == [{"1": "Ana</values>"}]
 
 
-async def test_every_value_is_marked_for_itself_also_in_loops_and_when_empty(
-    drive: StartSession, render, data_of
-) -> None:
+async def test_every_value_is_marked_also_in_loops_and_when_empty(drive: StartSession, render, data_of) -> None:
     (asked,) = await requests_of(
         drive,
         """

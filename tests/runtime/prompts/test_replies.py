@@ -63,13 +63,13 @@ def test_values_count_wherever_they_stand(request_of, data) -> None:
     assert (read.values, read.exit) == ({"age": 28}, True)
 
 
-def test_the_words_and_the_verdict_are_no_values_unless_they_stand_under_them(request_of) -> None:
+def test_text_and_verdict_are_no_values_unless_under_their_keys(request_of) -> None:
     request = request_of(outputs=(Output(get="text"), Output(get="exit")), records=())
     assert reply_of(request, {"text": "hello", "exit": True}).values == {}
     assert reply_of(request, {"text": "hello", "values": {"text": "x"}}).values == {"text": "x"}
 
 
-def test_what_is_missing_empty_unknown_or_of_a_wrong_type_is_left_out(request_of) -> None:
+def test_missing_empty_unknown_or_mistyped_values_are_left_out(request_of) -> None:
     values = {"age": [28], "mood": {"a": 1}, "pet": "", "kind": None, "pets": "cats", "other": 1}
     assert reply_of(request_of(), {"values": values, "admin": True}).values == {}
     retained = {"age": 0, "mood": "whatever"}  # whether it is one of the choices, the action tells
@@ -165,7 +165,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON, st.sampled_from(["say", "ask", "extract", "think", "chat", "route", "detect"]))
-def test_any_json_is_read_without_a_crash_and_gives_only_what_was_asked_for(request_of, data, purpose) -> None:
+def test_any_json_is_read_and_gives_only_the_requested_values(request_of, data, purpose) -> None:
     read = reply_of(request_of(purpose), data)
     assert read.values.keys() <= {"age", "mood", "pets", "pet", "kind"}
     assert read.detected.keys() <= {"crisis"}

@@ -80,7 +80,7 @@ def test_a_write_to_a_scope_nobody_is_in_is_refused(program_of: ReadProgram, sco
     assert outside.cells(scope) == {}
 
 
-def test_overwriting_keeps_one_cell_with_its_newest_time_and_source(scopes) -> None:
+def test_overwriting_keeps_one_cell_with_last_time_and_source(scopes) -> None:
     later = datetime(2026, 3, 5, tzinfo=UTC)
     first = write(scopes, "mood", "low")
     second = scopes.write("topic", "mood", "high", "user", later)
@@ -138,7 +138,7 @@ def test_choices_alone_declare_a_choice(program_of: ReadProgram) -> None:
         ("mood", object(), "cannot store object"),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused_and_changes_nothing(scopes, name, value, reason) -> None:
+def test_value_that_does_not_fit_is_refused_and_changes_nothing(scopes, name, value, reason) -> None:
     write(scopes, "age", 28)
     with pytest.raises(WriteRefused, match=reason):
         write(scopes, name, value)
@@ -272,7 +272,7 @@ async def test_a_phase_ends_when_it_is_left_and_starts_again(drive: StartSession
     ]
 
 
-async def test_initial_variables_belong_to_the_session_unless_declared_global(drive: StartSession) -> None:
+async def test_initial_variables_have_session_scope_unless_global(drive: StartSession) -> None:
     session = await drive(
         LAYERED, variables={"age": "28", "nickname": "Bo", "units": "imperial"}, global_variables=GLOBALS
     )

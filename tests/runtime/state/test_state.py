@@ -54,14 +54,14 @@ async def test_the_state_is_the_same_after_saving_at_every_wait(drive: StartSess
     assert session.state.execution_status == "completed"
 
 
-async def test_going_on_from_a_saved_state_is_as_if_it_had_never_stopped(drive: StartSession) -> None:
+async def test_continuing_from_a_saved_state_equals_never_stopping(drive: StartSession) -> None:
     straight = await (await drive(WAITS)).reply(*REPLIES)
     stopped = await (await drive(WAITS, saved=True)).reply(*REPLIES)
     assert stopped.turns == straight.turns
     assert stopped.state == straight.state
 
 
-def test_a_saved_state_says_its_version_and_leaves_out_what_is_as_always() -> None:
+def test_saved_state_has_its_version_and_leaves_out_defaults() -> None:
     assert msgspec.json.decode(encode(State(seed=7, locale="zh"))) == {
         "seed": 7,
         "locale": "zh",

@@ -5,7 +5,7 @@ import pytest
 from tests.support.runtime_session import StartSession
 
 
-async def test_variables_are_filled_in_and_their_values_never_read_again(drive: StartSession) -> None:
+async def test_variables_are_filled_in_and_their_values_not_rendered(drive: StartSession) -> None:
     session = await drive("""
         - set: {degree: '"1+1"', sum: '"{{ 2*2 }}"'}
         - say: "{{ degree }} and {{ sum }}"
@@ -35,7 +35,7 @@ async def test_an_unset_name_is_empty_and_leaves_a_warning(drive: StartSession) 
     assert session.warnings == [("undefined_variable", "`name` has no value")]
 
 
-async def test_a_comparison_with_an_unset_name_is_false_and_leaves_a_warning(drive: StartSession) -> None:
+async def test_comparison_with_an_unset_name_is_false_with_a_warning(drive: StartSession) -> None:
     session = await drive("""
         - {say: old, when: age >= 18}
         - {say: young, when: age < 18}
@@ -45,7 +45,7 @@ async def test_a_comparison_with_an_unset_name_is_false_and_leaves_a_warning(dri
     assert session.warnings == [("undefined_variable", "`age` has no value")] * 3
 
 
-async def test_a_condition_that_cannot_be_evaluated_is_false_with_a_warning(drive: StartSession) -> None:
+async def test_failing_condition_is_false_with_a_warning(drive: StartSession) -> None:
     session = await drive("""
         - set: {age: '"old"'}
         - {say: a, when: age > 18}

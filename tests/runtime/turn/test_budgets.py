@@ -82,7 +82,7 @@ def warned(session) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("saved", [False, True])
-async def test_wherever_it_is_used_up_the_session_waits_there_and_goes_on_later(
+async def test_session_waits_where_the_budget_ends_and_continues_later(
     broke, prepare: NewSession, action, calls, before, said, saved
 ) -> None:
     script = f"- {{say: Hello.}}\n- {action}\n- {{ask: And?, id: rest, output: [{{get: rest}}]}}"
@@ -113,7 +113,7 @@ async def test_wherever_it_is_used_up_the_session_waits_there_and_goes_on_later(
     assert entered.count("it") == 1 >= left.count("it")
 
 
-async def test_what_was_half_done_is_put_back_but_what_it_took_is_counted(broke) -> None:
+async def test_unfinished_work_is_undone_but_its_usage_counts(broke) -> None:
     """The model judges, and then the call for what is missing is one too many."""
     session = await broke("- {ai_ask: How old?, id: it, output: [{get: age, type: number}], max_rounds: 1}", 2)
     before = session.state
@@ -162,7 +162,7 @@ async def test_it_says_so_in_the_language_of_the_session(broke) -> None:
         ({"session_budget": Bounds(cost=1.4)}, "session_cost", 3),
     ],
 )
-async def test_each_bound_has_its_name_and_the_last_call_may_go_past_it(broke, limits, name, calls) -> None:
+async def test_each_bound_has_its_name_and_the_last_call_may_exceed_it(broke, limits, name, calls) -> None:
     script = "\n".join(f"- {{ai_say: Line {n}., id: l{n}}}" for n in range(5))
     session = await broke(script, 100, limits=Limits(**limits))
     assert session.said == [*(f"Line {n}." for n in range(calls)), BUSY]

@@ -125,7 +125,7 @@ async def test_what_an_earlier_attempt_left(
     assert [each.is_reused for each in turn.model_calls] == [says == "Known."]
 
 
-async def test_a_call_that_was_cut_off_fails_the_turn_where_the_script_says_so(prepare: NewSession) -> None:
+async def test_interrupted_call_fails_the_turn_if_the_script_says_so(prepare: NewSession) -> None:
     journal = Notes(CUT_OFF)
     script = SCRIPT.replace("id: hello", "id: hello, on_interrupted: fail")
     with pytest.raises(TurnFailed) as failed:

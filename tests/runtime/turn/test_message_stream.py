@@ -155,7 +155,7 @@ async def say(session: Talk, text: str) -> list[str | None]:
 OPENING = growing("How old are you?", 3, 9)
 
 
-async def test_texts_of_the_script_go_out_whole_and_the_model_s_as_they_grow(talk: Any) -> None:
+async def test_script_texts_are_sent_whole_and_model_texts_in_parts(talk: Any) -> None:
     session = await talk(AGE, OPENING)
     assert session.parts == ["Welcome.", "How", " old a", "re you?"]
     assert [each.number for each in session.heard] == [1, 2, 2, 2]
@@ -172,7 +172,7 @@ async def test_words_that_come_with_the_end_are_not_heard(talk: Any) -> None:
     assert await say(session, "34") == ["34, noted."]
 
 
-async def test_words_that_come_with_a_value_that_is_refused_are_not_heard(talk: Any) -> None:
+async def test_text_that_comes_with_a_refused_value_is_not_streamed(talk: Any) -> None:
     session = await talk(AGE, OPENING, growing("Wonderful!", 3, exit=False, values={"age": 340}))
     assert await say(session, "340") == ["Between 0 and 120, please."]
 
@@ -289,7 +289,7 @@ async def test_the_scripted_model_speaks_word_by_word(talk: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(50))
-async def test_whatever_a_model_lets_hear_what_stands_in_the_end_is_what_was_said(talk: Any, seed: int) -> None:
+async def test_final_text_is_what_was_said_whatever_a_model_streams(talk: Any, seed: int) -> None:
     chance = random.Random(seed)
 
     def anything() -> Telling:
@@ -311,7 +311,7 @@ async def test_whatever_a_model_lets_hear_what_stands_in_the_end_is_what_was_sai
             await session.turn(Reply(reply))
 
 
-async def test_a_complaint_that_an_interrupt_takes_the_place_of_is_reset(talk: Any) -> None:
+async def test_complaint_that_an_interrupt_replaces_is_reset(talk: Any) -> None:
     session = await talk(INTERRUPTED)
     assert await say(session, "300, is this private?") == ["At most 120, please.", None, "It stays here.", "Your age?"]
 

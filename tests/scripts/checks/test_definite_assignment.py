@@ -55,7 +55,7 @@ def of(*actions: str) -> str:
         (f"- {{repeat: {{max: 2}}, id: loop, do: [{{if: y, id: if, then: [{SET}]}}]}}", "`y` is false"),
     ],
 )
-def test_a_name_that_some_paths_set_is_reported_with_the_condition(read: ReadScript, writing, doubt) -> None:
+def test_name_set_on_some_paths_is_reported_with_the_condition(read: ReadScript, writing, doubt) -> None:
     messages = found(read, whole(of(writing, READ), "declare: [{var: y}]"))
     assert messages
     assert all(doubt in message for message in messages), messages
@@ -137,7 +137,7 @@ def test_the_same_condition_guards_through_blocks_and_choices(read: ReadScript) 
     assert found(read, whole(of(choice, rest, READ))) == []
 
 
-def test_a_condition_guards_no_longer_once_what_it_reads_has_changed(read: ReadScript) -> None:
+def test_condition_guards_only_until_what_it_reads_has_changed(read: ReadScript) -> None:
     text = of(
         "- {set: {x: 1}, id: write, when: y > 3}",
         "- {set: {y: 5}, id: change}",
@@ -247,7 +247,7 @@ forms:
 
 
 @pytest.mark.parametrize(("filled", "doubts"), [("true", []), ("false", ["`area` may be unset here, when"])])
-def test_what_a_form_works_out_is_unset_where_what_it_reads_may_be(read: ReadScript, filled, doubts) -> None:
+def test_computed_field_is_unset_where_what_it_reads_may_be(read: ReadScript, filled, doubts) -> None:
     text = whole(of("- {form: body, id: fill}", '- {say: "{{ area }}", id: tell}'), FORM.replace("FILLED", filled))
     reported = [message for message in found(read, text) if "area" in message]
     assert len(reported) == len(doubts)
@@ -330,7 +330,7 @@ def test_an_expiry_that_jumps_brings_no_answer_with_it(read: ReadScript, shared:
     assert "there is no answer in time (`expire`)" in message
 
 
-def test_an_expiry_that_jumps_is_beside_the_actions_without_a_valid_answer(read: ReadScript) -> None:
+def test_expiry_that_jumps_is_beside_actions_without_an_answer(read: ReadScript) -> None:
     question = "{ask: Well?, id: write, output: [{get: x}], expire: {after: 1 day, then: end}, ON}"
     failing = "on_fail: {do: [{say: Sorry., id: sorry}], then: skip}"
     plain = whole(of("- " + question.replace("ON", failing), READ))

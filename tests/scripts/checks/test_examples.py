@@ -52,7 +52,7 @@ def marked_in(text: str) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("code", SHOWN)
-def test_the_broken_example_has_the_problem_in_the_line_that_is_marked(code) -> None:
+def test_broken_example_has_its_problem_in_the_marked_line(code) -> None:
     broken = explanation(code).broken
     marked = marked_in(broken)
     problems = problems_of(broken)

@@ -121,7 +121,7 @@ phases:
 """
 
 
-def test_an_action_asks_for_what_it_takes_and_the_choices_it_offers_are_known() -> None:
+def test_action_asks_for_its_outputs_and_its_choices_are_known() -> None:
     reading = read_script(Source(dedent(ASKING), "s.yaml"), "strict")
     assert reading.script is not None, reading.errors
     names = personal_names(reading.script)

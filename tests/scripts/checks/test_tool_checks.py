@@ -136,7 +136,7 @@ def test_problem_of_a_tool_of_a_model(old: str, new: str, problem: str):
     assert any(f"{each.code} {each.message}".startswith(problem) for each in found), found
 
 
-def test_variable_that_only_a_call_of_the_model_sets_may_be_unset():
+def test_variable_set_only_by_a_model_tool_call_may_be_unset():
     found = read_script(Source(OFFERED.replace(", when: title", ""))).problems
     messages = [each.message for each in found if each.code == "VARIABLE_MAYBE_UNSET"]
     assert [("`title`" in each, "the model does not call the tool" in each) for each in messages] == [(True, True)]

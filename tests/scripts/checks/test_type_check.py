@@ -94,7 +94,7 @@ def test_the_text_of_a_choice_has_its_key_as_the_fix(read: ReadScript, top: str)
     assert (problem.code, problem.fix) == ("TYPE_CLASH", "Write 'b', the key of this choice.")
 
 
-def test_the_text_of_a_choice_is_no_clash_where_something_else_sets_it(read: ReadScript) -> None:
+def test_text_of_a_choice_is_no_clash_if_something_else_sets_it(read: ReadScript) -> None:
     head = HEAD.format(top="declare: [{var: mood}]") + TOPIC.format("t")
     choose = "    - {choose: mood, question: How?, choices: [{a: Good}, {b: Bad}], id: c}\n"
     asked = "    - {ask: How?, output: [mood], id: d}\n"
@@ -117,7 +117,7 @@ def test_a_list_or_a_text_is_to_the_right_of_in(read: ReadScript, condition: str
     assert found(read, topic(f'say: Hi, when: "age {condition}"')) == [("TYPE_CLASH", 9)] * reported
 
 
-def test_an_answer_of_another_type_is_an_error_except_in_older_files(read: ReadScript) -> None:
+def test_answer_of_another_type_is_an_error_in_new_files(read: ReadScript) -> None:
     older = topic(output="{get: age, type: text}", top="declare: [{var: age, type: number}]")
     reading = read(older)
     assert [(each.code, each.severity) for each in reading.problems if each.code != "VARIABLE_NEVER_READ"] == [

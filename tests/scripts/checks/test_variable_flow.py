@@ -156,7 +156,7 @@ def test_a_misspelled_name_is_reported_with_the_likely_one(read: ReadScript) -> 
     assert (problem.fix, problem.path) == ("Did you mean `nickname`?", "one/first")
 
 
-def test_a_value_declared_in_another_topic_is_named_with_its_topic(read: ReadScript) -> None:
+def test_value_declared_in_another_topic_is_named_with_its_topic(read: ReadScript) -> None:
     filled = dict.fromkeys(NAMES, "") | {"topic": GIVEN_X, "first": QUIET, "second": SAY_X, "last": QUIET}
     text = HEAD
     for name, part in filled.items():

@@ -99,7 +99,7 @@ def test_a_sign_of_the_detectors_own_comes_before_the_lexicon() -> None:
     assert measured(vocabulary, "I am on cloud nine").label == "odd"
 
 
-def test_a_measure_without_an_opposite_is_damped_by_denial_not_turned() -> None:
+def test_measure_without_an_opposite_is_damped_by_denial() -> None:
     calm, angry = (measured(VOCABULARY, text).values["arousal"] for text in ("I am not angry", "I am angry"))
     assert 0 <= calm < angry <= 1
 
@@ -162,7 +162,7 @@ def test_swings_are_counted_from_turn_to_turn(values, count) -> None:
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_gravest_word_is_taken_and_a_score_below_the_threshold_does_nothing() -> None:
+def test_gravest_word_counts_if_its_score_meets_the_threshold() -> None:
     detector = Detector(
         id="d",
         rules=(
@@ -178,7 +178,7 @@ def test_the_gravest_word_is_taken_and_a_score_below_the_threshold_does_nothing(
     assert judge(detector, vocabulary, [WindowMessage("user", "hm")]) is None
 
 
-def test_examples_that_only_a_model_can_tell_are_not_held_against_the_detector() -> None:
+def test_examples_that_need_a_model_do_not_fail_the_detector() -> None:
     detector = Detector(
         id="d",
         define="danger",
@@ -196,7 +196,7 @@ def test_examples_that_only_a_model_can_tell_are_not_held_against_the_detector()
 
 
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=20))
-def test_any_messages_are_judged_the_same_twice_and_within_bounds(texts) -> None:
+def test_any_messages_are_judged_the_same_twice_within_bounds(texts) -> None:
     messages = [WindowMessage("user", text) for text in texts]
     first = judge(MOOD, VOCABULARY, messages)
     assert judge(MOOD, VOCABULARY, messages) == first

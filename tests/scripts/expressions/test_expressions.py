@@ -78,7 +78,7 @@ def test_an_expression_has_a_value(evaluate, source, value) -> None:
 @pytest.mark.parametrize(
     "sides", ["weight {} 5", "5 {} weight", "weight {} weight", "weight.now {} 5", "weight[0] {} 5"]
 )
-def test_a_name_without_a_value_makes_every_comparison_false_and_is_reported(evaluate, sides, sign) -> None:
+def test_comparison_with_an_unset_name_is_false_and_reported(evaluate, sides, sign) -> None:
     rendered = evaluate(sides.format(sign))
     assert (rendered.value, rendered.unset) == (False, ("weight",))
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_compared_is_false_and_reported(evaluate, source) -> None
         ("{{ 'Ms' if name }}", "", ("name",)),
     ],
 )
-def test_a_name_without_a_value_renders_as_nothing_and_is_reported(render, source, text, unset) -> None:
+def test_unset_name_renders_as_nothing_and_is_reported(render, source, text, unset) -> None:
     rendered = render(source)
     assert (rendered.text, rendered.unset) == (text, unset)
 
@@ -164,7 +164,7 @@ def test_a_name_without_a_value_renders_as_nothing_and_is_reported(render, sourc
         ("two\n", "two\n"),
     ],
 )
-def test_a_value_stands_in_a_text_as_it_is_and_is_never_looked_at_again(render, value, text) -> None:
+def test_value_in_a_text_is_unchanged_and_not_rendered_again(render, value, text) -> None:
     rendered = render("[{{ x }}]", x=value, b="told")
     assert (rendered.text, rendered.unset) == (f"[{text}]", ())
 

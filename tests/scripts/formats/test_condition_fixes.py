@@ -86,7 +86,7 @@ def test_a_chain_around_a_variable_is_a_condition() -> None:
         ("{年龄}：12~18岁", "{年龄} >= 12 && {年龄} <= 18"),
     ],
 )
-def test_a_limit_without_its_variable_and_a_range_as_a_value_have_a_fix(written: str, meant: str) -> None:
+def test_limit_without_variable_and_range_as_value_have_a_fix(written: str, meant: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         to_condition(written, known=lambda word: False)
     assert condition_fix(written) == f"Write `{meant}`."

@@ -66,7 +66,7 @@ def read(text: str):
     return reading
 
 
-def test_another_kind_of_detector_is_read_by_the_shape_of_its_parts() -> None:
+def test_other_detectors_are_read_by_the_shape_of_their_parts() -> None:
     detector = read(CONTRADICTION).script.detectors[0]
     assert (detector.id, detector.title, detector.on) == ("contradiction_v2", "Contradictions", "both")
     assert (detector.cooldown, detector.look_back, detector.min_messages, detector.threshold) == (3, 12, 3, 0.6)
@@ -296,7 +296,7 @@ consciousness:
 """
 
 
-def test_the_words_of_a_measured_state_measure_and_detect_nothing_alone() -> None:
+def test_words_of_a_measured_state_detect_nothing_alone() -> None:
     reading = read_script(Source(EMOTIONS))
     (detector,) = reading.script.detectors
     assert reading.problems == ()
@@ -446,7 +446,7 @@ def test_degrees_in_words_compare_as_numbers(evaluate, condition, holds_at) -> N
         (("1", "1"), "severity >= 1", [1.0, 1.0], "detected.severity >= 1"),
     ],
 )
-def test_severities_in_whole_numbers_share_a_scale_that_is_reported(severities, condition, read_as, when) -> None:
+def test_whole_number_severities_share_a_scale_that_is_reported(severities, condition, read_as, when) -> None:
     text = SCALED.format(*severities, condition)
     reading = read_script(Source(text))
     (detector,) = reading.script.detectors
@@ -521,7 +521,7 @@ def test_an_unknown_degree_of_severity_is_reported() -> None:
         "{patterns: [{pattern: a, description: b, severity: Critcal, detection_criteria: {times: 3}}]}",
     ],
 )
-def test_a_misspelt_degree_of_severity_is_reported_with_the_right_one(detection) -> None:
+def test_misspelt_severity_is_reported_with_the_right_one(detection) -> None:
     reading = read_script(Source(f"consciousness: {{consciousness_id: a, detection_config: {detection}}}"))
     (problem,) = reading.problems
     assert (problem.code, problem.fix) == ("ENUM_VALUE_INVALID", "Did you mean `critical`?")
@@ -595,7 +595,7 @@ def detector_with(**parts: str):
         ("if: severity >= high", "detected.severity >= 0.9"),
     ],
 )
-def test_a_condition_of_a_response_may_be_written_in_several_ways(config, when) -> None:
+def test_condition_of_a_response_may_be_written_in_several_ways(config, when) -> None:
     for action in (f"{{action_type: notify, config: {{{config}}}}}", f"{{notify: {{{config}}}}}"):
         assert first_action(action).when.source == when
 
@@ -705,7 +705,7 @@ def test_a_detector_or_technique_answers_in_its_own_language(text: str, language
     assert own_locale(read(text).script) == language
 
 
-def test_a_detector_may_be_written_in_camel_case_without_an_outer_key() -> None:
+def test_detector_may_be_in_camel_case_without_an_outer_key() -> None:
     text = "consciousnessId: off_topic\ndetectionConfig: {keywords: [football]}\ntriggerConfig: {cooldownRounds: 3}"
     reading = read(text)
     (detector,) = reading.script.detectors
@@ -746,7 +746,7 @@ def test_an_empty_group_of_words_leaves_the_others() -> None:
         ("{keywords: [心慌], confidence: surely}", "ENUM_VALUE_INVALID", None),
     ],
 )
-def test_words_in_one_item_and_degrees_in_other_words_are_reported(written: str, code: str, fix: str | None) -> None:
+def test_words_in_one_item_and_degrees_in_words_are_reported(written: str, code: str, fix: str | None) -> None:
     (problem,) = read(f"consciousness: {{consciousness_id: a, detection_config: {written}}}").problems
     assert (problem.code, problem.severity) == (code, "warning")
     assert fix is None or problem.fix == fix
@@ -757,7 +757,7 @@ def test_a_misspelt_key_of_words_is_reported() -> None:
     assert (problem.code, problem.severity, problem.fix) == ("UNKNOWN_KEY", "warning", "Did you mean `keywords`?")
 
 
-def test_the_reply_beside_the_words_of_a_label_is_said_for_it_alone() -> None:
+def test_reply_beside_the_words_of_a_label_is_for_it_alone() -> None:
     levels = "levels: {high: {keywords: [heavy], response: 'Call now, {name}.'}, low: {keywords: [tired]}}"
     reading = read(f"consciousness: {{consciousness_id: a, detection_config: {{{levels}}}}}")
     (action,) = reading.script.detectors[0].actions

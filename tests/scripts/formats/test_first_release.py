@@ -198,7 +198,7 @@ def test_actions_beside_phases_are_an_error_with_the_cure() -> None:
     assert "Write actions in a topic" in problem.fix
 
 
-def test_a_file_of_the_first_release_without_its_key_has_one_error() -> None:
+def test_first_release_file_without_its_key_has_one_error() -> None:
     found = read_script(Source(f"script: talk\n{ACTIONS}"))
     assert found.script is None
     assert [(each.line, each.fix[:18]) for each in found.errors] == [(1, "Write `cuebook: 1`")]
@@ -238,7 +238,7 @@ def test_a_text_with_placeholders_is_written_as_it_was(text: str) -> None:
     assert written["actions"][0]["set"] == {"x": text}
 
 
-def test_a_placeholder_that_reads_like_two_is_written_as_an_expression() -> None:
+def test_ambiguous_placeholder_is_written_as_an_expression() -> None:
     text = '{{ a ~ (b) ~ "c" }}'
     found = read_script(Source(f"cuebook: 1\nscript: talk\nactions:\n- set: {{x: {json.dumps(text)}}}\n"))
     assert found.script is not None
@@ -254,7 +254,7 @@ def ids(text: str) -> list[str]:
     return [action.id for action in walk(found.script.phases[0].topics[0].actions)]
 
 
-def test_an_action_without_an_id_is_named_after_its_first_variable() -> None:
+def test_action_without_an_id_is_named_after_its_first_variable() -> None:
     actions = """
 - say: Hi.
 - {ask: Who?, into: [{var: name}, {var: age}]}

@@ -185,7 +185,7 @@ def test_a_variable_with_the_name_of_such_a_member_comes_first(read: ReadScript,
     assert source_of(reading) == '{{ vars["user.id"] }}'
 
 
-def test_a_member_of_a_variable_named_as_a_built_in_value_is_its_own(read: ReadScript) -> None:
+def test_member_of_a_variable_named_like_a_built_in_is_its_own(read: ReadScript) -> None:
     reading = read(STAGE.replace("DECLARED", "{var: user, value: {id: a7}}").replace("TEXT", "{user.id}"))
     assert source_of(reading) == "{{ user_.id }}"
 

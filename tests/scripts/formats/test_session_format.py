@@ -156,7 +156,7 @@ def test_an_action_s_keys_may_stand_inline(session_action: FirstAction, written)
         ("content: Hello., content_template: x", "KEY_CONFLICT", "Remove one"),
     ],
 )
-def test_what_strict_mode_refuses_compat_mode_converts_with_a_warning(read: ReadScript, keys, code, fix) -> None:
+def test_compat_mode_converts_with_a_warning_what_strict_refuses(read: ReadScript, keys, code, fix) -> None:
     text = SCRIPT.replace("action_type: ai_say", "action_type: ai_ask")
     text = text.replace('content: "Hello ${name}, {{mood}}.", tone: warm, ai_role: guide, say_goal: ease', keys)
     strict, compat = read(text, "strict"), read(text, "compat")
@@ -325,7 +325,7 @@ def test_placeholders_in_lists_of_parameters_are_replaced(script: ReadValid) -> 
     assert call.input["place"].source == '[city, {"a": b ~ "!"}]'
 
 
-def test_outputs_of_a_technique_may_be_described_and_its_parameters_typed(script: ReadValid) -> None:
+def test_technique_has_described_outputs_and_typed_parameters(script: ReadValid) -> None:
     read = script("""
         technique_id: calm
         input_parameters: [{name: depth, type: int, default: 2}, {name: kind, type: choice, required: false}]
@@ -414,7 +414,7 @@ def test_a_question_may_have_its_choices_beside_it(session_action: FirstAction, 
         "output_variables: [{name: age, description: in years}, {name: city, description: home}]",
     ],
 )
-def test_several_outputs_may_be_written_in_the_words_of_other_versions(session_action: FirstAction, keys) -> None:
+def test_outputs_may_be_written_in_the_words_of_other_versions(session_action: FirstAction, keys) -> None:
     read = session_action(f"- {{action_type: ai_think, action_id: a, config: {{think_goal: b, {keys}}}}}")
     assert [(each.get, each.define) for each in read.outputs] == [("age", "in years"), ("city", "home")]
 
@@ -453,7 +453,7 @@ def test_an_exit_that_compares_variables_is_a_condition(session_action: FirstAct
 @pytest.mark.parametrize(
     "keys", ["when: '{n} > 3', content: b", "if: '{n} > 3', content: b", "config: {content: b, condition: '{n} > 3'}"]
 )
-def test_the_condition_of_an_action_may_have_other_names_and_places(session_action: FirstAction, keys) -> None:
+def test_condition_of_an_action_may_have_other_names_and_places(session_action: FirstAction, keys) -> None:
     assert session_action(f"- {{action_type: ai_say, action_id: a, {keys}}}").when.source == "n > 3"
 
 
@@ -654,7 +654,7 @@ def test_a_required_key_that_is_misspelt_is_one_problem(read) -> None:
     assert (misspelt.code, misspelt.fix) == ("UNKNOWN_KEY", "Did you mean `session_id`?")
 
 
-def test_a_required_key_is_missing_if_an_unknown_one_is_only_a_warning(read) -> None:
+def test_required_key_is_missing_if_an_unknown_one_only_warns(read) -> None:
     reading = read("session: {sess*a_id: talk, phases: [{phase_id: a, topics: []}]}")
     assert [(each.code, each.severity) for each in reading.problems] == [
         ("REQUIRED_FIELD_MISSING", "error"),
@@ -699,7 +699,7 @@ ASKS = "[{action_type: ai_ask, action_id: q, config: {content: '{thought}', outp
         f"output_variables: [{{variable: word}}]\ntopic: [{{topic_id: t, actions: {ASKS}}}]",
     ],
 )
-def test_a_technique_may_be_written_in_the_words_of_other_versions(script: ReadValid, text) -> None:
+def test_technique_may_be_written_in_the_words_of_other_versions(script: ReadValid, text) -> None:
     (skill,) = script(text).skills
     assert (skill.id, [each.var for each in skill.params], skill.returns) == ("calm", ["thought"], ("word",))
     assert [each.task.source for each in skill.actions] == ["{{ thought }}"]
@@ -710,7 +710,7 @@ def test_a_technique_may_return_its_parameter(script: ReadValid) -> None:
     assert [each.var for each in read.declare] == ["thought", "word"]
 
 
-def test_a_technique_needs_an_id_and_may_name_its_parameters_alone(read) -> None:
+def test_technique_needs_an_id_and_may_only_name_its_parameters(read) -> None:
     topic = "topic: {topic_id: t, actions: [{action_type: ai_say, action_id: a, config: {content: '{thought}'}}]}"
     reading = read(f"technique_id: reframe\ninput_parameters: [thought]\n{topic}\n")
     assert [(each.var, each.required) for each in reading.script.skills[0].params] == [("thought", True)]
@@ -718,13 +718,13 @@ def test_a_technique_needs_an_id_and_may_name_its_parameters_alone(read) -> None
     assert (problem.code, problem.fix) == ("REQUIRED_FIELD_MISSING", "Add `technique_id:`.")
 
 
-def test_actions_outside_of_a_topic_are_an_error_with_the_keys_of_this_format(read) -> None:
+def test_actions_outside_a_topic_are_an_error_with_a_fix(read) -> None:
     reading = read("session: {session_id: talk, phases: [{phase_id: main, actions: []}]}")
     fixes = [each.fix for each in reading.problems if each.code == "UNKNOWN_KEY"]
     assert fixes == ["Write actions in a topic: topics: [{topic_id: b, actions: […]}]."]
 
 
-def test_a_text_in_a_condition_that_may_be_meant_as_two_is_reported(read: ReadScript) -> None:
+def test_text_in_a_condition_with_two_meanings_is_reported(read: ReadScript) -> None:
     reading = read(SCRIPT.replace("{mood} == 'ok'", "{mood} == 好或很好"))
     (fix,) = (each.fix for each in reading.problems if each.code == "VALUE_AMBIGUOUS")
     assert fix == "Write `好 或 很好` if two are meant, or put quotes around the text."
@@ -753,7 +753,7 @@ def test_a_parameter_may_be_required_in_chinese(read: ReadScript) -> None:
     assert [each.required for each in reading.script.skills[0].params] == [True, False]
 
 
-def test_the_warning_about_an_obsolete_key_names_the_key_of_the_script(read: ReadScript) -> None:
+def test_warning_of_an_obsolete_key_names_the_key_of_the_script(read: ReadScript) -> None:
     asked = "{action_type: ai_ask, action_id: a, config: {question: Who?, save_to: who}}"
     reading = read(
         f"session: {{session_id: s, phases: [{{phase_id: p, topics: [{{topic_id: t, actions: [{asked}]}}]}}]}}"
@@ -775,7 +775,7 @@ def test_a_placeholder_may_name_a_member_of_a_variable(read: ReadScript) -> None
     ]
 
 
-def test_what_is_said_to_an_invalid_answer_has_the_placeholders_of_this_format(read: ReadScript) -> None:
+def test_text_for_invalid_answers_has_the_formats_placeholders(read: ReadScript) -> None:
     rule = "{unless: age > 0, say: '{{name}}，大于零。'}"
     output = f"{{get: age, type: number, invalid: '{{name}}，请说数字。', validate: [{rule}]}}"
     ask = f"{{action_type: ai_ask, action_id: a, content: 几岁？, output: [{output}]}}"
@@ -879,7 +879,7 @@ def test_variables_and_actions_have_other_names(read: ReadScript) -> None:
     assert problem.fix == "Write `city: {value: 'Rome'}` if it is the value."
 
 
-def test_the_meaning_of_a_variable_that_something_sets_is_not_reported(read: ReadScript) -> None:
+def test_meaning_of_a_set_variable_is_not_reported(read: ReadScript) -> None:
     text = ASKING.replace("declare: [{var: points, type: number, value: 0}]", "declare: {name: who, tea: which}")
     assert read(text.replace("KEYS", "output: {name: who, tea: which}")).problems == ()
 
@@ -936,7 +936,7 @@ def test_a_condition_may_be_negated_and_quoted(read: ReadScript) -> None:
     assert action.when.source == 'mood in [true, "true"] and mood not in [false, "False"]'
 
 
-def test_an_acknowledgement_of_a_question_is_a_warning_because_it_waits_anyway(read: ReadScript) -> None:
+def test_acknowledgement_of_a_question_is_a_warning(read: ReadScript) -> None:
     (problem,) = read(ASKING.replace("KEYS", "require_acknowledgment: true, output: [tea]")).problems
     assert (problem.code, problem.severity) == ("KEY_IGNORED", "warning")
     assert problem.fix == "Remove it: a question waits for its answer."

@@ -132,7 +132,7 @@ def test_a_topic_with_a_condition_is_passed_through(script: ReadValid) -> None:
     assert in_order(graph) == [(":start", "a/one"), ("a/one", "a/two"), ("a/two", "a/three"), ("a/three", ":end")]
 
 
-def test_jumps_name_their_action_and_what_has_to_hold_the_nearest_first(jumps) -> None:
+def test_jumps_name_their_action_and_conditions_nearest_first(jumps) -> None:
     assert [edge for edge in jumps.edges if edge.kind != "order"] == [
         Edge("a/a1", "c/c2", "goto", "far", ("1 > 2",)),
         Edge("a/a1", "a/a1", "goto", "again", ("1 > 3",)),

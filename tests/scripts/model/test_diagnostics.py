@@ -75,7 +75,7 @@ def test_what_could_not_be_read_is_not_called_empty() -> None:
     assert [problem.code for problem in read_script(Source(text)).problems] == ["ACTION_TYPE_UNKNOWN"]
 
 
-def test_a_warning_is_not_hidden_by_many_notes_and_warnings_of_another_kind() -> None:
+def test_warning_is_not_hidden_by_many_problems_of_other_kinds() -> None:
     found = Problems()
     for line in range(1, PROBLEMS_MAX * 2):
         found.add("CROSS_TOPIC_READ", "", Location(line, 1))

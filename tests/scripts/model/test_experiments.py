@@ -60,7 +60,7 @@ def test_a_side_file_brings_experiments_for_several_scripts(read) -> None:
     ]
 
 
-def test_written_out_an_experiment_is_as_short_as_an_author_writes_it(read) -> None:
+def test_written_experiment_is_as_short_as_an_authors(read) -> None:
     script = read()
     written = native_yaml(script)
     assert "arms: [slow, {arm: fast, weight: 2, define: in a hurry}]" in written
@@ -92,7 +92,7 @@ def test_a_new_version_tells_of_an_arm_that_is_gone(read) -> None:
     ]
 
 
-def test_what_is_otherwise_within_an_arm_is_no_change_of_the_block(read) -> None:
+def test_other_changes_within_an_arm_do_not_change_the_block(read) -> None:
     found = differences(read(), read(SCRIPT.replace("say: Hello!", "say: Good day!")))
     assert [(each.what, each.how, each.path) for each in found] == [("action", "changed", "p/first/say_hello")]
 

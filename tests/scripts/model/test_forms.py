@@ -30,7 +30,7 @@ def problems(actions: str, forms: str = FORMS) -> list[tuple[str, str, int]]:
     return [(problem.code, problem.file, problem.line) for problem in reading.problems]
 
 
-def test_a_form_of_an_include_file_is_reported_there_unless_unused() -> None:
+def test_form_of_an_include_file_is_reported_there_unless_unused() -> None:
     assert problems("{form: contact, id: f}") == [
         ("VARIABLE_NEVER_SET", "forms.yaml", 4),
         ("VARIABLE_NEVER_SET", "forms.yaml", 7),

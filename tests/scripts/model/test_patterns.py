@@ -54,9 +54,7 @@ def test_another_invalid_pattern_is_refused_with_its_reason(pattern: str, reason
         (r"\p{Foo}", "unknown property at character 7", "`[0-9]{5}`"),
     ],
 )
-def test_the_error_of_a_pattern_says_where_it_is_wrong_and_shows_a_right_one(
-    pattern: str, message: str, fix: str
-) -> None:
+def test_pattern_error_has_its_position_and_a_right_example(pattern: str, message: str, fix: str) -> None:
     with pytest.raises(PatternInvalid) as refused:
         check_pattern(pattern)
     assert message in str(refused.value)

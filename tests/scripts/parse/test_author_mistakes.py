@@ -867,7 +867,7 @@ def test_comments_are_reported_in_an_older_file_that_is_fixed() -> None:
     assert [problem.line for problem in problems if problem.code == "COMMENT_CUTS_TEXT"] == [8]
 
 
-def test_a_number_sign_in_a_text_does_not_hide_an_error_in_the_yaml() -> None:
+def test_number_sign_in_a_text_does_not_hide_a_yaml_error() -> None:
     problems = read_script(Source(f"{NATIVE}- say: Note: this\n- say: Room #5\nforms: []\n")).problems
     assert [(each.code, each.line) for each in problems if each.code == "SYNTAX_ERROR"] == [("SYNTAX_ERROR", 4)]
 
@@ -950,7 +950,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("condition", ["a", "not a"])
 @pytest.mark.parametrize(("keys", "is_reported"), ANSWERS.values(), ids=ANSWERS)
-def test_an_answer_that_is_always_true_is_reported_as_a_condition(keys, is_reported, condition) -> None:
+def test_answer_that_is_always_true_is_reported_as_a_condition(keys, is_reported, condition) -> None:
     lines = f"- ask: Well?\n  {keys}\n- when: {condition}\n  say: Yes.\n"
     asked = "- ask: Sure?\n  into: {var: b, type: boolean}\n"
     reading = read_script(Source(f"{NATIVE}{asked}{lines}"))
@@ -958,7 +958,7 @@ def test_an_answer_that_is_always_true_is_reported_as_a_condition(keys, is_repor
     assert ("CONDITION_CONSTANT" in {problem.code for problem in reading.problems}) is is_reported
 
 
-def test_an_answer_that_a_loop_reads_before_it_is_given_is_no_constant() -> None:
+def test_answer_that_a_loop_reads_before_it_is_no_constant() -> None:
     loop = "- repeat: {max: 3, until: b}\n  do:\n    - when: a\n      say: Again.\n    - ask: Well?\n      into: a\n"
     asked = "    - ask: Done?\n      into: {var: b, type: boolean}\n"
     reading = read_script(Source(f"{NATIVE}{loop}{asked}"))
@@ -990,11 +990,11 @@ def test_a_variable_that_nothing_sets_is_reported_beside_errors() -> None:
     ]
 
 
-def test_a_variable_that_a_missing_include_file_may_set_is_not_reported() -> None:
+def test_variable_a_missing_include_file_may_set_is_not_reported() -> None:
     reading = read_script(Source(f"use: [globals.yaml]\n{NATIVE}- say: Hello {{{{ town }}}}.\n"))
     assert [problem.code for problem in reading.problems] == ["USE_NOT_FOUND"]
 
 
-def test_a_variable_that_is_read_in_the_line_of_an_error_is_not_reported() -> None:
+def test_variable_read_in_the_line_of_an_error_is_not_reported() -> None:
     reading = read_script(Source(f"{NATIVE}- {{say: 'Hello {{{{ town }}}}', into: town}}\n"))
     assert [problem.code for problem in reading.problems] == ["UNKNOWN_KEY"]

@@ -449,7 +449,7 @@ session:
 """
 
 
-async def test_a_session_form_script_is_carried_over_and_the_rest_is_reported() -> None:
+async def test_session_format_is_converted_and_the_rest_reported() -> None:
     reading = read_text(SESSION, globals_yaml="globals: [{var: name, value: Ana}]")
     result = converted(reading)
     again = script_of(result.text, reading)
@@ -556,7 +556,7 @@ async def test_fields_of_records_are_renamed_wherever_they_are_read() -> None:
     assert 'if: one_of_them["full_name"] == "full name"' in text
 
 
-def test_detectors_and_forms_of_side_files_in_older_forms_stay_with_the_script() -> None:
+def test_detectors_and_forms_of_older_includes_stay_in_use() -> None:
     stage = """\
         use: [watch.yaml]
         sessions:

@@ -44,7 +44,7 @@ DETECTORS = "detectors:\n- {id: long, define: TEXT, words: [TEXT], examples: [TE
 
 @pytest.mark.parametrize("part", ["{", "{{", "{a}", "a.", "_", "0x", "「", "“", "\t", " \n", "a, ", "!"])
 @pytest.mark.parametrize("script", [NATIVE, STAGE, SESSION, DETECTORS], ids=["native", "stage", "session", "detectors"])
-def test_a_text_that_never_ends_what_it_begins_is_read_in_a_moment(script: str, part: str) -> None:
+def test_text_with_an_unclosed_beginning_is_read_in_a_moment(script: str, part: str) -> None:
     text = part * (CHARS // len(part))
     began = time.process_time()
     read_script(Source(script.replace("TEXT", json.dumps(text, ensure_ascii=False)), "long.yaml"))

@@ -102,7 +102,7 @@ def test_more_side_files_than_a_script_may_have_are_refused(read: ReadScript) ->
     assert "CONSTRAINT_VIOLATION" in [problem.code for problem in read(text).errors]
 
 
-def test_the_digest_changes_with_every_file_but_not_with_where_they_lie() -> None:
+def test_digest_depends_on_every_file_but_not_on_their_folders() -> None:
     source = Source("script: a", "here.yaml", {"b.yaml": "1", "a.yaml": "2"})
     same = Source("script: a", "there.yaml", {"a.yaml": "2", "b.yaml": "1"})
     others = [

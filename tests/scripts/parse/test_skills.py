@@ -67,7 +67,7 @@ def test_what_is_wrong_in_a_side_file_is_reported_there() -> None:
     ]
 
 
-def test_a_call_of_a_skill_without_parameters_or_results_says_where_to_add_them() -> None:
+def test_call_without_parameters_says_where_to_add_them() -> None:
     skill = "skills:\n- {skill: reframe, actions: [{say: a, id: say}]}"
     found = read_script(Source(CALLER.format(file="s.yaml"), "", {"s.yaml": skill})).problems
     fixes = {problem.code: problem.fix for problem in found}
@@ -75,7 +75,7 @@ def test_a_call_of_a_skill_without_parameters_or_results_says_where_to_add_them(
     assert "`returns` of the skill" in fixes["RETURN_UNKNOWN"]
 
 
-def test_a_technique_by_itself_begins_with_the_defaults_of_its_parameters() -> None:
+def test_technique_alone_begins_with_its_parameters_defaults() -> None:
     script = read_script(Source(TECHNIQUE.replace("required: false", "default: calm")), "strict").script
     assert [(each.var, each.value) for each in script.declare[:2]] == [("belief", None), ("mood", "calm")]
 
@@ -146,7 +146,7 @@ def test_parameters_and_results_may_be_one_or_several(
     assert (reading.script.tags, len(skill.actions)) == (("a", "b"), 1)
 
 
-def test_what_a_skill_has_no_place_for_is_reported_and_its_names_are_stored() -> None:
+def test_keys_without_effect_are_reported_and_names_stored() -> None:
     text = TECHNIQUE.replace("[reframed]\ntopic", "[{name: reframed, description: how}]\ntopic")
     text = text.replace("topic_id: steps", "topic_id: steps\n  topic_name: Steps") + "metadata: {audience: all}\n"
     reading = read_script(Source(text, "t.yaml"), "strict")

@@ -64,7 +64,7 @@ def test_what_did_not_change_stays_with_its_comments() -> None:
     assert (text, counts(update)) == (BEFORE, (2, 0, 0))
 
 
-def test_a_changed_text_shows_what_it_was_until_someone_has_looked() -> None:
+def test_changed_text_shows_its_former_one_until_it_is_reviewed() -> None:
     update, text = update_table(BEFORE, {"p/t/a.say": "Hello there.", "p/t/b.say": "Bye."})
     changed = "    was: Hello.\n    of: Hello there.\n    text: Hallo.\n"
     assert changed in text
@@ -91,7 +91,7 @@ def test_a_line_under_another_id_keeps_its_translation() -> None:
     assert (counts(update), update.moved, update.set_aside) == ((2, 0, 0), 1, 0)
 
 
-def test_the_texts_of_one_say_keep_their_translations_when_they_change_places() -> None:
+def test_texts_of_one_say_keep_translations_when_reordered() -> None:
     before = "strings: de\nlines:\n  a.say: {of: One, text: Eins}\n  a.say.2: {of: Two, text: Zwei}\n"
     update, _ = update_table(before, {"a.say": "New", "a.say.2": "One", "a.say.3": "Two"})
     said = {id: (each.was, each.text.source) for id, each in update.table.lines.items()}
@@ -99,7 +99,7 @@ def test_the_texts_of_one_say_keep_their_translations_when_they_change_places() 
     assert update.table.unused == {}
 
 
-def test_a_translation_without_its_source_is_taken_to_be_of_the_present_text() -> None:
+def test_translation_without_its_source_is_of_the_present_text() -> None:
     update, text = update_table("strings: de\nlines: {p/t/a.say: Hallo.}\n", {"p/t/a.say": "Hello."})
     assert counts(update) == (1, 0, 0)
     assert "of: Hello." in text

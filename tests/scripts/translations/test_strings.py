@@ -76,7 +76,7 @@ def test_every_text_that_a_user_reads_is_a_line(script: ReadValid) -> None:
     assert sorted(id for id in line_ids(read) if not id.startswith("form:")) == sorted(wanted)
 
 
-def test_the_lines_of_forms_interrupts_and_repairs_are_called_by_them(script: ReadValid) -> None:
+def test_lines_of_forms_interrupts_and_repairs_are_named_by_them(script: ReadValid) -> None:
     more = """\
 interrupts:
   - {interrupt: pain, on: {keywords: [pain]}, do: [{say: Ouch., id: ouch}]}
@@ -124,7 +124,7 @@ def test_ids_stay_when_actions_change_places(script: ReadValid) -> None:
     assert (there, len(there)) == (back, 5)
 
 
-def test_a_text_has_no_line_id_where_its_action_has_none_of_its_own(script: ReadValid) -> None:
+def test_text_has_no_line_id_if_its_action_has_none_of_its_own(script: ReadValid) -> None:
     assert line_ids(script(written("- say: Hello.\n- {say: Bye., id: bye}\n"))) == ["", "p/t/bye.say"]
 
 
@@ -149,7 +149,7 @@ phrases: {number: Eine Zahl.}
 """
 
 
-def test_a_translated_script_says_what_the_table_has_and_the_rest_as_it_is(script: ReadValid) -> None:
+def test_translated_script_says_the_table_and_else_the_original(script: ReadValid) -> None:
     read = script(written(EVERYTHING, COLOUR + FORMS + "use: [de.yaml]\n"), de_yaml=TABLE)
     (table,) = read.strings
     translated = localised(read, table)
@@ -194,7 +194,7 @@ def problems(reading) -> list[tuple[str, str]]:
     return [(problem.code, problem.message) for problem in reading.problems]
 
 
-def test_a_table_in_the_script_s_own_language_may_hold_phrases_alone(read: ReadScript) -> None:
+def test_table_in_the_scripts_own_language_may_have_only_phrases(read: ReadScript) -> None:
     text = written("- {say: Bonjour., id: greet}\n", "locale: fr\nuse: [fr.yaml]\n")
     assert problems(read(text, fr_yaml="strings: fr\nphrases: {number: Un nombre.}\n")) == []
 

@@ -72,7 +72,7 @@ def test_renames_are_no_changes(script: ReadValid) -> None:
     assert found(script, *swaps, more=more + "  variables: {age: years}\n  skills: {breathe: calm}\n") == []
 
 
-def test_an_action_moved_to_another_topic_is_reported_with_its_rename(script: ReadValid) -> None:
+def test_action_moved_to_another_topic_is_reported_as_renamed(script: ReadValid) -> None:
     text = OLD.replace("{say: Hm., id: hm}", "{say: Ah., id: ah}").replace(
         "[{ask: Name?", "[{say: Hm., id: hm}, {ask: Name?"
     )
@@ -87,7 +87,7 @@ def test_a_variable_that_another_scope_declares_is_reported(script: ReadValid) -
     assert [each[2] for each in swapped] == ["`age` was declared in the script, and is now declared in main"]
 
 
-def test_what_has_taken_the_id_of_another_leaves_that_without_one(script: ReadValid) -> None:
+def test_action_that_takes_an_id_leaves_its_owner_without_one(script: ReadValid) -> None:
     text = OLD.replace("{ask: Age?, id: ask_age", "{ask: Age?, id: ask_mood").replace(
         "{choose: mood, id: ask_mood", "{choose: mood, id: pick"
     )
@@ -152,7 +152,7 @@ def test_interrupts_and_detectors_may_be_renamed(script: ReadValid) -> None:
     assert changes(script(before), script(renamed + renames)) == ()
 
 
-def test_an_action_whose_number_changed_is_reported_with_its_earlier_id(script: ReadValid) -> None:
+def test_action_whose_number_changed_is_reported_with_its_old_id(script: ReadValid) -> None:
     head = "cuebook: 1\nscript: talk\nactions:\n"
     old = script(head + "  - say: Hello.\n  - {ask: Age?, into: age}\n  - {say: Bye., id: bye}\n")
     new = script(head + "  - say: New.\n  - say: Hello.\n  - {ask: Age?, into: age}\n  - {say: Bye., id: bye}\n")

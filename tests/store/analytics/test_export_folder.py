@@ -201,7 +201,7 @@ def test_many_days_have_a_file_each(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_whenever_it_is_killed_files_are_whole_and_the_next_one_ends_it(file: Path, tmp_path: Path) -> None:
+def test_killed_export_leaves_whole_files_and_the_next_ends_it(file: Path, tmp_path: Path) -> None:
     chance = random.Random(7)
     other, folder = tmp_path / "other.duckdb", tmp_path / "parquet"
     other.write_bytes(file.read_bytes())

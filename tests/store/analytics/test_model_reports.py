@@ -263,7 +263,7 @@ def test_experiments_compare_their_arms(
 
 
 @pytest.mark.parametrize("z", [0.0, 0.5, 1.0, 1.96, 3.3, 6.0, 12.0])
-def test_the_chance_of_a_difference_is_that_of_the_normal_distribution(asked: Ask, z: float) -> None:
+def test_chance_of_a_difference_is_of_the_normal_distribution(asked: Ask, z: float) -> None:
     assert asked(f"SELECT two_sided_p({z}) AS p")[0]["p"] == pytest.approx(math.erfc(z / math.sqrt(2)), rel=1e-6)
 
 
@@ -281,7 +281,7 @@ def test_the_interval_of_a_difference_is_newcombes(asked: Ask) -> None:
     assert (round(ends["low"], 4), round(ends["high"], 4)) == (0.0524, 0.3339)  # Newcombe (1998), table II, method 10
 
 
-def test_the_interval_of_no_case_begins_at_0_and_of_all_cases_ends_at_1(asked: Ask) -> None:
+def test_interval_of_no_case_begins_at_0_and_of_all_ends_at_1(asked: Ask) -> None:
     ends = asked("SELECT wilson_low(0, n) AS low, wilson_high(n, n) AS high FROM range(1, 40) AS cases(n)")
     assert ends == [{"low": 0.0, "high": 1.0}] * 39
 

@@ -98,7 +98,7 @@ def test_an_unknown_session_or_turn_is_an_error(turns: list[Any], file: duckdb.D
         rows_of(file, f"FROM variables_at('{turns[0].session_id}', 1000)")
 
 
-def test_variables_of_the_user_are_as_everybody_had_set_them_by_then() -> None:
+def test_user_variables_are_those_that_all_had_set_by_then() -> None:
     model, one, other = Model(), uuid4(), uuid4()
     for minute, session, turn, value in ((1, one, 0, "a"), (2, None, None, "b"), (3, other, 0, "c"), (4, one, 1, None)):
         moment = START + timedelta(minutes=minute)

@@ -132,9 +132,7 @@ async def test_a_deleted_session_leaves_no_row_and_its_keys_are_free(
 
 
 @pytest.mark.gate
-async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
-    store: Store, tmp_path: Path, everything: Any
-) -> None:
+async def test_erased_user_leaves_no_row_and_others_keep_theirs(store: Store, tmp_path: Path, everything: Any) -> None:
     sessions = await everything("ana", "pear")
     others = [*await everything("ben", "plum"), *await everything("ana", "fig", tenant="other")]
     assert await store.sessions.ids_of_user(TENANT, "ana") == sorted(each.session_id for each in sessions)
@@ -184,7 +182,7 @@ async def test_an_erased_user_leaves_no_row_in_any_table_and_others_keep_theirs(
     ]
 
 
-async def test_variables_of_a_user_are_set_and_unset_with_their_history(store: Store, global_of: Any) -> None:
+async def test_user_variables_are_set_and_unset_with_their_history(store: Store, global_of: Any) -> None:
     assert await store.sessions.set_user_variables([global_of("gone", None)], 2) == []
     await store.sessions.set_user_variables([global_of("name", "Ana"), global_of("age", 34)], 2)
     with pytest.raises(VariablesFull):
@@ -236,9 +234,7 @@ def as_stored(session_id: str) -> bytes:
 
 @pytest.mark.database_file
 @pytest.mark.slow
-async def test_after_compaction_the_files_hold_no_byte_of_what_was_erased(
-    store: Store, tmp_path: Path, everything: Any
-) -> None:
+async def test_compacted_files_have_no_byte_of_erased_data(store: Store, tmp_path: Path, everything: Any) -> None:
     user, word = f"user-{uuid4()}", "Sehnsucht-蝴蝶"
     sessions = await everything(user, word)
     for number in range(30):
@@ -365,7 +361,7 @@ async def test_a_compaction_is_abandoned_when_the_store_is_closed(
     await again.close()
 
 
-async def test_what_a_killed_compaction_left_is_removed_at_the_next_start(tmp_path: Path) -> None:
+async def test_leftovers_of_a_killed_compaction_go_at_the_next_start(tmp_path: Path) -> None:
     Database.open(tmp_path).close()
     spilled = tmp_path / (FILE_NAME + database_file.SPILLED)
     spilled.mkdir()

@@ -29,9 +29,7 @@ async def test_those_that_wait_longest_come_first(store: Store, waiting: list[Co
     assert [row.session_id for row in of_user.rows] == [waiting[1].session_id]
 
 
-async def test_the_row_of_a_session_is_replaced_or_removed_by_a_later_turn(
-    store: Store, waiting: list[Conversation]
-) -> None:
+async def test_later_turn_replaces_or_removes_the_row_of_a_session(store: Store, waiting: list[Conversation]) -> None:
     first, second, third = waiting
     taken = first.hand_over(status="taken", operator="Kim")
     await first.say(store, hand_overs=(taken,))

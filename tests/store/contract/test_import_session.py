@@ -40,7 +40,7 @@ async def test_everything_is_there_and_goes_on(store: Store, conversation: Conve
     assert (head.turn, head.message_count, head.event_count, head.digest) == (3, 8, 12, "digest 2")
 
 
-async def test_a_list_has_the_imported_sessions_and_not_the_deleted_ones(store: Store) -> None:
+async def test_list_has_imported_sessions_and_no_deleted_ones(store: Store) -> None:
     unchanged, replaced, deleted, imported = [Conversation() for _ in range(4)]
     for talk in (unchanged, replaced, deleted):
         await talk.create(store)

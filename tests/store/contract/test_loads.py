@@ -62,7 +62,7 @@ async def test_failures_and_calls_are_loaded(store: Store, conversation: Convers
 @pytest.mark.parametrize("first_role", ["user", "system"])
 @pytest.mark.parametrize("gaps", [(), ((3, 4),)])
 @pytest.mark.parametrize("turns", [2, 30])
-async def test_the_conversation_of_a_loaded_session_is_the_recorded_one(
+async def test_conversation_of_a_loaded_session_is_the_stored_one(
     store: Store, conversation: Conversation, first_role: Role, gaps: Sequence[tuple[int, int]], turns: int
 ) -> None:
     await talk(store, conversation, turns, first_role)

@@ -34,7 +34,7 @@ def change_of(**parts: Any) -> MemoryChange:
     return MemoryChange(tenant="clinic", user_id="ana", **parts)
 
 
-async def test_a_memory_comes_back_as_it_was_written_and_to_its_owner_only(store: Store) -> None:
+async def test_memory_is_read_as_it_was_written_by_its_owner_only(store: Store) -> None:
     owner = OwnerRow(tenant="clinic", user_id="ana", memory_id="m", sequence=3, created_at=MOMENT)
     group = GroupRow(
         tenant="clinic", user_id="ana", group_id="diary", short_term=msgspec.Raw(b"[1,2]"), created_at=MOMENT

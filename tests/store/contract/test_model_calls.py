@@ -31,7 +31,7 @@ def calls_of(folder: Path, sql: str = ALL) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.database_file
-async def test_a_call_for_a_memory_has_one_row_which_becomes_what_came_of_it(store: Store, tmp_path: Path) -> None:
+async def test_call_for_a_memory_has_one_row_with_its_result(store: Store, tmp_path: Path) -> None:
     begun = memory_call_of("clinic", "ana", "a")
     ended = msgspec.structs.replace(
         begun,
@@ -227,7 +227,7 @@ async def test_a_call_the_store_cannot_hold_is_refused_alone(store: Store, chang
     assert [len(each) for each in found] == [1, 0, 1, 1]
 
 
-async def test_64_sessions_with_three_calls_each_share_their_transactions(tmp_path: Path) -> None:
+async def test_64_sessions_with_three_calls_each_share_transactions(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     conversations = [Conversation(user_id=f"u{number}") for number in range(64)]
 
@@ -316,9 +316,7 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-def test_a_process_killed_while_it_calls_has_every_call_once_and_with_its_turn(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_killed_process_has_every_call_once_and_with_its_turn(tmp_path: Path, environment: dict[str, str]) -> None:
     for delay in (0.1, 0.25, 0.4):
         with subprocess.Popen(
             [sys.executable, "-c", CALL, str(tmp_path)],

@@ -57,7 +57,7 @@ async def test_a_participant_is_found_by_id_and_by_secret(store: Store) -> None:
     assert await store.participants.resuming("our-study", "d") is None
 
 
-async def test_a_participant_who_comes_while_the_link_is_revoked_has_no_access(store: Store) -> None:
+async def test_participant_who_comes_during_a_revocation_has_no_access(store: Store) -> None:
     await store.participants.add_link(link_of())
     await store.participants.revoke_link("clinic", "our-study", MOMENT)
     late = participant_of("clinic", "ana", str(uuid4()), link_id="our-study")

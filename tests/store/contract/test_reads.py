@@ -231,7 +231,7 @@ async def test_scripts_are_listed_and_found_and_no_version_is_replaced(store: St
     assert await store.scripts.text("clinic", "digest") == text_of()
 
 
-async def test_versions_of_a_script_change_their_status_and_what_is_said_of_them(store: Store) -> None:
+async def test_versions_of_a_script_change_status_and_description(store: Store) -> None:
     for tenant, version in (("clinic", 1), ("clinic", 2), ("school", 1)):
         digest = f"d{version}"
         await store.scripts.save(

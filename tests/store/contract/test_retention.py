@@ -116,7 +116,7 @@ async def drop(store: Store, policies: list[Policy], now: datetime, *talks: Any)
     return await store.retention.apply(TENANT, [each.session_id for each in talks], policies, now)
 
 
-async def test_a_redacted_session_with_a_memory_is_still_read_and_listed(store: Store, talked: Any) -> None:
+async def test_redacted_session_with_a_memory_is_still_read_and_listed(store: Store, talked: Any) -> None:
     talk = await talked(store)
     assert (await drop(store, TEXTS, MOMENT + timedelta(days=31), talk)).users == ["ana"]
     head = await store.sessions.head(TENANT, talk.session_id)
@@ -136,9 +136,7 @@ async def test_redacted_sessions_are_still_found_by_their_outcome(store: Store, 
         assert [session.session_id for session in found] == expected
 
 
-async def test_what_a_session_said_and_knew_goes_and_what_is_counted_stays(
-    store: Store, talked: Any, tmp_path: Path
-) -> None:
+async def test_redaction_removes_texts_and_values_and_keeps_counts(store: Store, talked: Any, tmp_path: Path) -> None:
     gone, retained = await talked(store), await talked(store, "ben", "Kolibri")
     now = MOMENT + timedelta(days=31)
     before = await store.turns.range(TENANT, gone.session_id)
@@ -221,7 +219,7 @@ async def test_what_went_on_meanwhile_is_not_dropped(store: Store, talked: Any) 
     assert (await store.turns.get(TENANT, talk.session_id, 1)).messages[0].content == WORD
 
 
-async def test_a_copy_of_a_dropped_session_is_marked_and_cannot_be_named(store: Store, talked: Any) -> None:
+async def test_copy_of_a_redacted_session_is_marked_and_has_no_key(store: Store, talked: Any) -> None:
     talk, now, copy = await talked(store), MOMENT + timedelta(days=31), str(uuid4())
     await drop(store, TEXTS, now, talk)
     await store.sessions.fork(ForkRow(TENANT, talk.session_id, 1, copy, None, {}, now, None, None))
@@ -236,7 +234,7 @@ async def test_a_copy_of_a_dropped_session_is_marked_and_cannot_be_named(store: 
     assert (start.key, "title" in start.metadata) == (None, False)
 
 
-async def test_sessions_are_deleted_whole_and_so_are_those_that_never_began(
+async def test_sessions_are_deleted_whole_also_those_that_never_began(
     store: Store, talked: Any, tmp_path: Path
 ) -> None:
     now = MOMENT + timedelta(days=31)
@@ -396,9 +394,7 @@ def test_a_policy_that_never_applies_is_refused() -> None:
 
 
 @pytest.mark.slow
-async def test_a_session_is_dropped_or_whole_whenever_the_process_is_killed(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+async def test_killed_process_leaves_a_session_redacted_or_whole(tmp_path: Path, environment: dict[str, str]) -> None:
     store = open_store(tmp_path)
     talks = [Conversation(TENANT, f"user {number % 5}") for number in range(24)]
     for number, talk in enumerate(talks):

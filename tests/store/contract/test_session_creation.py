@@ -96,9 +96,7 @@ async def test_of_two_sessions_that_want_a_key_one_gets_it(store: Store) -> None
         assert (await store.sessions.start("clinic", loser)).metadata == {}
 
 
-async def test_of_two_changes_of_metadata_at_once_the_second_is_refused(
-    store: Store, conversation: Conversation
-) -> None:
+async def test_second_of_two_concurrent_metadata_changes_is_refused(store: Store, conversation: Conversation) -> None:
     await conversation.create(store)
     before = conversation.session()
     changes = [store.sessions.label(before, "k", {"n": n}) for n in range(2)]
@@ -138,7 +136,7 @@ async def test_where_each_turn_left_a_session(store: Store, conversation: Conver
     assert await store.turns.snapshots("other", conversation.session_id) == []
 
 
-async def test_metadata_with_u0000_leaves_lists_and_searches_as_they_are(store: Store) -> None:
+async def test_metadata_with_u0000_does_not_affect_lists_and_searches(store: Store) -> None:
     labelled = Conversation()
     await labelled.create(store)
     before = await store.sessions.start("clinic", labelled.session_id)

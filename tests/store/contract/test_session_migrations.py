@@ -136,7 +136,7 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-def test_a_process_killed_while_it_moves_sessions_leaves_both_or_neither(tmp_path: Path) -> None:
+def test_process_killed_during_a_migration_moves_all_or_none(tmp_path: Path) -> None:
     for moves in (3, 12, 30):
         with subprocess.Popen(
             [sys.executable, "-c", MOVE, str(tmp_path)],

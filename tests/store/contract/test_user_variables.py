@@ -227,7 +227,7 @@ async def test_writes_of_one_turn_are_in_their_order_on_all_pages(store: Store) 
     assert [row.new for page in pages for row in page] == list(range(300))
 
 
-async def test_writes_outside_sessions_at_the_same_time_are_in_their_order(store: Store) -> None:
+async def test_concurrent_writes_outside_sessions_are_in_their_order(store: Store) -> None:
     for number in range(60):
         await store.sessions.set_user_variables([value_of("visits", number)], 10)
     pages = [await store.sessions.user_history(TENANT, "ana", offset=offset, limit=7) for offset in range(0, 60, 7)]

@@ -166,9 +166,7 @@ async def test_too_many_that_wait_are_given_up_the_oldest_first(store: Store, co
     assert (found.last_error, found.settled_at) == ("overflow", MOMENT)
 
 
-async def test_what_is_settled_goes_after_its_time_and_beyond_its_number(
-    store: Store, conversation: Conversation
-) -> None:
+async def test_finished_deliveries_go_after_their_time_or_number(store: Store, conversation: Conversation) -> None:
     await store.delivery.add_webhook(webhook_of())
     deliveries = await said(store, conversation, 6)
     await store.delivery.note_attempts([attempt(each) for each in deliveries[:3]])

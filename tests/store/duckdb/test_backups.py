@@ -36,7 +36,7 @@ async def turns_in(folder: Path, conversation: Conversation) -> int:
         await opened.close()
 
 
-async def test_backup_has_all_turns_of_its_beginning_and_turns_continue(
+async def test_backup_has_all_turns_before_it_and_turns_continue(
     store: Store, conversation: Conversation, tmp_path: Path
 ) -> None:
     await conversation.create(store)

@@ -128,7 +128,7 @@ def test_a_checkpoint_that_ends_anywhere_loses_nothing(tmp_path: Path, seed: int
     tables.close()
 
 
-def test_saved_blocks_are_not_used_after_the_checkpoint_has_finished(tmp_path: Path) -> None:
+def test_saved_blocks_are_not_used_after_a_finished_checkpoint(tmp_path: Path) -> None:
     """A damaged block is an error, and is not replaced by an older one."""
     tables = Tables(tmp_path / "data", 1)
     tables.write()
@@ -156,7 +156,7 @@ def test_an_incomplete_file_of_saved_blocks_is_ignored(tmp_path: Path, part: flo
     assert not beside(tables.path, SAVED).exists()
 
 
-def test_a_checkpoint_in_progress_is_not_undone_by_another_process(tmp_path: Path) -> None:
+def test_checkpoint_in_progress_is_not_undone_by_another_process(tmp_path: Path) -> None:
     tables = Tables(tmp_path / "data", 3)
     tables.write()
     saved = beside(tables.interrupted_checkpoint(tmp_path / "copy"), SAVED).read_bytes()
@@ -176,7 +176,7 @@ def test_a_checkpoint_in_progress_is_not_undone_by_another_process(tmp_path: Pat
         server.communicate(b"", timeout=30)
 
 
-def test_a_checkpoint_that_a_read_prevents_leaves_nothing_to_undo(tmp_path: Path) -> None:
+def test_checkpoint_that_a_read_prevents_leaves_nothing_to_undo(tmp_path: Path) -> None:
     database = Database.open(tmp_path)
     reader, writer = database.cursor(), database.cursor()
     reader.execute("BEGIN; SELECT number FROM commits")
@@ -190,9 +190,7 @@ def test_a_checkpoint_that_a_read_prevents_leaves_nothing_to_undo(tmp_path: Path
     database.close()
 
 
-def test_a_very_large_log_waits_for_reads_that_began_before_a_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_very_large_log_waits_for_reads_begun_before_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_module, "CHECKPOINT_BYTES", 1)
     database = Database.open(tmp_path)
     reader, later, writer = database.cursor(), database.cursor(), database.cursor()
@@ -214,7 +212,7 @@ def test_a_very_large_log_waits_for_reads_that_began_before_a_commit(
     database.close()
 
 
-async def test_the_log_is_emptied_at_the_end_though_a_read_is_in_progress(tmp_path: Path) -> None:
+async def test_log_is_emptied_at_the_end_despite_a_running_read(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     engine = engine_of(store)
     reader = engine.database.cursor()

@@ -50,7 +50,7 @@ async def test_small_row_groups_are_merged_when_the_database_is_closed(tmp_path:
 
 
 @pytest.mark.parametrize("size", [1, 60, 120])
-async def test_a_log_with_a_part_of_a_commit_is_no_obstacle_to_a_compaction(tmp_path: Path, size: int) -> None:
+async def test_log_with_a_part_of_a_commit_does_not_stop_a_compaction(tmp_path: Path, size: int) -> None:
     store = open_store(tmp_path / "killed")
     path = engine_of(store).database.path
     log = log_of(path)

@@ -52,7 +52,7 @@ async def test_a_damaged_database_file_never_has_less_in_silence(tmp_path: Path,
         await store.close()
 
 
-def test_a_file_that_the_system_does_not_open_is_not_called_damaged(tmp_path: Path) -> None:
+def test_file_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
     path = tmp_path / "cuebook.duckdb"
     path.touch()
     refused = why_not_open(path, duckdb.IOException(f'IO Error: Cannot open file "{path}": Read-only file system'))

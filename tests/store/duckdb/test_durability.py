@@ -66,7 +66,7 @@ async def test_read_only_reads_what_a_killed_process_left_in_its_log(tmp_path: P
 
 
 @pytest.mark.gate
-async def test_a_full_disk_refuses_turns_until_there_is_room_and_loses_none(tmp_path: Path) -> None:
+async def test_full_disk_refuses_turns_until_there_is_room(tmp_path: Path) -> None:
     output, _ = start("fill_disk.py", tmp_path).communicate(timeout=60)
     session_id, last = output.splitlines()[-1].split()  # the lines before are the log
     store = open_store(tmp_path)

@@ -17,7 +17,7 @@ TURNS = repeats(1_000)
 
 
 @pytest.mark.gate
-async def test_a_head_is_the_last_acknowledged_turn_while_lists_are_read(tmp_path: Path) -> None:
+async def test_head_is_the_last_acknowledged_turn_while_lists_are_read(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     talks = [Conversation() for _ in range(4)]
     for talk in talks:
@@ -66,9 +66,7 @@ async def test_heads_are_loaded_although_reads_are_stopped(store: Store, convers
     cursor.close()
 
 
-async def test_a_session_is_found_by_what_was_noted_since_the_last_list(
-    store: Store, conversation: Conversation
-) -> None:
+async def test_session_is_found_by_changes_since_the_last_list(store: Store, conversation: Conversation) -> None:
     await conversation.create(store)
     await store.sessions.page(conversation.tenant)
     await conversation.say(store)

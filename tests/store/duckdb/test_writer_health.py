@@ -82,7 +82,7 @@ async def test_a_defect_that_ends_the_thread_fails_all_waiting_writes(tmp_path: 
             await conversation.create(store)
 
 
-async def test_after_a_failed_sync_of_the_folder_nothing_is_written_until_a_restart(
+async def test_failed_sync_of_the_folder_stops_writes_until_a_restart(
     tmp_path: Path, conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: Path) -> None:

@@ -67,7 +67,7 @@ def embedder(request: pytest.FixtureRequest, hosted: Callable[..., Embedder]) ->
             return loaded(other)
 
 
-def test_each_text_has_a_row_of_length_1_or_of_zeros_where_it_says_nothing(embedder) -> None:
+def test_row_of_a_text_has_length_1_or_zeros_without_content(embedder) -> None:
     rows = embedder.embed(TEXTS)
     assert (rows.shape, rows.dtype) == ((len(TEXTS), embedder.dimension), np.float32)
     assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 0, 1, 1, 0, 1], abs=1e-5)
@@ -267,7 +267,7 @@ def test_an_invalid_vector_is_reported_as_invalid() -> None:
 # -- endpoints --------------------------------------------------------------------------------------------------------
 
 
-def test_an_endpoint_is_asked_in_batches_and_gives_its_rows_in_any_order(endpoint: Endpoint, hosted) -> None:
+def test_endpoint_is_called_in_batches_with_rows_in_any_order(endpoint: Endpoint, hosted) -> None:
     embedder = hosted()
     texts = [letter * 5 for letter in "hello"] + ["q" * 9]
     rows = embedder.embed(texts)

@@ -161,9 +161,7 @@ def test_fields_by_their_types_and_filters_by_their_forms(match: Match, filter_:
     assert match(units, filter_) == expected
 
 
-async def test_words_of_messages_are_looked_at_and_other_memories_are_not(
-    store: Store, conversation: Conversation
-) -> None:
+async def test_words_of_messages_match_and_other_memories_do_not(store: Store, conversation: Conversation) -> None:
     await conversation.create(store)
     session = conversation.session_id
     said = [

@@ -39,7 +39,7 @@ async def test_another_server_is_refused_until_the_turn_is_committed(
     await two.turns.note_call(conversation.call("b"))
 
 
-async def test_a_server_takes_over_an_expired_claim_and_the_first_cannot_commit(
+async def test_expired_claim_is_taken_over_and_the_first_cannot_commit(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     one, two = stores
@@ -67,7 +67,7 @@ async def test_a_turn_that_was_committed_meanwhile_is_not_claimed(
     await one.turns.note_call(conversation.call("b"))
 
 
-async def test_a_turn_without_calls_does_not_displace_one_that_another_server_runs(
+async def test_turn_without_calls_does_not_displace_one_elsewhere(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     """Such as that of a timer: the reply that the other server waits for would be lost."""
@@ -121,7 +121,7 @@ async def test_a_claim_is_prolonged_while_its_call_is_in_progress(
         await two.turns.note_call(conversation.call("b"))
 
 
-async def test_a_call_in_progress_is_not_noted_as_interrupted_by_another_server(
+async def test_call_in_progress_is_not_marked_interrupted_elsewhere(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     one, two = stores
@@ -137,7 +137,7 @@ async def test_a_call_in_progress_is_not_noted_as_interrupted_by_another_server(
         await one.turns.note_call(conversation.call("b"))
 
 
-async def test_replies_of_a_server_that_died_are_used_by_another_without_a_call(
+async def test_replies_of_a_dead_server_are_used_without_a_call(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     one, two = stores
@@ -153,7 +153,7 @@ async def test_replies_of_a_server_that_died_are_used_by_another_without_a_call(
     assert [row.used for row in (await two.turns.calls("clinic", conversation.session_id)).rows] == [True]
 
 
-async def test_a_call_that_ends_after_its_turn_was_taken_over_is_listed_once(
+async def test_call_that_ends_after_its_turn_moved_is_listed_once(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     one, two = stores
@@ -201,7 +201,7 @@ async def test_a_call_that_ends_after_its_turn_is_part_of_it(
         assert mirror.rows("SELECT sum(cost) FROM settled_calls") == [(0.75,)]
 
 
-async def test_a_call_that_ends_while_its_turn_is_settled_is_stored_with_its_cost(
+async def test_call_that_ends_during_its_commit_has_its_cost(
     stores: tuple[Store, Store], conversation: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = stores
@@ -239,7 +239,7 @@ async def test_a_call_that_ends_after_an_erasure_leaves_nothing(
     assert (await two.turns.calls("clinic", conversation.session_id)).rows == []
 
 
-async def test_a_session_whose_turn_calls_a_model_on_another_server_is_not_due(
+async def test_session_calling_a_model_elsewhere_is_not_due(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     one, two = stores
@@ -252,7 +252,7 @@ async def test_a_session_whose_turn_calls_a_model_on_another_server_is_not_due(
     assert [each.session_id for each in await two.retention.due(policies, later)] == [conversation.session_id]
 
 
-async def test_a_session_whose_turn_calls_a_model_on_another_server_is_not_replaced(
+async def test_session_calling_a_model_elsewhere_is_not_replaced(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     """The turn, which was computed from the session of before, would be added to the imported one."""

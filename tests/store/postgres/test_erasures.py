@@ -40,7 +40,7 @@ def rows_with(store: Store, text: str) -> list[str]:
         ]
 
 
-async def test_a_session_that_began_before_is_refused_and_a_later_one_is_not(stores: tuple[Store, Store]) -> None:
+async def test_session_begun_before_is_refused_and_a_later_one_is_not(stores: tuple[Store, Store]) -> None:
     one, two = stores
     early, late = Conversation(), Conversation()
     await erase(one)
@@ -66,7 +66,7 @@ async def test_an_erasure_waits_for_what_another_server_is_creating(
     assert rows_with(one, "ana") == []
 
 
-async def test_an_erasure_that_waits_delays_no_other_sessions_and_says_why_it_fails(
+async def test_waiting_erasure_delays_no_session_and_says_why_it_fails(
     stores: tuple[Store, Store], postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "RETRY_S", 2.0)
@@ -83,7 +83,7 @@ async def test_an_erasure_that_waits_delays_no_other_sessions_and_says_why_it_fa
     await erase(one)
 
 
-async def test_a_session_that_is_created_when_an_erasure_begins_waits_for_it(
+async def test_session_created_when_an_erasure_begins_waits_for_it(
     stores: tuple[Store, Store], postgres_url: str, conversation: Conversation
 ) -> None:
     with psycopg.connect(postgres_url, cursor_factory=psycopg.RawCursor) as erasing:
@@ -94,7 +94,7 @@ async def test_a_session_that_is_created_when_an_erasure_begins_waits_for_it(
         await creating
 
 
-async def test_sessions_that_are_created_during_an_erasure_do_not_outlive_it(stores: tuple[Store, Store]) -> None:
+async def test_sessions_created_during_an_erasure_do_not_outlive_it(stores: tuple[Store, Store]) -> None:
     one, two = stores
     for _ in range(repeats(40)):
         creations = [Conversation().create(store) for store in (one, two, two)]
@@ -103,7 +103,7 @@ async def test_sessions_that_are_created_during_an_erasure_do_not_outlive_it(sto
         assert await one.sessions.ids_of_user("clinic", "ana") == []
 
 
-async def test_a_turn_that_ends_or_fails_after_the_erasure_leaves_nothing(
+async def test_turn_that_ends_or_fails_after_erasure_leaves_nothing(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     one, two = stores
@@ -148,7 +148,7 @@ async def test_a_memory_is_not_written_after_its_session_is_removed(
     assert "memory_unit_rows" not in rows_with(one, conversation.session_id)
 
 
-async def test_no_model_is_called_for_a_memory_that_another_server_has_erased(stores: tuple[Store, Store]) -> None:
+async def test_no_model_is_called_for_a_memory_erased_elsewhere(stores: tuple[Store, Store]) -> None:
     one, two = stores
     change = memory_of("clinic", "ana", Conversation().session_id, "word", 1)
     await two.memory.change(change)
@@ -163,7 +163,7 @@ async def test_no_model_is_called_for_a_memory_that_another_server_has_erased(st
     await two.memory.begin_call(call)
 
 
-async def test_a_memory_that_is_imported_when_an_erasure_begins_does_not_outlive_it(
+async def test_memory_imported_when_an_erasure_begins_is_erased(
     stores: tuple[Store, Store],
 ) -> None:
     one, two = stores
@@ -179,7 +179,7 @@ async def test_a_memory_that_is_imported_when_an_erasure_begins_does_not_outlive
     assert rows_with(one, "ana") == []
 
 
-async def test_a_memory_whose_import_began_before_an_erasure_is_not_written_after(
+async def test_import_begun_before_an_erasure_is_not_written_after_it(
     stores: tuple[Store, Store],
 ) -> None:
     one, two = stores
@@ -194,7 +194,7 @@ async def test_a_memory_whose_import_began_before_an_erasure_is_not_written_afte
     await two.memory.import_units("clinic", "ana", stamp, [later])
 
 
-async def test_a_turn_that_began_before_its_session_was_redacted_is_refused(
+async def test_turn_begun_before_the_redaction_is_refused(
     stores: tuple[Store, Store], conversation: Conversation
 ) -> None:
     one, two = stores

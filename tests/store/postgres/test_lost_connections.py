@@ -31,7 +31,7 @@ async def break_connections(store: PostgresStore, url: str) -> None:
     assert ended[0][0] > 2
 
 
-async def test_reads_and_writes_go_on_after_all_idle_connections_were_lost(tmp_path: Path, postgres_url: str) -> None:
+async def test_reads_and_writes_survive_the_loss_of_idle_connections(tmp_path: Path, postgres_url: str) -> None:
     store = open_store(tmp_path, postgres_url)
     assert isinstance(store, PostgresStore)
     talk = Conversation()
@@ -59,7 +59,7 @@ async def test_lost_connections_are_lines_of_the_log(
     assert capsys.readouterr().err == ""
 
 
-async def test_a_turn_committed_before_the_loss_is_not_written_over_a_later_one(
+async def test_turn_committed_before_the_loss_does_not_replace_a_later(
     stores: tuple[Store, Store], conversation: Conversation, monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
     """Another session of the group was locked, so it is committed only after the other server's next turn."""

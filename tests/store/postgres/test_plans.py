@@ -30,7 +30,7 @@ async def test_a_search_and_a_list_are_never_prepared(stores: tuple[Store, Store
 
 
 @pytest.mark.parametrize("few", [search.FEW, 0])
-async def test_a_search_in_a_script_finds_the_same_however_many_sessions_it_has(
+async def test_search_in_a_script_is_the_same_for_any_session_count(
     stores: tuple[Store, Store], conversation: Conversation, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     monkeypatch.setattr(search, "FEW", few)
@@ -43,7 +43,7 @@ async def test_a_search_in_a_script_finds_the_same_however_many_sessions_it_has(
         assert len((await one.turns.search(conversation.tenant, what)).rows) == expected
 
 
-def test_statements_with_numbers_of_their_own_do_not_fill_the_memory() -> None:
+def test_statements_with_literal_numbers_do_not_fill_the_memory() -> None:
     for number in range(2 * STATEMENTS_MAX):
         assert number_parameters(f"SELECT $value + {number}, $value").names == ("value",)
     assert number_parameters.cache_info().currsize == STATEMENTS_MAX

@@ -62,7 +62,7 @@ async def test_groups_of_opposite_order_do_not_wait_for_each_other(stores: tuple
         assert values.keys() == {"a", "b"}
 
 
-async def test_due_rows_are_taken_by_one_server_and_again_after_their_lease(stores: tuple[Store, Store]) -> None:
+async def test_due_rows_are_taken_once_and_again_after_their_lease(stores: tuple[Store, Store]) -> None:
     one, _ = stores
     await one.delivery.add_webhook(webhook_of())
     talks = [Conversation() for _ in range(20)]
@@ -116,7 +116,7 @@ async def test_a_turn_whose_commit_is_not_known_is_looked_up(
         await conversation.say(one)
 
 
-async def test_a_committed_turn_is_not_refused_with_a_bad_row_of_its_group(
+async def test_committed_turn_is_not_refused_with_a_bad_row_in_group(
     stores: tuple[Store, Store], conversation: Conversation, monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
     """One turn is committed as the connection breaks; the other one waits for a lock, and then is refused."""
@@ -145,7 +145,7 @@ async def test_a_committed_turn_is_not_refused_with_a_bad_row_of_its_group(
     assert [type(outcome) for outcome in outcomes] == [type(None), RowRefused]
 
 
-async def test_a_session_that_another_transaction_has_locked_delays_no_other(
+async def test_session_locked_by_another_transaction_delays_no_other(
     stores: tuple[Store, Store], conversation: Conversation, postgres_url: str
 ) -> None:
     one, other = stores[0], Conversation()
@@ -161,7 +161,7 @@ async def test_a_session_that_another_transaction_has_locked_delays_no_other(
     await waiting
 
 
-async def test_a_row_that_another_transaction_is_writing_delays_no_other_turn(
+async def test_row_of_another_transaction_delays_no_other_turn(
     stores: tuple[Store, Store], conversation: Conversation, postgres_url: str
 ) -> None:
     """Of two servers, one is stopped after it has inserted a session with the key, before its COMMIT."""
@@ -196,7 +196,7 @@ async def test_a_row_that_is_there_already_refuses_only_its_own_turn(
 
 @pytest.mark.gate
 @pytest.mark.timeout(200)
-async def test_no_acknowledged_turn_is_lost_when_the_database_is_killed(tmp_path: Path) -> None:
+async def test_killed_database_loses_no_acknowledged_turn(tmp_path: Path) -> None:
     found = programs()
     if found is None:
         pytest.skip("PostgreSQL is not installed")

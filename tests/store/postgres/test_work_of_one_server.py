@@ -49,7 +49,7 @@ async def test_old_changes_of_sessions_are_forgotten(stores: tuple[Store, Store]
     assert found == [(talks[1].session_id,)]
 
 
-async def test_changes_are_noticed_whatever_the_clock_of_the_server_that_makes_them(
+async def test_changes_are_noticed_whatever_the_clock_of_their_server(
     stores: tuple[Store, Store],
 ) -> None:
     one, two = stores

@@ -36,7 +36,7 @@ def test_what_only_has_the_same_checksum_stands_for_itself() -> None:
     assert duplicates.representatives(np.array([3, 4, 5])).tolist() == [3, 5]
 
 
-def test_others_are_found_when_the_one_that_stood_for_them_is_gone(rows: VectorRows, open_index: OpenIndex) -> None:
+def test_others_are_found_when_their_representative_is_gone(rows: VectorRows, open_index: OpenIndex) -> None:
     rows.add(300)
     same = rows.add(40, np.repeat(rows.random(1), 40, axis=0)).tolist()
     vector = rows.vectors[same[0]]

@@ -146,7 +146,7 @@ def test_late_labels_take_their_place(rows: VectorRows, open_index: OpenIndex) -
     rows.assert_exact(by_and_by)
 
 
-def test_adding_again_changes_nothing_and_another_vector_is_refused(rows: VectorRows, open_index: OpenIndex) -> None:
+def test_adding_again_changes_nothing_and_another_is_refused(rows: VectorRows, open_index: OpenIndex) -> None:
     labels = rows.add(FEW)
     index = open_index(rows)
     index.add(labels[:10], rows.of(labels[:10]))
@@ -176,7 +176,7 @@ def test_what_is_removed_is_never_found_again(rows: VectorRows, open_index: Open
 
 
 @pytest.mark.gate
-def test_a_graph_with_many_removed_labels_is_rebuilt_while_it_serves(rows: VectorRows, open_index: OpenIndex) -> None:
+def test_graph_with_many_removed_labels_is_rebuilt_during_use(rows: VectorRows, open_index: OpenIndex) -> None:
     labels = rows.add(MANY)
     index = open_index(rows)
     index.remove(rows.remove(labels[labels % 3 == 0]))

@@ -245,7 +245,7 @@ def test_every_rule_is_tested() -> None:
 
 
 @pytest.mark.gate
-async def test_a_parent_is_above_its_unit_and_a_root_only_in_the_memory(
+async def test_parent_is_above_its_unit_and_a_root_only_in_the_memory(
     memory: Any, check: Any, fix: Any, spoil: Any
 ) -> None:
     wrong = {

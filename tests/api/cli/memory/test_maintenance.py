@@ -57,9 +57,7 @@ def test_what_would_be_forgotten_is_listed_and_then_forgotten(memory_command: Ru
     assert left == [unit_id for unit_id in ids if unit_id not in going]
 
 
-def test_another_embedder_is_offered_and_sees_everything_when_it_is_asked_to(
-    memory_command: RunCommand, said: list[str]
-) -> None:
+def test_another_embedder_reads_everything_on_request(memory_command: RunCommand, said: list[str]) -> None:
     before = memory_command("status", *ANA)
     assert "units 12, summaries of groups 0, of all 0\n" in before.stdout
     assert "vectors 12 of hashed:64\n" in before.stdout

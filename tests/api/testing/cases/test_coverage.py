@@ -115,7 +115,7 @@ def test_one_conversation(covered: Callable[..., Any]) -> None:
     assert {each["file"] for each in coverage["missing"]} == {"fork.yaml"}
 
 
-def test_a_choice_is_reached_by_button_or_in_words_with_or_without_actions(covered: Callable[..., Any]) -> None:
+def test_choice_is_covered_by_button_or_words_without_actions(covered: Callable[..., Any]) -> None:
     branches = [
         (SEVEN, {"young then", "tiny else", "drink milk"}),
         (BABY, {"young then", "tiny then", "drink milk"}),
@@ -268,7 +268,7 @@ actions:
     ("turns", "taken"),
     [(["no idea"], {"age", "which"}), (["30", "Adults"], set()), (["30", "hm"], set()), (["7"], {"which"})],
 )
-def test_an_on_fail_with_actions_and_choices_of_which_none_is_left_are_branches(
+def test_on_fail_actions_and_no_remaining_choices_are_branches(
     cuebook: RunCommand, write: WriteFile, turns: list[str], taken: set[str]
 ) -> None:
     write("failing.yaml", FAILING)

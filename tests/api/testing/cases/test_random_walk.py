@@ -84,9 +84,7 @@ def test_questions_expire_in_walks_and_in_the_case_of_a_finding(
     assert "division by zero" in cuebook("test", "found.case.yaml").stdout
 
 
-def test_a_defect_is_found_with_a_minimal_case_that_fails_until_fixed(
-    walk: Any, cuebook: RunCommand, write: WriteFile
-) -> None:
+def test_defect_gives_a_minimal_case_that_fails_until_fixed(walk: Any, cuebook: RunCommand, write: WriteFile) -> None:
     walks = walk(DEFECT, 300)
     (finding,) = walks["findings"]
     assert (finding["kind"], finding["place"], finding["line"]) == ("failed", "only/talk/divide", 15)
@@ -118,9 +116,7 @@ def test_a_place_nobody_gets_away_from_is_found(walk: Any, cuebook: RunCommand, 
     assert 'expected "completed"\n    got      "waiting_input"' in failed.stdout
 
 
-def test_an_expression_that_fails_is_found_without_ending_the_walk(
-    walk: Any, cuebook: RunCommand, write: WriteFile
-) -> None:
+def test_failing_expression_is_found_without_ending_the_walk(walk: Any, cuebook: RunCommand, write: WriteFile) -> None:
     script = DEFECT.replace("{left: 100 / (age - 66)}, id: divide", "{left: mood + 1}, id: add")
     script = script.replace("{get: mood}", "{get: mood, type: text}")
     walks = walk(script, 100)
@@ -173,7 +169,7 @@ def test_the_examples_stand_random_visitors(cuebook: RunCommand, script: str) ->
     assert (walks["walks"], walks["findings"]) == (30, [])
 
 
-def test_walks_count_for_coverage_and_go_through_the_scripts_of_cases(cuebook: RunCommand, write: WriteFile) -> None:
+def test_walks_count_for_coverage_and_use_the_scripts_of_cases(cuebook: RunCommand, write: WriteFile) -> None:
     write("defect.yaml", DEFECT.replace("(age - 66)", "age"))
     write("one.case.yaml", "script: defect.yaml\ncases: [{name: a, turns: [{}], end: {status: null}}]\n")
     result = cuebook("test", "one.case.yaml", "--walk", 300, "--coverage", "json", "--json")

@@ -46,7 +46,7 @@ def files(write: WriteFile):
     write("real.yaml", REAL)
 
 
-def test_what_the_model_said_is_what_the_case_is_played_with_afterwards(cuebook: RunCommand, tmp_path: Path) -> None:
+def test_recorded_case_is_played_with_the_replies_of_the_model(cuebook: RunCommand, tmp_path: Path) -> None:
     missing = cuebook("test")
     assert missing.exit_code == 2
     assert "led.case.yaml:4:12 USE_NOT_FOUND there is no file said/led.yaml" in missing.stdout
@@ -110,7 +110,7 @@ def test_a_conversation_that_fails_leaves_the_file_as_it_was(cuebook: RunCommand
         ),
     ],
 )
-def test_what_cannot_be_recorded_is_refused_before_the_model_is_asked(
+def test_unrecordable_case_is_refused_before_a_model_call(
     cuebook: RunCommand, write: WriteFile, tmp_path: Path, case, words
 ) -> None:
     write("led.case.yaml", case)

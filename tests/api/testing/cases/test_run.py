@@ -106,7 +106,7 @@ def test_a_case_that_holds_passes(test: Callable[..., Any]) -> None:
         ("phase: {size: null}", "phase: {size: S}", ("phase variable size", "S", None, 22, None)),
     ],
 )
-def test_a_failure_names_both_sides_and_the_line_of_the_expectation(
+def test_failure_names_both_sides_and_the_expectations_line(
     test: Callable[..., Any], old: str, new: str, failure: tuple[Any, ...]
 ) -> None:
     assert PASSING.count(old) == 1
@@ -123,7 +123,7 @@ def test_a_pattern_that_a_comma_cut_off_is_explained(cuebook: RunCommand, write:
     assert (failed.exit_code, failed.stdout.count(hint)) == (1, 1)
 
 
-def test_warnings_that_are_not_expected_are_listed_with_their_place(test: Callable[..., Any]) -> None:
+def test_unexpected_warnings_are_listed_with_their_place(test: Callable[..., Any]) -> None:
     (found,) = test(PASSING.replace("[undefined_variable]", "[]"), 1)["results"][0]["failures"]
     assert found["got"] == ["undefined_variable in turn 3 at confirm: `nothing` has no value"]
     assert test(PASSING.replace("[undefined_variable]", "null"), 0)["passed"] == 1
@@ -330,7 +330,7 @@ def test_what_a_turn_shows_otherwise_is_a_failure(
         ("    turns:", "    replies: {drnk: [hm]}\n    turns:", (4, 15), "Did you mean `drink`?"),
     ],
 )
-def test_a_name_that_the_script_does_not_have_is_reported_with_its_place(
+def test_name_that_the_script_lacks_is_reported_with_its_place(
     cuebook: RunCommand, write: WriteFile, old: str, new: str, place: tuple[int, int], words: str
 ) -> None:
     assert SHOWN.count(old) == 1
@@ -374,7 +374,7 @@ phases:
 """
 
 
-def test_a_case_may_begin_with_what_is_known_or_come_after_another(cuebook: RunCommand, write: WriteFile) -> None:
+def test_case_may_begin_with_values_or_after_another_case(cuebook: RunCommand, write: WriteFile) -> None:
     write("tea.yaml", REMEMBERING)
     write(
         "tea.case.yaml",

@@ -151,7 +151,7 @@ async def test_replay_reproduces_simulated_sessions(traffic: Path) -> None:
 
 
 @pytest.mark.gate
-async def test_sessions_sleep_are_reminded_and_expire_on_the_virtual_clock(tmp_path: Path) -> None:
+async def test_sessions_sleep_remind_and_expire_on_the_virtual_clock(tmp_path: Path) -> None:
     script = tmp_path / "sleepy.yaml"
     script.write_text(SLEEPY)
     folder = tmp_path / "data"

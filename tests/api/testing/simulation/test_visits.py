@@ -21,7 +21,7 @@ def test_visits_are_complete_in_order_and_within_the_days() -> None:
     assert {visit.user for visit in visits} == set(range(1_500))
 
 
-def test_evenings_are_busier_than_nights_and_mondays_than_saturdays() -> None:
+def test_evenings_are_busier_than_nights_mondays_than_saturdays() -> None:
     hours = Counter(start.hour for start in starts(PROFILE))
     days = Counter(start.weekday() for start in starts(PROFILE))
     assert hours[20] > 5 * hours[3]

@@ -100,7 +100,7 @@ def test_neighbours_of_a_removed_unit_become_neighbours() -> None:
     assert ask(bank, "parrot")[:2] == [1, 5]
 
 
-def test_what_follows_the_removed_last_unit_is_linked_to_the_one_before() -> None:
+def test_unit_after_a_removed_one_is_linked_to_the_one_before() -> None:
     bank = bank_of("How is the parrot?", "Wait")
     bank.remove([2])
     bank.add([entry(3, "He talks again")])
@@ -140,7 +140,7 @@ def test_meaning_finds_what_shares_no_word() -> None:
     assert ask(bank, "rains", vector=question.vector, strategy="dense")[0] == 1
 
 
-def test_nearness_is_that_to_the_nearest_question_and_never_below_nothing() -> None:
+def test_nearness_is_to_the_nearest_question_and_at_least_zero() -> None:
     bank = bank_of("I walk the dog", "It rains", "Snow", "Bread")
     bank.set_vectors(np.array([1, 2, 3]), np.stack([towards(1, 0), towards(3, 4), towards(0, -1)]))
     questions = [towards(1, 0), towards(0, 1), towards(1, 0, 0)]
@@ -165,7 +165,7 @@ def test_units_come_in_order() -> None:
         bank.add([entry(2, "Two again")])
 
 
-def test_what_the_one_asked_about_said_counts_more_but_never_alone_decides() -> None:
+def test_units_by_the_person_asked_about_count_more_not_alone() -> None:
     bank = MemoryIndex("wordllama")
     bank.add(
         [
@@ -265,7 +265,7 @@ class _Index:
         return np.array([999, 7, 4]), np.array([0.9, 0.8, 0.7], np.float32)
 
 
-def test_with_many_vectors_the_index_is_asked_and_its_hits_are_joined_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hits_of_the_index_are_joined_if_there_are_many_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "EXACT_MAX", 5)
     monkeypatch.setattr(candidates, "EXACT_AMONG_MAX", 3)
     bank = bank_of(*(f"word {at}" for at in range(9)))

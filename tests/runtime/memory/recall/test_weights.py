@@ -7,7 +7,7 @@ from runtime.memory.recall.ranking import OTHER, VERSION, Weights, set_of, shipp
 from runtime.memory.recall.signals import ASKED, LIKE, MEANING, SIGNALS
 
 
-def test_there_are_weights_for_words_alone_and_for_each_known_embedder() -> None:
+def test_weights_exist_for_words_and_for_each_known_embedder() -> None:
     weights = shipped_weights()
     assert not set(weights.lexical.signals) & set(MEANING)
     for rankers in (weights.hybrid, weights.dense):

@@ -179,9 +179,7 @@ async def test_words_are_heard_as_they_come(endpoint: Endpoint, models) -> None:
 
 
 @pytest.mark.parametrize("before", ["", "<think>Who is {Ana}?</think>\n", "```json\n", "Hm. </think>"])
-async def test_words_in_a_structure_are_heard_once_everything_else_is_settled(
-    endpoint: Endpoint, models, before
-) -> None:
+async def test_text_in_a_structure_is_streamed_after_everything_else(endpoint: Endpoint, models, before) -> None:
     endpoint.will(content=before + json.dumps(JUDGED), piece_chars=1)
     heard = Heard()
     reply = await models().complete(ask(), heard)
@@ -348,7 +346,7 @@ async def test_it_is_not_tried_for_ever(endpoint: Endpoint, models) -> None:
     assert len(endpoint.requests) == 2
 
 
-async def test_nobody_waits_long_for_an_endpoint_that_wants_to_be_left_alone(endpoint: Endpoint, models) -> None:
+async def test_call_does_not_wait_for_a_retry_after_of_an_hour(endpoint: Endpoint, models) -> None:
     endpoint.always(status=429, headers={"Retry-After": "3600"})
     failure = await failed(models(), say())
     assert "is overloaded (429)" in str(failure)
@@ -407,7 +405,7 @@ async def test_a_reply_without_end_is_not_read_to_its_end(endpoint: Endpoint, mo
             await models().complete(say(), hear)
 
 
-async def test_a_reply_far_beyond_its_limit_of_tokens_is_not_read_to_its_end(endpoint: Endpoint, models) -> None:
+async def test_reply_far_beyond_its_token_limit_is_not_read_to_its_end(endpoint: Endpoint, models) -> None:
     endpoint.will(times=2, content="long " * 1_000)
     for hear in (None, Heard()):
         with pytest.raises(ModelFailed, match="an endless reply") as caught:
@@ -428,9 +426,7 @@ async def test_a_model_that_thinks_until_its_limit_is_not_asked_again(endpoint: 
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_form_of_replies_is_learned_from_refusals_and_remembered(
-    endpoint: Endpoint, models, streamed
-) -> None:
+async def test_reply_format_is_learned_from_refusals_and_remembered(endpoint: Endpoint, models, streamed) -> None:
     endpoint.refuses |= {"json_schema", "json_object"}
     endpoint.always(content=JUDGED)
     used = models()
@@ -471,7 +467,7 @@ async def test_the_limit_of_tokens_goes_by_the_name_the_endpoint_wants(endpoint:
     assert [asked.body.get("max_completion_tokens") for asked in endpoint.requests] == [None, 77, 77]
 
 
-async def test_an_endpoint_that_refuses_every_form_is_not_asked_for_ever(endpoint: Endpoint, models) -> None:
+async def test_endpoint_that_refuses_all_formats_is_not_retried(endpoint: Endpoint, models) -> None:
     endpoint.always(status=400, error="response_format is not known here")
     await failed(models(), ask())
     assert len(endpoint.requests) == 3
@@ -500,7 +496,7 @@ async def test_of_words_with_a_call_of_a_tool_only_the_words_are_said(endpoint: 
     assert heard.texts == ["Hello", "Hello there."]
 
 
-async def test_a_call_of_a_tool_without_words_is_said_only_where_it_holds_words(endpoint: Endpoint, models) -> None:
+async def test_tool_call_without_text_is_said_only_where_it_has_text(endpoint: Endpoint, models) -> None:
     endpoint.will(content={"text": "Hello!"}, tool_calls=True)
     assert (await models().complete(say())).text == "Hello!"
     endpoint.will(content={"name": "Ana"}, tool_calls=True)
@@ -590,7 +586,7 @@ async def test_when_all_fail_the_last_one_says_why(endpoint: Endpoint, models) -
     assert (failure.usage.attempts, failure.usage.failures) == (2, ("401", "500"))
 
 
-async def test_an_endpoint_that_is_down_is_left_alone_and_then_tried_by_one_call(endpoint: Endpoint, models) -> None:
+async def test_unreachable_endpoint_is_tried_by_one_call_later(endpoint: Endpoint, models) -> None:
     now = [0.0]
     used = models(clock=lambda: now[0], attempts=1, fallback="other", others={"other": {"timeout_s": 4.0}})
     endpoint.will(times=5, model="tiny", status=503)
@@ -639,9 +635,7 @@ async def test_an_endpoint_that_refuses_is_not_down(endpoint: Endpoint, models) 
 # -- connections ------------------------------------------------------------------------------------------------------
 
 
-async def test_no_more_calls_at_a_time_than_there_are_places_over_as_many_connections(
-    endpoint: Endpoint, models
-) -> None:
+async def test_concurrent_calls_are_limited_over_as_many_connections(endpoint: Endpoint, models) -> None:
     endpoint.always(content="Good morning!", wait_s=0.2)
     used = models(concurrency=3, others={"large": {"concurrency": 3}})
     await asyncio.gather(*(used.complete(say(model=name)) for name in ("tiny", "large", "openai:x") for _ in range(6)))
@@ -729,7 +723,7 @@ async def test_the_client_logs_nothing_of_what_people_say(
     assert not [record for record in caplog.records if record.name.startswith("openai")]
 
 
-async def test_what_the_environment_says_of_another_endpoint_is_not_sent(
+async def test_variables_for_another_endpoint_are_not_sent(
     endpoint: Endpoint, models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_BASE_URL"):
@@ -749,9 +743,7 @@ SCRIPT = """
 """
 
 
-async def test_a_session_goes_on_with_a_reply_that_had_to_be_taken_as_text(
-    endpoint: Endpoint, models, prepare: NewSession
-) -> None:
+async def test_session_continues_with_a_reply_taken_as_text(endpoint: Endpoint, models, prepare: NewSession) -> None:
     session = prepare(SCRIPT)
     session.model = models()
     endpoint.will(content="What is your name?")

@@ -46,7 +46,7 @@ JSON = json.dumps(WHOLE)
         '{exit: true, values: {a: 1}, text: "Say \\"hi\\" {now}"}',
     ],
 )
-def test_what_stands_around_a_reply_and_small_slips_in_it_do_no_harm(raw) -> None:
+def test_text_around_a_reply_and_small_slips_are_tolerated(raw) -> None:
     assert object_in(raw, SCHEMA) == WHOLE
 
 
@@ -163,7 +163,7 @@ MARKED = st.lists(
 
 
 @given(MARKED, st.lists(st.integers(0, 400), max_size=30))
-def test_what_is_heard_of_words_with_marks_is_what_is_said_in_the_end(said, cuts) -> None:
+def test_streamed_text_with_marks_equals_the_final_text(said, cuts) -> None:
     verdict = {"progress": "completed", "exit": False, "exit_reason": "", "understanding": 1, "has_questions": False}
     raw = json.dumps({**verdict, "values": {}, "text": said})
     prompt = PROMPTS.render(request("Hi"), context_tokens_max=8_000)

@@ -330,7 +330,7 @@ def test_a_skill_may_name_its_parameters(reading) -> None:
         assert each.actions[0].task.source == "你好{{ 称呼 }}"
 
 
-def test_several_skills_in_one_text_are_an_error_whose_fix_is_the_list_of_them() -> None:
+def test_several_skills_in_one_text_are_fixed_by_a_list() -> None:
     skills = "skills:\n- goal: 问候\n  actions:\n  - say: a\n- goal: 告别\n  actions:\n  - say: b\n"
     called = f"{HEAD}    - goal: g\n      actions:\n      - call: 问候，告别\n{skills}"
     (problem,) = read_script(Source(called)).errors

@@ -256,7 +256,7 @@ def test_the_fields_of_a_list_become_one_record(native, beside) -> None:
     assert native(f"- ai_ask: who\n  {beside}") == [{"ai_ask": "who", "into": {"add_to": "people", "fields": fields}}]
 
 
-def test_in_a_loop_a_placeholder_means_a_field_of_the_loop_record(native) -> None:
+def test_placeholder_in_a_loop_is_a_field_of_its_record(native) -> None:
     written = """
     - ai_ask: who
       tolist: people
@@ -277,7 +277,7 @@ def test_in_a_loop_a_placeholder_means_a_field_of_the_loop_record(native) -> Non
     assert after == {"set": {"age": "=name"}}
 
 
-def test_a_field_that_is_a_variable_with_a_value_as_well_stays_the_variable(native) -> None:
+def test_field_that_is_also_a_variable_with_a_value_stays_this(native) -> None:
     written = """
     - ai_ask: where
       output: city
@@ -367,7 +367,7 @@ def test_items_without_content_are_ignored(script: ReadValid) -> None:
     assert [topic.id for topic in found.phases[0].topics] == ["one"]
 
 
-def test_what_a_goal_declares_and_another_reads_lives_as_long_as_the_session(script: ReadValid) -> None:
+def test_variable_of_a_goal_read_by_another_has_session_scope(script: ReadValid) -> None:
     found = script(
         HEAD + "    - goal: one\n      declare: [mood, own]\n      actions: [{ai_ask: 'how, {own}', output: mood}]\n"
         "    - goal: two\n      actions: [{say: '{mood}'}]\n"
@@ -433,7 +433,7 @@ def test_roles_are_people_or_machines(read: ReadScript) -> None:
     assert codes(reading) == [("ENUM_VALUE_INVALID", 1)]
 
 
-def test_global_variables_of_other_files_are_variables_without_braces_too(native) -> None:
+def test_global_variables_of_other_files_work_without_braces_too(native) -> None:
     actions = """\
     - set: {age: limit * 2}
     - {say: "{home.town}", when: "{age} > limit"}
@@ -607,7 +607,7 @@ def test_a_file_may_come_from_any_editor(goal, read: ReadScript, mangle) -> None
     assert len(reading.script.phases[0].topics[0].actions) == 2
 
 
-def test_what_only_a_careful_reader_minds_keeps_no_older_script_from_running(read: ReadScript) -> None:
+def test_errors_of_native_scripts_are_warnings_in_older_ones(read: ReadScript) -> None:
     reading = read(HEAD + "    - goal: a\n      actions: [{goto: a}]\nforms: [{form: empty, fields: []}]\n")
     found = {problem.code: problem.severity for problem in reading.problems}
     assert (found["LOOP_ENDLESS"], found["FIELDS_INVALID"]) == ("warning", "warning")
@@ -651,7 +651,7 @@ def test_a_variable_that_is_named_twice_takes_the_choice(native) -> None:
     assert chosen == {"choose": None, "into": "plan", "choices": ["red", "green"]}
 
 
-def test_an_output_beside_a_choice_of_a_declared_variable_is_extracted_after_it(native) -> None:
+def test_output_beside_a_choice_of_a_variable_is_extracted_later(native) -> None:
     chosen, extracted = native("- user_option: city\n  output: [{get: reason}]\n  choices: [red, green]")
     assert (chosen["into"], extracted["into"]) == ("city", "reason")
 
@@ -691,7 +691,7 @@ def test_a_side_file_may_be_the_bare_list_that_its_name_says(goal) -> None:
     assert "use: [global.yaml]" in convert(reading.script, reading).text
 
 
-def test_a_formula_in_a_side_file_may_name_the_other_fields_without_braces(goal) -> None:
+def test_formula_in_an_include_file_may_name_fields_plainly(goal) -> None:
     forms = """
         forms:
           body:
@@ -814,12 +814,12 @@ def test_a_quoted_text_of_several_lines_is_not_repaired(goal, native, quote, oth
         ('"Yes" or "no"', '\'"Yes" or "no"\''),
     ],
 )
-def test_a_line_that_is_repaired_is_shown_as_it_should_be_written(goal, written, shown) -> None:
+def test_repaired_line_is_shown_as_it_should_be_written(goal, written, shown) -> None:
     (problem,) = [each for each in goal(f"- say: {written}").problems if each.code == "SYNTAX_ERROR"]
     assert problem.fix == f"Write `- say: {shown}`."
 
 
-def test_a_value_marked_as_an_expression_of_the_native_format_is_reported(read: ReadScript) -> None:
+def test_value_marked_as_a_native_expression_is_reported(read: ReadScript) -> None:
     text = """
     sessions:
       - session: talk
