@@ -22,13 +22,11 @@ from scripts.expressions.sandbox import (
     ExpressionInvalid,
     FromValue,
     Meter,
-    MeteredNodes,
     Unset,
-    check_allowed,
     kind_of,
     said,
-    with_time_functions,
 )
+from scripts.expressions.syntax_trees import MeteredNodes, check_allowed, with_time_functions
 from scripts.expressions.values import Value, ValueRefused, bounded, shorten, text_of
 
 SOURCE_CHARS_MAX = 20_000
