@@ -66,7 +66,7 @@ def _document(graph: Graph, picture: GraphLayout) -> Iterator[str]:
     yield from (_label(way) for way in picture.ways if way.edge.label)
     yield f'<circle class="dot" cx="{picture.start[0]:.1f}" cy="{picture.start[1]:.1f}" r="6"/>'
     if picture.end is not None:
-        yield from _chip(picture.end, "end")
+        yield from _end(picture.end)
     yield from _legend(picture.height - 18)
     yield "</svg>"
 
@@ -177,10 +177,10 @@ def _label(way: Route) -> str:
     return _text(x + layout.PAD + 4, y - 4, label, "label", f"{way.edge.action}: {way.edge.label}")
 
 
-def _chip(at: Point, text: str) -> Iterator[str]:
+def _end(at: Point) -> Iterator[str]:
     x, y = at
     yield f'<rect class="chip" x="{x:.1f}" y="{y - 12:.1f}" width="48" height="24" rx="12"/>'
-    yield _text(x + 12, y + 4, text, "end")
+    yield _text(x + 12, y + 4, "end", "end")
 
 
 def _legend(y: float) -> Iterator[str]:

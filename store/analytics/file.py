@@ -165,7 +165,7 @@ def maker() -> str:
     texts = [file.read_bytes() for file in sorted(found, key=lambda file: file.name)]
     programs = [package.joinpath(name).read_bytes() for name in _PROGRAMS]
     programs.append(resources.files("store.interface").joinpath("masking.yaml").read_bytes())
-    others = f"{version('cuebook')}{remaining_event('kind', 'data')}".encode()
+    others = f"{version('cuebook')}{remaining_event()}".encode()
     return hashlib.sha256(b"".join([*texts, *programs, others])).hexdigest()
 
 

@@ -174,7 +174,7 @@ def _unmasked(table: str, columns: dict[str, str]) -> Iterator[tuple[str, str]]:
         unwritten = "end_reason IS NOT NULL AND end_reason NOT IN (SELECT reason FROM internal.end_reasons)"
         yield "an end reason that is in no script", unwritten
     if table == "events":
-        yield "unmasked data", f"data::VARCHAR IS DISTINCT FROM ({remaining_event('kind', 'data')})::VARCHAR"
+        yield "unmasked data", f"data::VARCHAR IS DISTINCT FROM ({remaining_event()})::VARCHAR"
     if "user_id" in columns:
         yield "an unmasked user id", f"NOT regexp_matches(user_id, '{PSEUDONYM}')"
 

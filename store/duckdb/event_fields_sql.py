@@ -7,14 +7,14 @@ import msgspec
 from store.interface.event_fields import EACH, EVENT_FIELDS, FieldTree, field_tree
 
 
-def remaining_event(kind: str, data: str) -> str:
-    """Return SQL for the retained fields of an event's data, a JSON object; `kind` and `data` are SQL expressions."""
+def remaining_event() -> str:
+    """Return SQL for the retained fields of an event: of its column `data`, a JSON object, by its column `kind`."""
     by_fields: dict[tuple[str, ...], list[str]] = {}
     for name, fields in EVENT_FIELDS.items():
         if fields:
             by_fields.setdefault(fields, []).append(f"'{name}'")
     cases = " ".join(
-        f"WHEN {kind} IN ({', '.join(names)}) THEN {remaining_fields(data, fields)}"
+        f"WHEN kind IN ({', '.join(names)}) THEN {remaining_fields('data', fields)}"
         for fields, names in by_fields.items()
     )
     return f"CASE {cases} ELSE '{{}}'::JSON END"

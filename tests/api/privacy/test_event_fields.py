@@ -74,7 +74,7 @@ def test_of_an_event_its_fields_pass_and_no_other(kind: str) -> None:
     data = {**filled(msgspec.inspect.type_info(kinds()[kind])), "of a later version": WORD}
     data |= dict.fromkeys(OF_RECORD.get(kind, ()), 7)
     (found,) = duckdb.execute(
-        f"SELECT {remaining_event('kind', 'data')} FROM (SELECT ? AS kind, ?::JSON AS data)", [kind, json.dumps(data)]
+        f"SELECT {remaining_event()} FROM (SELECT ? AS kind, ?::JSON AS data)", [kind, json.dumps(data)]
     ).fetchall()
     lists = {"variables", "missed"}  # of names, of moments
     retained = {f"{field}[]" if field in lists else field for field in EVENT_FIELDS[kind]}
@@ -94,7 +94,7 @@ def paths(data: Any, before: str = "") -> set[str]:
 @pytest.mark.parametrize("kind", ["wait", "recalled"])
 def test_what_is_of_another_shape_leaves_nothing(kind: str, data: str) -> None:
     (found,) = duckdb.execute(
-        f"SELECT {remaining_event('kind', 'data')} FROM (SELECT ? AS kind, ?::JSON AS data)", [kind, data]
+        f"SELECT {remaining_event()} FROM (SELECT ? AS kind, ?::JSON AS data)", [kind, data]
     ).fetchall()
     assert json.loads(found[0]) == {}
 
