@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
@@ -78,7 +78,7 @@ class Snapshots:
 
     def _is_due(self, tenant: str) -> bool:
         existing = self._of(tenant)
-        return not existing or self._clock() - read_file_time(_TIME.findall(existing[-1].stem)[-1]) >= self._every
+        return not existing or not timedelta(0) <= self._clock() - _time_of(existing[-1]) < self._every
 
     async def _make(self, tenant: str) -> None:
         path = self._folder / f"{_stem(tenant)}{file_time(self._clock())}.duckdb"
@@ -94,10 +94,15 @@ class Snapshots:
             path.unlink(missing_ok=True)
 
     def _of(self, tenant: str) -> list[Path]:
-        """Return the snapshots of a tenant, oldest first."""
-        stem = _stem(tenant)
+        """Return the snapshots of a tenant, oldest first; those of a clock that was ahead come before them."""
+        stem, now = _stem(tenant), self._clock()
         found = [path for path in self._folder.glob("cuebook-*.duckdb") if path.stem.startswith(stem)]
-        return sorted(path for path in found if _TIME.fullmatch(path.stem.removeprefix(stem)))
+        of_tenant = [path for path in found if _TIME.fullmatch(path.stem.removeprefix(stem))]
+        return sorted(of_tenant, key=lambda path: (_time_of(path) <= now, path))
+
+
+def _time_of(path: Path) -> datetime:
+    return read_file_time(_TIME.findall(path.stem)[-1])
 
 
 def _stem(tenant: str) -> str:

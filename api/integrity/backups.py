@@ -117,9 +117,14 @@ class Backups:
 
     async def look(self) -> None:
         """Write a backup if one is due; one that fails is tried again at the next call. Raises StoreError."""
-        newest = next(iter(await self.all()), None)
-        if newest is None or self._clock() - newest.created_at >= self._every:
+        newest = next(iter(await asyncio.to_thread(self._by_age)), None)
+        if newest is None or not timedelta(0) <= self._clock() - newest.created_at < self._every:
             await self.create()
+
+    def _by_age(self) -> list[BackupView]:
+        """Return the backups, the newest first; those of a clock that was ahead are the last, whatever their age."""
+        now = self._clock()
+        return sorted(backups_in(self.folder), key=lambda each: each.created_at > now)
 
     def _prepare(self, partial: Path, place: Path) -> None:
         """Create the folder of a backup, and delete those that a killed process left."""
@@ -143,7 +148,7 @@ class Backups:
         sync(partial)
         partial.rename(place)
         sync(self.folder)
-        for old in list(backups_in(self.folder))[self._keep :]:
+        for old in self._by_age()[self._keep :]:
             _remove(self.folder / old.backup_id)
 
 

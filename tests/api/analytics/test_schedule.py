@@ -77,6 +77,18 @@ async def test_one_is_made_when_it_is_due_and_the_oldest_go(scheduled: Any, data
     assert (data / FOLDER / "cuebook-2025-03-02T040000Z.duckdb").read_bytes()[12] == 64  # what DuckDB 1.0 reads
 
 
+async def test_schedule_passes_over_snapshots_of_the_future(scheduled: Any, data: Path) -> None:
+    ahead = data / FOLDER / "cuebook-2026-03-01T120000Z.duckdb"
+    ahead.parent.mkdir(parents=True)
+    ahead.touch()
+    async with scheduled(snapshot_every_h=6, snapshot_keep=2) as server:
+        await server.after(0)
+        await server.after(3)
+        assert names(ahead.parent) == ["cuebook-2025-03-01T120000Z.duckdb", ahead.name]
+        await server.after(3)
+        assert not ahead.exists()
+
+
 async def test_what_others_put_there_stays_and_what_a_kill_left_goes(
     scheduled: Any, data: Path, tmp_path: Path
 ) -> None:

@@ -84,6 +84,22 @@ async def test_schedule_writes_backups_and_deletes_the_oldest(tmp_path: Path) ->
 
 
 @pytest.mark.database_file
+async def test_schedule_passes_over_backups_of_the_future(tmp_path: Path) -> None:
+    now = START + timedelta(days=300)  # the clock was ahead
+    store = open_store(tmp_path / "data")
+    backups = Backups(store, Settings(data=tmp_path / "data", backup_every_h=6, backup_keep=2), lambda: now)
+    await backups.look()
+    found = []
+    for hours in (0, 3, 6):
+        now = START + timedelta(hours=hours)
+        await backups.look()
+        found.append([each.created_at for each in await backups.all()])
+    await store.close()
+    ahead, first, second = START + timedelta(days=300), START, START + timedelta(hours=6)
+    assert found == [[ahead, first], [ahead, first], [second, first]]
+
+
+@pytest.mark.database_file
 async def test_scheduled_backup_that_fails_is_tried_again(tmp_path: Path) -> None:
     store = open_store(tmp_path / "data")
     (tmp_path / "far").write_text("a file in the place of the folder")
