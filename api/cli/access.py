@@ -8,8 +8,8 @@ import click
 from rich.markup import escape
 
 from api.cli.backend import backend
-from api.cli.options import Command, in_json, shown_by, value_of, with_settings
-from api.cli.output import errors, print_json, print_rows
+from api.cli.options import Command, in_json, paged, shown_by, value_of, with_settings
+from api.cli.output import errors, print_json, print_page
 from api.console.serve import CHATS
 from api.ids import TENANT, in_path
 from api.schemas.keys import Role
@@ -81,18 +81,19 @@ async def create_key(settings: Settings, roles: Sequence[str], tenant: str, as_j
     )
 
 
-def _print_keys(rows: Sequence[Any]) -> None:
-    print_rows(KEY_COLUMNS, [row | {"roles": " ".join(row["roles"])} for row in rows])
+def _key_row(key: Any) -> dict[str, Any]:
+    return {**key, "roles": " ".join(key["roles"])}
 
 
 @keys.command("list", epilog="Example: cuebook keys list --tenant clinic")
 @_of_tenant("keys")
-@shown_by(_print_keys)
+@paged("keys")
+@shown_by(lambda page: print_page(page, KEY_COLUMNS, _key_row))
 @with_settings("data")
-async def list_keys(settings: Settings, tenant: str) -> Any:
+async def list_keys(settings: Settings, tenant: str, **query: Any) -> Any:
     """List the keys of a tenant, newest first, including revoked ones."""
     async with backend(settings, tenant=tenant) as api:
-        return await api.rows("/api/keys")
+        return await api.get("/api/keys", **query)
 
 
 @keys.command("revoke", epilog="Example: cuebook keys revoke 3f9a0c1d5e7b2468")
@@ -157,12 +158,13 @@ async def create_link(
 
 @links.command("list", epilog="Example: cuebook links list --json")
 @_of_tenant("links")
-@shown_by(lambda rows: print_rows(LINK_COLUMNS, rows))
+@paged("links")
+@shown_by(lambda page: print_page(page, LINK_COLUMNS))
 @with_settings("data")
-async def list_links(settings: Settings, tenant: str) -> Any:
+async def list_links(settings: Settings, tenant: str, **query: Any) -> Any:
     """List the links of a tenant, newest first, including revoked ones."""
     async with backend(settings, tenant=tenant) as api:
-        return await api.rows("/api/links")
+        return await api.get("/api/links", **query)
 
 
 @links.command("revoke", epilog="Example: cuebook links revoke 3f9a0c1d5e7b24683f9a0c1d")

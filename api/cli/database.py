@@ -12,8 +12,8 @@ from msgspec import Struct, convert, to_builtins
 from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, TimeElapsedColumn
 
 from api.cli.backend import Backend, RequestRefused, backend, run
-from api.cli.options import ANY_PATH, in_json, shown_by, skip_confirmation, with_settings
-from api.cli.output import confirm, end, errors, fail, failing, print_json, print_rows
+from api.cli.options import ANY_PATH, in_json, paged, shown_by, skip_confirmation, with_settings
+from api.cli.output import confirm, end, errors, fail, failing, print_json, print_page, print_rows
 from api.cli.progress import ProgressBar, progress_bar
 from api.ids import in_path
 from api.schemas.operations import PolicyView
@@ -251,12 +251,13 @@ async def create(settings: Settings) -> Any:
 
 
 @backups.command("list", epilog="Example: cuebook backups list --json")
-@shown_by(lambda found: print_rows(BACKUP_COLUMNS, found))
+@paged("backups")
+@shown_by(lambda page: print_page(page, BACKUP_COLUMNS))
 @with_settings("data")
-async def list_backups(settings: Settings) -> Any:
+async def list_backups(settings: Settings, **query: Any) -> Any:
     """List the complete backups, the newest first."""
     async with backend(settings) as api:
-        return await api.rows(f"{PATH}/backups")
+        return await api.get(f"{PATH}/backups", **query)
 
 
 @backups.command("delete", epilog="Example: cuebook backups delete 2026-11-26T060000Z")

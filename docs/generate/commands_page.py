@@ -15,8 +15,9 @@ def commands() -> str:
         "After reading this page you know every command with its arguments and options, as",
         "`cuebook COMMAND --help` prints them.",
         "",
-        "Exit codes: 0 success, 1 problems found, 2 wrong usage or invalid input. Documents go to standard output,",
-        "messages and progress to standard error. Tables are separated by tabs when the output is not a terminal.",
+        "Exit codes: 0 success, also of a search or list without results; 1 problems found; 2 wrong usage or invalid",
+        "input. Documents go to standard output, messages and progress to standard error. Tables are separated by tabs",
+        "when the output is not a terminal.",
         "",
     ]
     root = click.Context(main, info_name="cuebook", terminal_width=100, **main.context_settings)

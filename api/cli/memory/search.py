@@ -8,7 +8,7 @@ import click
 from api.cli.backend import backend
 from api.cli.memory.options import filter_of, minute, of_user, shortened, time_of
 from api.cli.options import in_json, with_settings
-from api.cli.output import console, end, errors, fail, print_json, print_table, printable
+from api.cli.output import console, errors, fail, print_json, print_table, printable
 from api.settings import Settings
 
 SEARCH = "/api/memory/search"
@@ -75,8 +75,7 @@ async def search(
     """Search a user's memory for TEXT, by words and by meaning; print the best hits first.
 
     A score from 0 to 1 estimates how likely a unit answers TEXT; neighbours of a hit have none. With --explain each hit
-    lists the signals for and against it. Hits count as visited, as when a script recalls them. Exits with 1 if nothing
-    is found.
+    lists the signals for and against it. Hits count as visited, as when a script recalls them.
     """
     if not text.strip():
         fail("the search text is empty; write e.g. 'Where does Ana live?'")
@@ -97,7 +96,6 @@ async def search(
         _print(found["chains"], explain=explain)
     if not found["chains"]:
         errors.print("nothing found")
-        end(1)
 
 
 def _print(chains: Any, *, explain: bool) -> None:

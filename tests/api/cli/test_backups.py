@@ -30,7 +30,7 @@ def sessions(cuebook: RunCommand, data: tuple[str, str]) -> int:
 @pytest.mark.database_file
 def test_backup_is_created_restored_and_deleted(cuebook: RunCommand, data: tuple[str, str]) -> None:
     made = json.loads(cuebook("backups", "create", "--json", *data).stdout)
-    assert json.loads(cuebook("backups", "list", "--json", *data).stdout) == [made]
+    assert json.loads(cuebook("backups", "list", "--json", *data).stdout)["data"] == [made]
     assert cuebook("sessions", "delete", session_id(cuebook, data), "--yes", *data).exit_code == 0
     assert sessions(cuebook, data) == 0
     restored = cuebook("backups", "restore", made["backupId"], "--yes", *data)
@@ -41,7 +41,7 @@ def test_backup_is_created_restored_and_deleted(cuebook: RunCommand, data: tuple
         refused = cuebook("backups", command, made["backupId"], *data)
         assert (refused.exit_code, "use --yes" in refused.stderr) == (2, True)
     assert cuebook("backups", "delete", made["backupId"], "--yes", *data).exit_code == 0
-    assert json.loads(cuebook("backups", "list", "--json", *data).stdout) == []
+    assert json.loads(cuebook("backups", "list", "--json", *data).stdout)["data"] == []
 
 
 @pytest.mark.database_file
@@ -79,7 +79,7 @@ async def test_no_database_is_replaced_that_a_server_uses(
     refused = await asyncio.to_thread(cuebook, "backups", "restore", made["backupId"], "--yes", *data)
     assert (refused.exit_code, "in use by process" in refused.stderr) == (2, True)
     listed = await asyncio.to_thread(cuebook, "backups", "list", "--json", *data)
-    assert json.loads(listed.stdout) == [made]
+    assert json.loads(listed.stdout)["data"] == [made]
 
 
 def test_folder_that_is_no_backup_is_refused(cuebook: RunCommand, data: tuple[str, str]) -> None:

@@ -28,10 +28,10 @@ def test_a_key_is_made_listed_and_revoked_without_a_server(cuebook: Command, tmp
     assert key.startswith("cbk_")
     key_id = key.split("_")[1]
     assert key_id in made.stderr
-    (row,) = json.loads(cuebook("keys", "list", "--data", "new", "--json").stdout)
+    (row,) = json.loads(cuebook("keys", "list", "--data", "new", "--json").stdout)["data"]
     assert (row["keyId"], row["roles"], row["userId"], row["revokedAt"]) == (key_id, ["app"], None, None)
     assert cuebook("keys", "revoke", key_id, "--data", "new").exit_code == 0
-    (row,) = json.loads(cuebook("keys", "list", "--data", "new", "--json").stdout)
+    (row,) = json.loads(cuebook("keys", "list", "--data", "new", "--json").stdout)["data"]
     assert row["revokedAt"] is not None
     again = cuebook("keys", "revoke", key_id, "--data", "new")
     assert (again.exit_code, "no such key" in again.stderr) == (2, True)
@@ -42,8 +42,8 @@ def test_what_a_key_may_do_is_said_when_it_is_made(cuebook: Command) -> None:
     made = json.loads(cuebook("keys", "create", "--name", "x", *options, "--json").stdout)
     assert (made["roles"], made["userId"]) == (["analyst", "author"], "ana")
     assert made["expiresAt"] > made["createdAt"]
-    assert json.loads(cuebook("keys", "list", "--json").stdout) == []
-    (row,) = json.loads(cuebook("keys", "list", "--tenant", "诊所", "--json").stdout)
+    assert json.loads(cuebook("keys", "list", "--json").stdout) == {"data": [], "nextCursor": None}
+    (row,) = json.loads(cuebook("keys", "list", "--tenant", "诊所", "--json").stdout)["data"]
     assert row["keyId"] == made["keyId"]
     table = cuebook("keys", "list", "--tenant", "诊所").stdout.splitlines()
     assert table[0].split("\t")[:3] == ["keyId", "name", "roles"]

@@ -19,7 +19,7 @@ def test_a_link_is_created_listed_and_revoked(cuebook: Command, tmp_path: Path) 
     link = made.stdout.strip()
     assert "anonymous" in made.stderr
     assert f"http://127.0.0.1:8000/chat/{link}" in made.stderr
-    (row,) = json.loads(cuebook("links", "list", "--json").stdout)
+    (row,) = json.loads(cuebook("links", "list", "--json").stdout)["data"]
     assert (row["linkId"], row["scriptId"], row["sessionsMax"], row["resumes"]) == (link, "chat", 5, False)
     assert row["expiresAt"] > row["createdAt"]
     assert row["initialVariables"] == {"age": 7}
@@ -34,6 +34,11 @@ def test_a_public_script_has_a_link_with_a_name(cuebook: Command) -> None:
     assert (made["linkId"], made["users"], made["accessDays"]) == ("try-it", "named", 90)
     taken = cuebook("links", "create", "chat", "--name", "try-it")
     assert (taken.exit_code, "try-it" in taken.stderr) == (2, True)
+    assert cuebook("links", "create", "chat").exit_code == 0
+    first = cuebook("links", "list", "--limit", "1")
+    cursor = first.stderr.removeprefix("more: --cursor ").strip()
+    second = json.loads(cuebook("links", "list", "--cursor", cursor, "--json").stdout)
+    assert ([row["linkId"] for row in second["data"]], second["nextCursor"]) == (["try-it"], None)
 
 
 def test_a_link_that_cannot_be_is_refused(cuebook: Command) -> None:
