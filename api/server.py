@@ -68,7 +68,7 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     if not settings.scripts.is_dir():
         missing = "is not a folder" if settings.scripts.exists() else "does not exist"
         raise FolderMissing(f"the scripts folder {settings.scripts} {missing}")
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     connections = raise_open_files(settings.connections_max, RESERVE)
     model = make_model(settings)
     _restrict_access(settings.data)

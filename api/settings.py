@@ -183,9 +183,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     locale: Locale | None = None
     """The language of sessions that name none, such as `en`, `de` or `pt-BR`. The default is the script's."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """What is logged: JSON lines on standard error, without messages and values. The line of a failed turn has
+    """What is logged: lines on standard error, without messages and values. The line of a failed turn has
     `request_id`, `session_id`, `script`, `script_version`, `turn`, `phase_id`, `topic_id` and `action_id`. `debug` adds
     a line for each turn with its actions and time, for each call of a model, each commit and each refused request."""
+    log_format: Literal["json", "text"] | None = None
+    """Whether the lines are JSON objects or texts for people. The default is `text` on a terminal, else `json`."""
 
     model: str = OFFLINE
     """`offline`, `scripted:FILE`, or a language model: `openai:NAME`, or the name of a table `[models.NAME]`."""

@@ -1,7 +1,5 @@
 """``cuebook serve``: run the HTTP server."""
 
-import sys
-
 import click
 import msgspec
 import structlog
@@ -9,6 +7,7 @@ from rich.markup import escape
 
 from api.cli.options import with_settings
 from api.cli.output import errors, failing
+from api.logs.configuration import is_text
 from api.models import ModelUnknown
 from api.server import AddressRefused, FolderMissing
 from api.server import serve as run_server
@@ -17,14 +16,15 @@ from runtime.models.cassette_file import ScriptedFileInvalid
 from store.interface.addresses import without_password
 from store.interface.errors import StoreError
 
-log = structlog.get_logger()
-
 
 @click.command(epilog="Example: cuebook serve --scripts my-scripts --port 8080")
 @click.option("--reload", is_flag=True, help="Publish a script again when it or one of its include files changes.")
 @click.option("--hold-late-timers", is_flag=True, help="Hold timers that are already due: after restoring a backup.")
+@click.option(
+    "--log", type=click.Choice(["json", "text"]), help="Format of the log [`text` on a terminal, else `json`]."
+)
 @with_settings("host", "port", "data", "database", "scripts", "model")
-def serve(settings: Settings, reload: bool, hold_late_timers: bool) -> None:
+def serve(settings: Settings, reload: bool, hold_late_timers: bool, log: str | None) -> None:
     """Serve sessions over HTTP, after publishing the scripts of a folder.
 
     A script with errors is reported and skipped; the others are published. With --reload a changed script becomes a
@@ -33,8 +33,8 @@ def serve(settings: Settings, reload: bool, hold_late_timers: bool) -> None:
     """
 
     def announce(address: str, access: str) -> None:
-        if not sys.stderr.isatty():  # the log consists of JSON lines then, so log this as well
-            log.info(
+        if not is_text(settings.log_format):
+            structlog.get_logger().info(
                 "server started",
                 address=address,
                 scripts=str(settings.scripts),
@@ -45,8 +45,10 @@ def serve(settings: Settings, reload: bool, hold_late_timers: bool) -> None:
             return
         errors.print(announcement(settings, address, access))
 
-    if hold_late_timers:
-        settings = msgspec.structs.replace(settings, hold_late_timers=True)
+    changes = {"hold_late_timers": hold_late_timers or None, "log_format": log}
+    settings = msgspec.structs.replace(
+        settings, **{name: value for name, value in changes.items() if value is not None}
+    )
     with failing(AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, StoreError):
         run_server(settings, announce, reload=reload)
 

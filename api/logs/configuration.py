@@ -78,30 +78,35 @@ def warnings_only() -> None:
     """Log only warnings, on standard error, unless the program has configured structlog."""
     if not structlog.is_configured():
         structlog.configure(
-            processors=_processors(structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S", utc=False), terminal=True),
+            processors=_processors(structlog.processors.TimeStamper(fmt="%Y-%m-%d %H:%M:%S", utc=False), text=True),
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
             logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         )
 
 
-def configure_logging(level: str) -> None:
+def is_text(log_format: str | None) -> bool:
+    """Return whether lines are texts for people: by the setting, else if standard error is a terminal."""
+    return sys.stderr.isatty() if log_format is None else log_format == "text"
+
+
+def configure_logging(level: str, log_format: str | None = None) -> None:
     """Configure structlog at a level such as `info`. No line contains messages, values of variables or keys."""
     number = logging.getLevelNamesMapping()[level.upper()]
     set_level(number)
     structlog.configure(
-        processors=_processors(structlog.processors.TimeStamper(fmt="iso", utc=True), terminal=sys.stderr.isatty()),
+        processors=_processors(structlog.processors.TimeStamper(fmt="iso", utc=True), text=is_text(log_format)),
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
 
 
-def _processors(stamp: Processor, *, terminal: bool) -> list[Processor]:
+def _processors(stamp: Processor, *, text: bool) -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         stamp,
         redacted_message,
-        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-        if terminal
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        if text
         else structlog.processors.JSONRenderer(ensure_ascii=False),
     ]

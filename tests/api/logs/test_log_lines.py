@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -123,6 +124,29 @@ async def test_a_commit_that_fails_names_its_session(
         (line,) = [each for each in lines() if each["level"] == "error" and "session_id" in each]
         assert (line["session_id"], line["script"], line["turn"]) == (session["sessionId"], "visit", 1)
         assert WriteFailed.__name__ in line["exception"]
+
+
+@pytest.mark.parametrize(("log_format", "line"), [("json", '{"event": "started", '), (None, "\x1b")])
+def test_terminal_gets_json_lines_only_on_request(
+    monkeypatch: pytest.MonkeyPatch, log_format: str | None, line: str
+) -> None:
+    reader, writer = os.openpty()
+    with os.fdopen(reader, "rb", buffering=0) as screen, os.fdopen(writer, "w") as terminal:
+        monkeypatch.setattr("sys.stderr", terminal)
+        configure_logging("info", log_format)
+        structlog.get_logger().info("started")
+        terminal.flush()
+        assert screen.read(1_000).decode().startswith(line)
+    structlog.reset_defaults()
+
+
+async def test_file_gets_texts_without_colours_on_request(serve: Serve) -> None:
+    server = serve("--log", "text")
+    await server.ready()
+    await server.stop()
+    assert "[info     ] script published" in server.log
+    assert "Cuebook serves" in server.log
+    assert "\x1b" not in server.log
 
 
 def test_unreachable_database_is_a_line_without_a_stack(lines: Lines) -> None:
