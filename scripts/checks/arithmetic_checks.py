@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from scripts.checks.control_flow import Cell, ControlFlowGraph, Node
 from scripts.checks.effects import Select, effect_of
-from scripts.checks.type_check import TEXT_TYPES
+from scripts.checks.type_check import ORDERS, TEXT_TYPES
 from scripts.expressions.values import DATES, infer_type, shorten
 from scripts.model.actions import Action, outputs_of
 from scripts.model.diagnostics import Problems
@@ -36,7 +36,19 @@ def check_arithmetic(layout: ControlFlowGraph, problems: Problems) -> None:
             message = f"`{name}` is a {each.kind}, and line {each.line} calculates with it"
             fix = "Write `type: number`, or calculate with another variable."
             problems.add("TYPE_CLASH", message, at, path=path, fix=fix)
+    _check_ordered_answers(layout, uses, problems)
     _check_counted_choices(layout, uses, problems)
+
+
+def _check_ordered_answers(layout: ControlFlowGraph, uses: "_Uses", problems: Problems) -> None:
+    """Add a note for each answer without a type that is compared with a number by size: words are not converted."""
+    for node, _ in layout.bodies():
+        for output in _typed_answers(layout.actions(node)):
+            declared = layout.sight(node).declaration(output.get)
+            line = uses.order(layout.cell(node, output.get))
+            if line and output.kind is output.pattern is None and (declared is None or declared.kind is None):
+                message = f"`{output.get}` has no type, and line {line} compares it with a number; words are texts"
+                problems.add("TYPE_MISSING", message, output.mark("get"), path=layout.path(node), severity="note")
 
 
 def _check_counted_choices(layout: ControlFlowGraph, uses: "_Uses", problems: Problems) -> None:
@@ -69,11 +81,12 @@ def counted_answers(layout: ControlFlowGraph, uses: "_Uses | None" = None) -> It
 
 
 class _Uses:
-    """The lines of the expressions that calculate with variables, or take their difference."""
+    """The lines of expressions that calculate with variables, take their difference, or compare them with numbers."""
 
     def __init__(self, layout: ControlFlowGraph) -> None:
         self._numbers: dict[Cell, int] = {}
         self._differences: dict[Cell, int] = {}
+        self._orders: dict[Cell, int] = {}
         for node, _ in layout.bodies():
             for source in layout.sources(node):
                 facts = source.compiled.facts
@@ -82,10 +95,17 @@ class _Uses:
                     self._numbers.setdefault(layout.cell(node, name), source.at.line)
                 for name in facts.subtracted:
                     self._differences.setdefault(layout.cell(node, name), source.at.line)
+                for each in facts.comparisons:
+                    if each.sign in ORDERS and infer_type(each.value) == "number":
+                        self._orders.setdefault(layout.cell(node, each.name), source.at.line)
 
     def line(self, cell: Cell, *, is_date: bool) -> int | None:
         """Return the first line that needs the variable to be a number; the difference of two dates does not."""
         return self._numbers.get(cell) or (None if is_date else self._differences.get(cell))
+
+    def order(self, cell: Cell) -> int | None:
+        """Return the first line that compares the variable with a number by size, if none calculates with it."""
+        return None if self._numbers.get(cell) else self._orders.get(cell)
 
 
 def _has_number(layout: ControlFlowGraph, node: Node, names: frozenset[str]) -> bool:

@@ -9,7 +9,7 @@ from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import EXAMPLES, NOUNS, Value, ValueRefused, coerce, compare
 from scripts.model.base import Location
 from scripts.model.diagnostics import Fault
-from scripts.model.patterns import PatternInvalid, check_pattern
+from scripts.model.patterns import PatternInvalid, check_pattern, unclosed_repetition
 from scripts.model.variables import Output, Records
 
 SLOW_S = 0.02  # computing time of one match that is too long, as for the patterns of a turn
@@ -56,6 +56,9 @@ def _pattern_faults(pattern: str, at: Location) -> Iterator[Fault]:
     if (inside := _SLASHES.fullmatch(pattern)) is not None:
         fix = f"Write it without the slashes: `{inside[1]}`."
         yield Fault("PATTERN_INVALID", "only an answer between slashes matches", at, fix, "warning")
+    if (braced := unclosed_repetition(pattern)) is not None:
+        fix = f"Close it, as in `[0-9]{braced}}}`, or write `\\{braced}` for the characters."
+        yield Fault("PATTERN_INVALID", f"`{braced}` has no `}}`, so it stands for these characters", at, fix, "warning")
     text = slow_text(pattern)
     if text is not None:
         yield Fault("PATTERN_BACKTRACKS", f"it takes too long to reject an answer such as `{text}`", at)

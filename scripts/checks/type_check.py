@@ -34,7 +34,7 @@ from scripts.model.script import Topic
 from scripts.model.variables import Assignment, Declaration, Output, Records
 
 _EQUALITIES = {"eq", "ne", "in", "notin"}
-_ORDERS = {"lt", "lteq", "gt", "gteq"}
+ORDERS = {"lt", "lteq", "gt", "gteq"}
 _WIDENED = {
     ("number", "text"),
     ("date", "text"),
@@ -269,7 +269,7 @@ class _Sense:
             nature = self._nature(each.name)
             if nature is None and any((each.name, str(value)) in self._keys for value in values):
                 nature = self._chosen.get(self._layout.cell(self._node, each.name))
-            if nature is None or (each.sign not in _EQUALITIES and each.sign not in _ORDERS):
+            if nature is None or (each.sign not in _EQUALITIES and each.sign not in ORDERS):
                 continue
             for value in values:
                 if isinstance(value, str) and value in {"true", "false"} and (value == "true") in values:

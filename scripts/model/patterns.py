@@ -8,6 +8,7 @@ LENGTH_MAX = 20_000
 _PART = r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<times>[0-9]+)(?:,[0-9]*)?\}|(?P<aside>\(\?#[^)]*\)|\s)|."
 _PARTS = regex.compile(_PART, regex.DOTALL)
 _SPACED_PARTS = regex.compile(rf"(?P<aside>#[^\n]*)|{_PART}", regex.DOTALL)
+_BEGUN = regex.compile(r"\{[0-9]++(?:,[0-9]*+)?(?!<)")  # `(?:cat){1<=e<=3}` allows errors
 _FLAG = regex.compile(r"\(\?[a-zA-Z0-9]*-?[a-zA-Z]*x")
 """The flag by which `#` begins a comment."""
 
@@ -74,6 +75,12 @@ def check_pattern(pattern: str) -> None:
         raise _invalid(pattern, str(error)) from error
     except RecursionError:
         raise PatternInvalid("it is nested too deeply", _SHORTER) from None
+
+
+def unclosed_repetition(pattern: str) -> str | None:
+    """Return a part such as `{5` that has no `}`, so that it matches itself; None if there is none."""
+    opened = (part.start() for part in _PARTS.finditer(pattern) if part[0] == "{")
+    return next((begun[0] for at in opened if (begun := _BEGUN.match(pattern, at))), None)
 
 
 def _invalid(pattern: str, reason: str) -> PatternInvalid:

@@ -29,10 +29,28 @@ def test_an_untyped_answer_that_is_counted_with_is_reported(read: ReadScript, us
 
 
 @pytest.mark.parametrize(
-    "use", ["age ~ '!'", "age + '!'", "age + other", "age > 18", "age | int + 1", "[age] | length + 1"]
+    "use", ["age ~ '!'", "age + '!'", "age + other", "age > limit", "age > 'b'", "age | int + 1", "[age] | length + 1"]
 )
 def test_an_answer_that_is_not_counted_with_is_not(read: ReadScript, use) -> None:
     assert found(read, topic(f'set: {{it: "{use}"}}')) == []
+
+
+@pytest.mark.parametrize(
+    ("use", "output", "expected"),
+    [
+        ("age > 18", "{get: age}", [("TYPE_MISSING", "note")]),
+        ("18 <= age < 65", "{get: age}", [("TYPE_MISSING", "note")]),
+        ("age + 1 > 18 or age > 18", "{get: age}", [("TYPE_MISSING", "warning")]),
+        ("age == 18", "{get: age}", []),
+        ("age > 18", "{get: age, type: number}", []),
+        ("age > 18", "{get: age, pattern: '[0-9]+'}", []),
+    ],
+)
+def test_untyped_answer_compared_with_a_number_is_a_note(
+    read: ReadScript, use: str, output: str, expected: list[tuple[str, str]]
+) -> None:
+    problems = read(topic("say: Hi, when: " + use, output=output)).problems
+    assert [(each.code, each.severity) for each in problems if each.code == "TYPE_MISSING"] == expected
 
 
 def test_the_type_that_is_given_or_declared_counts(read: ReadScript) -> None:

@@ -609,6 +609,12 @@ SLIPS = {
         "only an answer between slashes matches",
         "`^[0-9]{5}$`",
     ),
+    "a pattern with an open brace": (
+        NATIVE + "  - {ask: Code?, into: {var: a, pattern: '[0-9]{5'}}\n",
+        "4:42",
+        "`{5` has no `}`",
+        "`[0-9]{5}`",
+    ),
     "choices as a text": (
         NATIVE + "  - ask: Which?\n    into: {var: a, choices: 'red, green'}\n",
         "5:29",
