@@ -228,6 +228,20 @@ async def test_a_refused_message_can_be_sent_again(open_page: OpenPage, server: 
     await expect(page.get_by_text("This message was not sent:")).to_have_count(0)
 
 
+async def test_error_of_a_stream_has_its_status_and_is_tried_again(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(await new_link(server))
+    await begin(page)
+    busy = '{"success":false,"error":{"code":"SERVER_BUSY","message":"it is busy"},"status":503}'
+    await page.route(
+        "**/session/messages",
+        lambda route: route.fulfill(content_type="text/event-stream", body=f"event: error\ndata: {busy}\n\n"),
+        times=1,
+    )
+    await say(page, "Ana")
+    await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
+    await expect(page.get_by_text("This message was not sent:")).to_have_count(0)
+
+
 async def test_a_lost_stream_is_restored_without_a_gap(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(await new_link(server))
     is_lost = True

@@ -86,7 +86,7 @@ export async function runTurn<T>(
     if (response.headers.get('Content-Type')?.startsWith('application/json')) return await response.json().catch(unanswered)
     for await (const frame of framesOf(response, connection.hear)) {
       onFrame(frame)
-      if (frame.event === 'error') throw problemOf(500, frame.data)
+      if (frame.event === 'error') throw problemOf(frame.data.status, frame.data)
       if (frame.event === 'turn') return frame.data as T
     }
   } finally {
