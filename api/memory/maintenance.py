@@ -93,7 +93,7 @@ class Maintenance(Struct, frozen=True):
                 sessions = {sequence: loaded.origins[sequence].session_id for sequence in sequences}
                 draft = MemoryTransaction(loaded, self.clock())
                 draft.vectors = vector_rows(batch.embedder, sequences, matrix[present], sessions)
-                _link(loaded, draft, sequences)
+                await asyncio.to_thread(_link, loaded, draft, sequences)  # long units take seconds
                 await self.memory_cache.write(loaded, draft.change())
             done += len(batch.sequences)
             yield Progress(done, done + batch.left)
