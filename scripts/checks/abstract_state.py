@@ -217,6 +217,10 @@ class Conditions:
         keys = {key for key, mask in made.masks.items() if mask != VALUE and mask & VALUE}
         apart = {}
         for key in keys:
+            if one.masks.get(key) == two.masks.get(key) and one.reasons.get(key) is two.reasons.get(key):
+                if key in one.reasons:  # neither path has changed them
+                    made.reasons[key] = one.reasons[key]
+                continue
             found: set[Reason] = set()
             for side, other in ((one, two), (two, one)):
                 for reason in self._reasons(side, key):
