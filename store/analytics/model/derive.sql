@@ -57,7 +57,7 @@ CREATE OR REPLACE TEMP TABLE paired AS
             coalesce(l.kind, p.next_kind) AS next_kind, coalesce(l.seq, p.next_seq) AS next_seq,
             coalesce(l.rounds, p.next_rounds) AS next_rounds, coalesce(l.turn, p.next_turn) AS next_turn,
             coalesce(l.recorded_at, p.next_at) AS next_at),
-        p.action_id AS first_action_id
+        p.action_id AS first_action_id, p.renaming.last_turn AS renamed_turn
     FROM (
         SELECT v.*, CASE WHEN r.seq < least(coalesce(v.next_seq, 2147483647), coalesce(v.elsewhere_seq, 2147483647)) THEN r END AS renaming
         FROM (
@@ -71,13 +71,36 @@ CREATE OR REPLACE TEMP TABLE paired AS
     ASOF LEFT JOIN (SELECT session_id, action_id, kind, seq, rounds, turn, recorded_at FROM placed WHERE kind IN ('action_entered', 'action_left')) AS l
         ON l.session_id = p.session_id AND l.action_id = p.renaming.last_action_id AND p.renaming.last_seq < l.seq;
 
+-- Of the actions around the current one, such as a call, only the end has the new name. Ends without an entry belong to visits
+-- without an end, as brackets do.
+CREATE OR REPLACE TEMP TABLE renamed_ends AS
+    WITH mapped AS (SELECT session_id, seq, turn FROM placed WHERE kind = 'migrated' AND verdict = 'mapped'), nested AS (
+        SELECT *, sum(if(is_end, -1, 1)) OVER (PARTITION BY session_id ORDER BY seq) + if(is_end, 1, 0) AS depth FROM (
+            SELECT session_id, seq, elsewhere_seq, false AS is_end FROM paired SEMI JOIN mapped USING (session_id)
+            WHERE kind = 'action_entered' AND next_kind IS DISTINCT FROM 'action_left'
+            UNION ALL BY NAME
+            SELECT session_id, seq, action_id, rounds, turn, recorded_at, true AS is_end FROM placed SEMI JOIN mapped USING (session_id)
+            ANTI JOIN (SELECT session_id, next_seq AS seq FROM paired WHERE kind = 'action_entered' AND next_kind = 'action_left')
+                USING (session_id, seq)
+            WHERE kind = 'action_left'
+        )
+    )
+    SELECT v.session_id, v.seq AS visit_seq, m.turn AS renamed_turn, l.seq, l.action_id, l.rounds, l.turn, l.recorded_at
+    FROM (FROM nested WHERE is_end) AS l
+    ASOF JOIN (FROM nested WHERE NOT is_end) AS v ON v.session_id = l.session_id AND v.depth = l.depth AND v.seq < l.seq
+    ASOF JOIN mapped AS m ON m.session_id = l.session_id AND m.seq < l.seq
+    WHERE v.seq < m.seq AND l.seq < coalesce(v.elsewhere_seq, 2147483647);
+UPDATE paired SET action_id = r.action_id, next_kind = 'action_left', next_seq = r.seq, next_rounds = r.rounds, next_turn = r.turn,
+        next_at = r.recorded_at, renamed_turn = r.renamed_turn
+    FROM renamed_ends AS r WHERE r.session_id = paired.session_id AND r.visit_seq = paired.seq AND paired.kind = 'action_entered';
+
 CREATE OR REPLACE TEMP TABLE moved AS
     SELECT session_id, seq, turn, verdict, phase_id, topic_id FROM placed
     WHERE kind = 'migrated' AND string_split(old_place, '/')[:2] != string_split(new_place, '/')[:2];
 DELETE FROM action_visits USING touched AS t WHERE action_visits.session_id = t.session_id;
 CREATE OR REPLACE TEMP TABLE new_visits AS
     SELECT v.* REPLACE (if(m.seq > v.seq, m.phase_id, v.phase_id) AS phase_id, if(m.seq > v.seq, m.topic_id, v.topic_id) AS topic_id),
-        greatest(v.entered_turn, if(m.seq > v.seq, m.turn, NULL), v.renaming.last_turn) AS named_turn
+        greatest(v.entered_turn, if(m.seq > v.seq, m.turn, NULL), v.renamed_turn) AS named_turn
     FROM (
         SELECT v.session_id, v.phase_id, v.topic_id, v.action_id, v.action_type, v.skill, v.interrupt, v.detector, v.seq,
             v.turn AS entered_turn, v.recorded_at AS entered_at,
@@ -85,7 +108,7 @@ CREATE OR REPLACE TEMP TABLE new_visits AS
             CASE WHEN v.next_kind = 'action_left' THEN v.next_seq ELSE e.seq END AS left_seq,
             CASE WHEN v.next_kind = 'action_left' THEN v.next_turn ELSE e.turn END AS left_turn,
             CASE WHEN v.next_kind = 'action_left' THEN v.next_at ELSE e.recorded_at END AS left_at,
-            CASE WHEN v.next_kind = 'action_left' THEN v.next_rounds END AS rounds, v.first_action_id, v.renaming
+            CASE WHEN v.next_kind = 'action_left' THEN v.next_rounds END AS rounds, v.first_action_id, v.renaming, v.renamed_turn
         FROM paired AS v
         LEFT JOIN placed AS e ON e.session_id = v.session_id
             AND e.seq = CASE WHEN v.next_kind = 'action_entered' THEN least(v.next_seq, v.elsewhere_seq) ELSE v.elsewhere_seq END

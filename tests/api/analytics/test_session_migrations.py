@@ -33,10 +33,10 @@ VISITS = f"SELECT action_id, visit, outcome, rounds FROM action_visits WHERE {OF
 WAITS = f"SELECT action_id, round, outcome, turn, answered_turn FROM waits WHERE {OF_THE_NAME} ORDER BY turn"
 
 
-async def moved(app: OpenApp, data: Path, later: list[str], steps: list[Any]) -> None:
+async def moved(app: OpenApp, data: Path, later: list[str], steps: list[Any], first: str = FIRST) -> None:
     """A session of the first version; a text is said, a number a version to move to, 0 the undo of a move."""
     async with app(data) as api:
-        await api.publish_script(FIRST)
+        await api.publish_script(first)
         session = await api.create_session("names")
         for text in later:
             await api.publish_script(text)
@@ -123,6 +123,58 @@ async def test_renamed_question_is_repeated_only_as_often_as_visited(
             "WHERE string_split(step, '/')[3] IN ('ask_name', 'ask_number', 'ask_figure') ORDER BY step"
         ).fetchall()
         assert found == rows
+    assert problems(place.path) == []
+
+
+NESTED = """\
+script: names
+phases:
+  - phase: main
+    topics:
+      - topic: only
+        actions:
+          - foreach: "['a', 'b'] as item"
+            id: each
+            do: [{call: breathe, id: calm}]
+          - {ask: Anything else?, id: ask_more}
+skills:
+  - skill: breathe
+    actions: [{ask: How tense?, id: ask_level}, {ask: And now?, id: ask_now}]
+"""
+CALL_RENAMED = NESTED.replace("id: calm", "id: soothe") + "migrations: {actions: {main/only/calm: main/only/soothe}}\n"
+BOTH_RENAMED = (
+    NESTED.replace("id: calm", "id: soothe").replace("id: each", "id: every")
+    + "migrations: {actions: {main/only/calm: main/only/soothe, main/only/each: main/only/every}}\n"
+)
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize(
+    ("second", "steps", "visits"),
+    [
+        (CALL_RENAMED, [2, "1", "2"], [("each", 1, "open", 1), ("soothe", 1, "done", 2), ("soothe", 2, "open", 2)]),
+        (CALL_RENAMED, [2, 0, "1", "2"], [("each", 1, "open", 1), ("calm", 1, "done", 1), ("calm", 2, "open", 1)]),
+        (CALL_RENAMED, ["1", "2", 2], [("each", 1, "open", 1), ("calm", 1, "done", 1), ("calm", 2, "open", 1)]),
+        (
+            BOTH_RENAMED,
+            ["1", 2, "2", "3", "4"],
+            [("every", 1, "done", 2), ("soothe", 1, "done", 2), ("soothe", 2, "done", 2)],
+        ),
+    ],
+    ids=["call", "undone", "open", "call and loop"],
+)
+async def test_renamed_action_around_the_current_one_is_one_visit(
+    app: OpenApp, tmp_path: Path, second: str, steps: list[Any], visits: list[Any]
+) -> None:
+    await moved(app, tmp_path / "data", [second], steps, NESTED)
+    place = Place(tmp_path / "a.duckdb")
+    analytics_files.refresh_all(tmp_path / "data", place, is_masked=True)
+    with duckdb.connect(str(place.path), read_only=True) as connection:
+        found = connection.execute(
+            "SELECT action_id, visit, outcome, script_version FROM action_visits "
+            "WHERE skill IS NULL AND action_id != 'ask_more' ORDER BY seq"
+        )
+        assert found.fetchall() == visits
     assert problems(place.path) == []
 
 
