@@ -47,7 +47,9 @@ def _check_ordered_answers(layout: ControlFlowGraph, uses: "_Uses", problems: Pr
             declared = layout.sight(node).declaration(output.get)
             line = uses.order(layout.cell(node, output.get))
             if line and output.kind is output.pattern is None and (declared is None or declared.kind is None):
-                message = f"`{output.get}` has no type, and line {line} compares it with a number; words are texts"
+                message = (
+                    f"`{output.get}` has no type, so line {line} may compare a text such as `twenty` with a number"
+                )
                 problems.add("TYPE_MISSING", message, output.mark("get"), path=layout.path(node), severity="note")
 
 
