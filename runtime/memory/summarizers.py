@@ -2,6 +2,7 @@
 request and its reply.
 """
 
+import asyncio
 from datetime import datetime
 
 from runtime.context.extracts import EARLIER_WEIGHT, MARK, Sentence, extracted, sentences_of
@@ -20,7 +21,8 @@ EXTRACT_CHARS_MAX = 1_500
 
 async def extractive_summary(passage: SummaryRequest) -> Summary:
     """Return the most representative sentences of the units and of the summary so far."""
-    return Summary(extract(passage.so_far, passage.units), is_extract=True)
+    content = await asyncio.to_thread(extract, passage.so_far, passage.units)  # half a second for the longest units
+    return Summary(content, is_extract=True)
 
 
 def extract(so_far: str, units: tuple[MemoryUnit, ...], chars_max: int = EXTRACT_CHARS_MAX) -> str:
