@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "prompts": CommandEntry("prompts:prompts", "List, copy and check prompt templates."),
     "graph": CommandEntry("graph:graph", "Draw the phases, topics and actions of a script."),
     "schema": CommandEntry("graph:schema", "Print the JSON Schema of scripts, for editors."),
+    "lsp": CommandEntry("language_server:lsp", "Help editors to write scripts (Language Server Protocol)."),
     "serve": CommandEntry("serve:serve", "Serve sessions over HTTP."),
     "sessions": CommandEntry("sessions:sessions", "List, search, change, export, import and delete sessions."),
     "timers": CommandEntry("timers:timers", "List, fire or arm what sessions will do by themselves."),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scripts.model.diagnostics import CODES, Problem
 from scripts.parse.read_script import Mode, Reading, Source, is_script, read_file, read_script
-from scripts.yaml.text_file import FileUnreadable
+from scripts.yaml.text_file import FileUnreadable, ReadText, file_text
 
 FILES_MAX = 2_000
 ABOVE_MAX = 3  # parent folders in which to search for scripts that use an include file
@@ -38,29 +38,29 @@ def read_folder(folder: Path) -> Iterator[Reading]:
         yield reading
 
 
-def users_of(side_file: Path) -> list[Path]:
+def users_of(side_file: Path, read: ReadText = file_text) -> list[Path]:
     """Return the scripts that use an include file, from its folder or one of its parents."""
     wanted = side_file.resolve()
     for folder in (wanted.parent, *wanted.parents[1:ABOVE_MAX]):
         found = sorted(each for each in folder.glob("*.y*ml") if each.is_file())[:FILES_MAX]
-        users = [each for each in found if wanted in _side_files(each)]
+        users = [each for each in found if wanted in _side_files(each, read)]
         if users:
             return users
     return []
 
 
-def _side_files(path: Path) -> set[Path]:
+def _side_files(path: Path, read: ReadText) -> set[Path]:
     try:
-        source = read_file(path)
+        source = read_file(path, read)
     except FileUnreadable:
         return set()
     return {(path.parent / name).resolve() for name in source.side_files}
 
 
-def read_path(path: Path, mode: Mode = "compat") -> Reading:
+def read_path(path: Path, mode: Mode = "compat", read: ReadText = file_text) -> Reading:
     """Read a script file; for a file that cannot be opened, return a reading with that problem."""
     try:
-        return read_script(read_file(path), mode)
+        return read_script(read_file(path, read), mode)
     except FileUnreadable as error:
         kind = CODES["FILE_UNREADABLE"]
         message = str(error).removeprefix(f"{path}: ")

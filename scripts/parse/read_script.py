@@ -24,7 +24,7 @@ from scripts.parse import includes
 from scripts.yaml.comments import report_cut_texts
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
-from scripts.yaml.text_file import file_text
+from scripts.yaml.text_file import ReadText, file_text
 
 Mode: TypeAlias = Literal["strict", "compat"]
 # A file without these words has no include files and need not be parsed for them.
@@ -79,9 +79,9 @@ class Reading(Struct, frozen=True):
         return tuple(problem for problem in self.problems if problem.severity == "error")
 
 
-def read_file(path: Path) -> Source:
+def read_file(path: Path, read: ReadText = file_text) -> Source:
     """Read a script file and its include files, from its folder and subfolders. Raises FileUnreadable."""
-    text = file_text(path)
+    text = read(path)
     if not any(word in text for word in _USES):
         return Source(text, str(path))
     tree = read_repaired(text, Problems(), lenient=True)
@@ -89,7 +89,7 @@ def read_file(path: Path) -> Source:
     side_files: dict[str, str] = {}
     for name in wanted:  # grows by the files that include files use
         if name not in side_files and len(side_files) < includes.INCLUDE_FILES_MAX and _is_beside(path.parent, name):
-            side_files[name] = file_text(path.parent / name)
+            side_files[name] = read(path.parent / name)
             used = includes.used_names(read_repaired(side_files[name], Problems(), lenient=True))
             wanted += [includes.beside(name, each) for each in used]
     return Source(text, str(path), side_files)

@@ -1,8 +1,12 @@
 """The texts of files that people write: scripts, test cases, replies."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 FILE_BYTES_MAX = 4_000_000
+ReadText: TypeAlias = Callable[[Path], str]
+"""Returns the text of a file, or raises FileUnreadable; an editor has newer texts than the files."""
 
 
 class FileUnreadable(Exception):

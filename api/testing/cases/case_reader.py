@@ -38,12 +38,12 @@ from scripts.model.base import Location
 from scripts.model.diagnostics import Problems
 from scripts.model.script import Script, actions_of, all_declarations, nodes
 from scripts.parse.folder import CASE_SUFFIX, FILES_MAX, read_path, shown_files
-from scripts.parse.read_script import Reading, read_file
+from scripts.parse.read_script import Reading
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.parser import Tree, read_tree
-from scripts.yaml.text_file import FileUnreadable
+from scripts.yaml.text_file import FileUnreadable, ReadText, file_text
 
 DAY = timedelta(days=1)
 THE_END = "the end"
@@ -56,21 +56,23 @@ def case_files(path: Path) -> list[Path]:
     return shown_files(path, f"*{CASE_SUFFIX}")[:FILES_MAX]
 
 
-def read_cases(path: Path, scripts: dict[Path, Prepared | Reading], *, recording: bool = False) -> CaseReading:
+def read_cases(
+    path: Path, scripts: dict[Path, Prepared | Reading], *, recording: bool = False, read: ReadText = file_text
+) -> CaseReading:
     """Return the cases of a file, none if it has an error; `scripts` caches the scripts read so far.
 
     With `recording`, files of replies may be missing or invalid, because they will be written.
     """
     problems = Problems(str(path))
     try:
-        text = read_file(path).text
+        text = read(path)
     except FileUnreadable as error:
         problems.add("FILE_UNREADABLE", str(error).removeprefix(f"{path}: "))
         return CaseReading(str(path), (), problems.sorted(), files=frozenset({path.resolve()}))
     written = _written(text, problems)
     cases: tuple[FoundCase, ...] = ()
     if written is not None and not problems.fatal:
-        script = prepare(beside(path, written.file.script), scripts)
+        script = prepare(beside(path, written.file.script), scripts, read)
         cases = tuple(_found(str(path), written, script, partial(beside, path), recording=recording))
     files = _depends_on(path, written.file if written is not None else None, scripts)
     return CaseReading(str(path), () if problems.fatal else cases, problems.sorted(), text, files)
@@ -116,11 +118,11 @@ def _depends_on(path: Path, file: CaseFile | None, scripts: dict[Path, Prepared 
     return frozenset(each.resolve() for each in found)
 
 
-def prepare(path: Path, scripts: dict[Path, Prepared | Reading]) -> Prepared | Reading:
+def prepare(path: Path, scripts: dict[Path, Prepared | Reading], read: ReadText = file_text) -> Prepared | Reading:
     """Return a script that is ready to run, or its reading if it has errors."""
     key = path.resolve()
     if key not in scripts:
-        reading = read_path(path)
+        reading = read_path(path, read=read)
         scripts[key] = reading if reading.script is None else Prepared(path, reading, Program(reading.script))
     return scripts[key]
 

@@ -1,0 +1,166 @@
+"""The server: documents of an editor, checked as people type, and the requests about them."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from lsprotocol import types
+from msgspec import Struct
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from api.language_server.diagnostics import FoundProblem, diagnostic, problems_by_file
+from api.language_server.script_files import ScriptFiles, check_file, files_now
+from api.language_server.text_positions import TextPositions, positions_in, without_mark
+from scripts.editing.completion import KnownNames
+from scripts.editing.name_occurrences import Occurrence
+from scripts.model.script import Script
+from scripts.parse.folder import CASE_SUFFIX
+from scripts.parse.read_script import Reading
+from scripts.yaml.text_file import FileUnreadable, ReadText, file_text
+
+DEBOUNCE_S = 0.2  # without a change before a document is checked
+log = logging.getLogger(__name__)
+
+
+class CheckedScript(Struct, frozen=True):
+    """The last check of a script, a case file or an unused include file, and the last text of it that could be read."""
+
+    reading: Reading
+    draft: Script | None = None
+    known: KnownNames = KnownNames()
+
+
+class ScriptServer(LanguageServer):
+    """A language server of scripts. Its documents are checked in a thread, one at a time."""
+
+    def __init__(self) -> None:
+        # whole texts, because lines of a script end with fewer characters than those of Python's texts
+        super().__init__("cuebook", version("cuebook"), types.TextDocumentSyncKind.Full)
+        self._scripts: dict[Path, CheckedScript] = {}
+        self._scripts_by_document: dict[Path, tuple[Path, ...]] = {}
+        self._waiting: dict[Path, asyncio.Task[None]] = {}
+        self._one_check = asyncio.Lock()
+        self._published: set[Path] = set()
+        self.problems: Mapping[Path, list[FoundProblem]] = {}
+
+    # -- texts --------------------------------------------------------------------------------------------------------
+
+    def open_texts(self) -> dict[Path, str]:
+        """Return the texts of all open documents."""
+        documents = self.workspace.text_documents.values()
+        return {path: each.source for each in documents if (path := path_of(each.uri)) is not None}
+
+    def reader(self) -> ReadText:
+        """Return a function that reads files as the editor has them now, also in another thread."""
+        return partial(_read, {path: without_mark(text) for path, text in self.open_texts().items()})
+
+    def positions(self, path: Path) -> TextPositions:
+        """Return the positions of a file; an unreadable one is empty."""
+        text = self.open_texts().get(path)
+        if text is None:
+            try:
+                text = file_text(path)
+            except FileUnreadable:
+                text = ""
+        return positions_in(text, self.workspace.position_encoding or types.PositionEncodingKind.Utf16)
+
+    # -- checks -------------------------------------------------------------------------------------------------------
+
+    def schedule_check(self, path: Path) -> None:
+        """Check a document when it has not changed for a moment, and open cases, which may be about it."""
+        cases = [each for each in self.open_texts() if each.name.endswith(CASE_SUFFIX)]
+        for each in {path, *cases} & self.open_texts().keys():
+            if each in self._waiting:
+                self._waiting[each].cancel()
+            self._waiting[each] = task = asyncio.get_running_loop().create_task(self._check(each))
+            task.add_done_callback(_log_failure)
+
+    async def _check(self, path: Path) -> None:
+        await asyncio.sleep(DEBOUNCE_S)
+        async with self._one_check:  # two checks in threads would only slow each other down
+            text = self.open_texts().get(path)
+            found = await asyncio.to_thread(_checked_scripts, path, self.reader())
+        if text is None or self.open_texts().get(path) != text:
+            return  # a newer text waits for its check, or the document is closed
+        for script, checked in found.items():
+            earlier = self._scripts.get(script, checked)
+            is_broken = checked.draft is None
+            self._scripts[script] = (
+                CheckedScript(checked.reading, earlier.draft, earlier.known) if is_broken else checked
+            )
+        self._scripts_by_document[path] = tuple(found)
+        self.publish()
+
+    def forget(self, path: Path) -> None:
+        """Remove what is known of a document that is closed or deleted, and its problems."""
+        if path in self._waiting:
+            self._waiting.pop(path).cancel()
+        self._scripts_by_document.pop(path, None)
+        self.publish()
+
+    def scripts_around(self, path: Path) -> list[CheckedScript]:
+        """Return the scripts of a document as they were checked last."""
+        return [self._scripts[each] for each in self._scripts_by_document.get(path, ())]
+
+    def publish(self) -> None:
+        """Send the problems of all files of the checked documents, and empty lists for files that had some before."""
+        current = {script for scripts in self._scripts_by_document.values() for script in scripts}
+        self._scripts = {script: checked for script, checked in self._scripts.items() if script in current}
+        self.problems = problems_by_file(each.reading for each in self._scripts.values())
+        for path in {*self.problems, *self._published}:
+            positions = self.positions(path)
+            diagnostics = [diagnostic(each, positions) for each in self.problems.get(path, ())]
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri_of(path), diagnostics))
+        self._published = {path for path, problems in self.problems.items() if problems}
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def files_around(self, path: Path) -> list[ScriptFiles]:
+        """Return the scripts of a document with their files as they were found, and the texts as they are now."""
+        read = self.reader()
+        found: list[ScriptFiles] = []
+        for checked in self.scripts_around(path):
+            try:
+                found += files_now(path, checked.reading, read)
+            except FileUnreadable:  # deleted since the last check
+                continue
+        return found
+
+    def name_at(self, path: Path, position: types.Position) -> tuple[ScriptFiles, Occurrence] | None:
+        """Return the name at a position of a document, and the script that has it."""
+        offset = self.positions(path).offset(position)
+        found = ((files, files.name_at(path, offset)) for files in self.files_around(path))
+        return next(((files, name) for files, name in found if name is not None), None)
+
+
+def _read(texts: Mapping[Path, str], path: Path) -> str:
+    return texts[path] if path in texts else file_text(path)
+
+
+def _checked_scripts(path: Path, read: ReadText) -> dict[Path, CheckedScript]:
+    found: dict[Path, CheckedScript] = {}
+    for reading in check_file(path, read):
+        names = (each for _, each in ScriptFiles(reading.source).occurrences())
+        script = Path(reading.source.file)
+        found[script] = CheckedScript(reading, reading.draft, KnownNames.of(names, reading.draft))
+    return found
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("the check failed", exc_info=error)
+
+
+def path_of(uri: str) -> Path | None:
+    """Return the path of a document; None for one that is no file."""
+    path = to_fs_path(uri)
+    return Path(path) if path else None
+
+
+def uri_of(path: Path) -> str:
+    """Return the address of a file for editors."""
+    return str(from_fs_path(str(path)))
