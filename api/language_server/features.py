@@ -10,8 +10,8 @@ from pygls.exceptions import JsonRpcException
 
 from api.language_server.diagnostics import fix_action, problem_range
 from api.language_server.script_files import rename_everywhere
-from api.language_server.server import ScriptServer, path_of, uri_of
-from scripts.editing.completion import Completion, CompletionKind, KnownNames, complete
+from api.language_server.server import ScriptServer, path_of
+from scripts.editing.completion import Completion, CompletionKind, complete
 from scripts.editing.hover import key_meaning, name_meaning, problem_meaning
 from scripts.editing.outline import OutlineItem, outline
 from scripts.editing.rename import RenameRefused
@@ -42,13 +42,10 @@ GRAPH = "cuebook.graph"
 def completion(ls: ScriptServer, params: types.CompletionParams) -> list[types.CompletionItem]:
     """Return what may be written at a position."""
     path = path_of(params.text_document.uri)
-    if path is None:
-        return []
     positions, line = ls.positions(path), params.position.line
     if line >= len(positions.lines):
         return []
     column = positions.column(params.position)
-    known = next((each.known for each in ls.scripts_around(path)), KnownNames())
 
     def item(each: Completion) -> types.CompletionItem:
         edited = positions.range(positions.at(line, each.column), positions.at(line, column))
@@ -59,20 +56,17 @@ def completion(ls: ScriptServer, params: types.CompletionParams) -> list[types.C
             text_edit=types.TextEdit(edited, each.text),
         )
 
-    return [item(each) for each in complete(positions.lines, line, column, known)]
+    return [item(each) for each in complete(positions.lines, line, column, ls.names_around(path))]
 
 
 def hover(ls: ScriptServer, params: types.HoverParams) -> types.Hover | None:
     """Return what a position means: its problems, its name, its key."""
     path = path_of(params.text_document.uri)
-    if path is None:
-        return None
     positions, position = ls.positions(path), params.position
     found = [each.problem for each in ls.problems.get(path, ())]
     texts = [problem_meaning(each) for each in found if _contains(problem_range(each, positions), position)]
     if (named := ls.name_at(path, position)) is not None:
-        known = next((each.known for each in ls.scripts_around(path)), KnownNames())
-        texts.append(name_meaning(named[1].name, known))
+        texts.append(name_meaning(named[1].name, ls.names_around(path)))
     elif position.line < len(positions.lines):
         texts.append(key_meaning(positions.lines, position.line, positions.column(position)))
     text = "\n\n---\n\n".join(each for each in dict.fromkeys(texts) if each)
@@ -101,13 +95,13 @@ def _places(
     ls: ScriptServer, uri: str, position: types.Position, *, with_declaration: bool
 ) -> list[tuple[bool, types.Location]]:
     path = path_of(uri)
-    if path is None or (named := ls.name_at(path, position)) is None:
+    if (named := ls.name_at(path, position)) is None:
         return []
     files, name = named
     found = [(path, each) for path, each in files.occurrences() if each.name == name.name]
     positions = {path: ls.positions(path) for path, _ in found}
     return [
-        (each.is_declaration, types.Location(uri_of(path), positions[path].range(each.start, each.end)))
+        (each.is_declaration, types.Location(ls.uri_of(path), positions[path].range(each.start, each.end)))
         for path, each in found
         if with_declaration or not each.is_declaration
     ]
@@ -116,7 +110,7 @@ def _places(
 def prepare_rename(ls: ScriptServer, params: types.PrepareRenameParams) -> types.Range | None:
     """Return the range of the name at a position."""
     path = path_of(params.text_document.uri)
-    if path is None or (named := ls.name_at(path, params.position)) is None:
+    if (named := ls.name_at(path, params.position)) is None:
         return None
     return ls.positions(path).range(named[1].start, named[1].end)
 
@@ -124,7 +118,7 @@ def prepare_rename(ls: ScriptServer, params: types.PrepareRenameParams) -> types
 async def rename(ls: ScriptServer, params: types.RenameParams) -> types.WorkspaceEdit | None:
     """Return the edits that rename something in all files that name it."""
     path = path_of(params.text_document.uri)
-    if path is None or (named := ls.name_at(path, params.position)) is None:
+    if (named := ls.name_at(path, params.position)) is None:
         return None
     files, name = named
     try:
@@ -134,15 +128,13 @@ async def rename(ls: ScriptServer, params: types.RenameParams) -> types.Workspac
     changes: dict[str, Sequence[types.TextEdit]] = {}
     for file, edits in found.items():
         positions = ls.positions(file)
-        changes[uri_of(file)] = [types.TextEdit(positions.range(each.start, each.end), each.text) for each in edits]
+        changes[ls.uri_of(file)] = [types.TextEdit(positions.range(each.start, each.end), each.text) for each in edits]
     return types.WorkspaceEdit(changes=changes)
 
 
 def code_actions(ls: ScriptServer, params: types.CodeActionParams) -> list[types.CodeAction]:
     """Return the changes that correct the problems on the lines of a range."""
     path = path_of(params.text_document.uri)
-    if path is None:
-        return []
     positions = ls.positions(path)
     lines = range(params.range.start.line + 1, params.range.end.line + 2)
     found = (each for each in ls.problems.get(path, ()) if each.problem.line in lines)
@@ -153,8 +145,8 @@ def code_actions(ls: ScriptServer, params: types.CodeActionParams) -> list[types
 def document_symbols(ls: ScriptServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
     """Return the outline of a document."""
     path = path_of(params.text_document.uri)
-    checked = next(iter(ls.scripts_around(path)), None) if path is not None else None
-    if path is None or checked is None or checked.draft is None:
+    checked = next(iter(ls.scripts_around(path)), None)
+    if checked is None or checked.draft is None:
         return []
     script = Path(checked.reading.source.file)
     side_files = checked.reading.source.side_files
@@ -180,8 +172,6 @@ def document_symbols(ls: ScriptServer, params: types.DocumentSymbolParams) -> li
 def folding_ranges(ls: ScriptServer, params: types.FoldingRangeParams) -> list[types.FoldingRange]:
     """Return the parts of a document that have several lines, each from the line of its key."""
     path = path_of(params.text_document.uri)
-    if path is None:
-        return []
     positions = ls.positions(path)
     found = parts_of(positions.text)
     keys = {each.path: each.start for each in found if each.kind == "key"}
@@ -194,8 +184,7 @@ def folding_ranges(ls: ScriptServer, params: types.FoldingRangeParams) -> list[t
 
 def graph(ls: ScriptServer, uri: str, style: Literal["mermaid", "svg"]) -> str:
     """Return the graph of a document's script as Mermaid or SVG."""
-    path = path_of(uri)
-    scripts = ls.scripts_around(path) if path is not None else []
+    scripts = ls.scripts_around(path_of(uri))
     if not scripts or scripts[0].reading.script is None:
         raise JsonRpcException("there is no script without errors here", types.LSPErrorCodes.RequestFailed)
     found = build_graph(scripts[0].reading.script)
@@ -209,20 +198,17 @@ def document_changed(
     ls: ScriptServer, params: types.DidOpenTextDocumentParams | types.DidChangeTextDocumentParams
 ) -> None:
     """Check a document that was opened or changed."""
-    if (path := path_of(params.text_document.uri)) is not None:
-        ls.schedule_check(path)
+    ls.schedule_check(path_of(params.text_document.uri))
 
 
 def document_closed(ls: ScriptServer, params: types.DidCloseTextDocumentParams) -> None:
     """Remove the problems of a document that was closed."""
-    if (path := path_of(params.text_document.uri)) is not None:
-        ls.forget(path)
+    ls.forget(path_of(params.text_document.uri))
 
 
 def files_changed(ls: ScriptServer, params: types.DidChangeWatchedFilesParams) -> None:
     """Check the open documents after other programs changed, renamed or deleted files."""
-    for path in ls.open_texts():
-        ls.schedule_check(path)
+    ls.schedule_all()
 
 
 async def watch_files(ls: ScriptServer, params: types.InitializedParams) -> None:

@@ -11,6 +11,7 @@ from lsprotocol import types
 from msgspec import Struct
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
+from pygls.workspace import TextDocument
 
 from api.language_server.diagnostics import FoundProblem, diagnostic, problems_by_file
 from api.language_server.script_files import ScriptFiles, check_file, files_now
@@ -49,31 +50,35 @@ class ScriptServer(LanguageServer):
 
     # -- texts --------------------------------------------------------------------------------------------------------
 
-    def open_texts(self) -> dict[Path, str]:
-        """Return the texts of all open documents."""
-        documents = self.workspace.text_documents.values()
-        return {path: each.source for each in documents if (path := path_of(each.uri)) is not None}
+    def documents(self) -> dict[Path, TextDocument]:
+        """Return the open documents by their paths."""
+        return {path_of(each.uri): each for each in self.workspace.text_documents.values()}
+
+    def uri_of(self, path: Path) -> str:
+        """Return the address of a file, as the editor writes it if it is open."""
+        document = self.documents().get(path)
+        return document.uri if document is not None else str(from_fs_path(str(path)))
 
     def reader(self) -> ReadText:
         """Return a function that reads files as the editor has them now, also in another thread."""
-        return partial(_read, {path: without_mark(text) for path, text in self.open_texts().items()})
+        return partial(_read, {path: without_mark(each.source) for path, each in self.documents().items()})
 
     def positions(self, path: Path) -> TextPositions:
         """Return the positions of a file; an unreadable one is empty."""
-        text = self.open_texts().get(path)
-        if text is None:
-            try:
-                text = file_text(path)
-            except FileUnreadable:
-                text = ""
+        document = self.documents().get(path)
+        try:
+            text = document.source if document is not None else file_text(path)
+        except FileUnreadable:
+            text = ""
         return positions_in(text, self.workspace.position_encoding or types.PositionEncodingKind.Utf16)
 
     # -- checks -------------------------------------------------------------------------------------------------------
 
     def schedule_check(self, path: Path) -> None:
         """Check a document when it has not changed for a moment, and open cases, which may be about it."""
-        cases = [each for each in self.open_texts() if each.name.endswith(CASE_SUFFIX)]
-        for each in {path, *cases} & self.open_texts().keys():
+        documents = self.documents()
+        cases = [each for each in documents if each.name.endswith(CASE_SUFFIX)]
+        for each in {path, *cases} & documents.keys():
             if each in self._waiting:
                 self._waiting[each].cancel()
             self._waiting[each] = task = asyncio.get_running_loop().create_task(self._check(each))
@@ -82,31 +87,42 @@ class ScriptServer(LanguageServer):
     async def _check(self, path: Path) -> None:
         await asyncio.sleep(DEBOUNCE_S)
         async with self._one_check:  # two checks in threads would only slow each other down
-            text = self.open_texts().get(path)
-            found = await asyncio.to_thread(_checked_scripts, path, self.reader())
-        if text is None or self.open_texts().get(path) != text:
+            del self._waiting[path]  # from here on it ends, as a thread cannot be cancelled
+            document = self.documents()[path]
+            read = self.reader()
+            found = await asyncio.to_thread(_checked_scripts, path, read)
+        if self.documents().get(path) is not document or without_mark(document.source) != read(path):
             return  # a newer text waits for its check, or the document is closed
         for script, checked in found.items():
-            earlier = self._scripts.get(script, checked)
-            is_broken = checked.draft is None
-            self._scripts[script] = (
-                CheckedScript(checked.reading, earlier.draft, earlier.known) if is_broken else checked
-            )
+            earlier = self._scripts.get(script)
+            if checked.draft is None and earlier is not None:
+                checked = CheckedScript(checked.reading, earlier.draft, earlier.known)
+            self._scripts[script] = checked
         self._scripts_by_document[path] = tuple(found)
-        self.publish()
+        self._publish()
 
     def forget(self, path: Path) -> None:
-        """Remove what is known of a document that is closed or deleted, and its problems."""
+        """Remove what is known of a document that was closed, and check the others, which may have used its text."""
         if path in self._waiting:
             self._waiting.pop(path).cancel()
         self._scripts_by_document.pop(path, None)
-        self.publish()
+        self._publish()
+        self.schedule_all()
+
+    def schedule_all(self) -> None:
+        """Check all open documents."""
+        for path in self.documents():
+            self.schedule_check(path)
 
     def scripts_around(self, path: Path) -> list[CheckedScript]:
         """Return the scripts of a document as they were checked last."""
         return [self._scripts[each] for each in self._scripts_by_document.get(path, ())]
 
-    def publish(self) -> None:
+    def names_around(self, path: Path) -> KnownNames:
+        """Return the names of the first script of a document."""
+        return next((each.known for each in self.scripts_around(path)), KnownNames())
+
+    def _publish(self) -> None:
         """Send the problems of all files of the checked documents, and empty lists for files that had some before."""
         current = {script for scripts in self._scripts_by_document.values() for script in scripts}
         self._scripts = {script: checked for script, checked in self._scripts.items() if script in current}
@@ -114,7 +130,7 @@ class ScriptServer(LanguageServer):
         for path in {*self.problems, *self._published}:
             positions = self.positions(path)
             diagnostics = [diagnostic(each, positions) for each in self.problems.get(path, ())]
-            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri_of(path), diagnostics))
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(self.uri_of(path), diagnostics))
         self._published = {path for path, problems in self.problems.items() if problems}
 
     # -- names --------------------------------------------------------------------------------------------------------
@@ -155,12 +171,6 @@ def _log_failure(task: "asyncio.Task[None]") -> None:
         log.error("the check failed", exc_info=error)
 
 
-def path_of(uri: str) -> Path | None:
-    """Return the path of a document; None for one that is no file."""
-    path = to_fs_path(uri)
-    return Path(path) if path else None
-
-
-def uri_of(path: Path) -> str:
-    """Return the address of a file for editors."""
-    return str(from_fs_path(str(path)))
+def path_of(uri: str) -> Path:
+    """Return the path of a document, which may be new, without links; one that is no file has a path without a file."""
+    return Path(to_fs_path(uri) or uri).resolve()

@@ -152,7 +152,6 @@ async def test_unsaved_include_files_count_and_have_their_problems(folder) -> No
         await editor.codes("shared.yaml", "TEMPLATE_INVALID")
         await editor.codes("talk.yaml")
         editor.client.text_document_did_close(types.DidCloseTextDocumentParams(editor.document("shared.yaml")))
-        editor.write("talk.yaml", TALK.replace(CURSOR, ""))
         await editor.codes("shared.yaml")
 
 
@@ -206,13 +205,26 @@ async def test_any_text_can_be_asked_about(folder, text, codes) -> None:
         await client.text_document_folding_range_async(types.FoldingRangeParams(document))
 
 
-async def test_documents_that_are_no_files_are_left_alone(folder) -> None:
+async def test_new_document_without_a_file_is_checked(folder) -> None:
     async with editing(folder) as editor:
-        item = types.TextDocumentItem("untitled:one", "yaml", 1, "cuebook: 1\n")
+        item = types.TextDocumentItem("untitled:new.yaml", "yaml", 1, "cuebook: 1\nscript: new\nactions: []\n")
         editor.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
-        document = types.TextDocumentIdentifier(item.uri)
-        params = types.HoverParams(document, types.Position(0, 0))
-        assert await editor.client.text_document_hover_async(params) is None
+        await editor.codes("untitled:new.yaml", "NO_ACTIONS")
+        params = types.HoverParams(types.TextDocumentIdentifier(item.uri), types.Position(2, 2))
+        assert await editor.client.text_document_hover_async(params) is not None
+
+
+async def test_documents_of_a_linked_folder_have_the_addresses_of_the_editor(folder) -> None:
+    link = folder.parent / f"{folder.name} linked"
+    link.symlink_to(folder)
+    async with editing(link) as editor:
+        document, at = editor.write_marked("shared.yaml", SHARED.replace("breathe", "brea¦the"))
+        editor.write("talk.yaml", TALK.replace(CURSOR, "").replace("call: breathe", "call: breath"))
+        await editor.codes("talk.yaml", "SKILL_UNKNOWN")
+        found = await editor.client.text_document_references_async(
+            types.ReferenceParams(types.ReferenceContext(include_declaration=True), document, at)
+        )
+        assert [each.uri for each in found] == [document.uri]
 
 
 def test_command_explains_itself_to_a_person() -> None:
