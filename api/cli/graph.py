@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import click
+from msgspec import Struct
 from rich.markup import escape
 
 from api.cli.options import EXISTING_FILE, to_file
@@ -13,6 +14,7 @@ from api.cli.script_arguments import script_of
 from scripts.graph.graph import Graph, build_graph
 from scripts.graph.mermaid import mermaid
 from scripts.graph.svg import svg
+from scripts.model.script import IncludeFile, Script, StringTable
 from scripts.parse.folder import read_path
 from scripts.yaml.json_schema import json_schema
 
@@ -58,15 +60,30 @@ def _style_of(output: Path | None) -> GraphFormat:
     return _ENDINGS[ending]
 
 
-@click.command(epilog="Example: cuebook schema -o cuebook.schema.json")
+@click.command(
+    epilog="Examples:\n\n  cuebook schema -o cuebook.schema.json\n\n  cuebook schema --of cases -o cases.schema.json"
+)
+@click.option(
+    "--of",
+    "kind",
+    type=click.Choice(["script", "include", "strings", "cases"]),
+    default="script",
+    help="A script; an include file with skills, roles, forms, tools, detectors or globals; a string table; "
+    "test cases [script].",
+)
 @to_file
-def schema(output: Path | None) -> None:
-    """Print the JSON Schema of scripts with `cuebook: 1`, for editors.
+def schema(kind: Literal["script", "include", "strings", "cases"], output: Path | None) -> None:
+    """Print the JSON Schema of scripts with `cuebook: 1`, or of another kind of file, for editors.
 
-    With the YAML language server, an editor completes and checks a script that begins with the line
-    `# yaml-language-server: $schema=cuebook.schema.json`.
+    With the YAML language server, an editor completes and checks a file that begins with the line
+    `# yaml-language-server: $schema=cuebook.schema.json`. `cuebook lsp` needs no schema.
     """
-    _write(json_text(json_schema()), output)
+    types: dict[str, type[Struct]] = {"script": Script, "include": IncludeFile, "strings": StringTable}
+    if kind == "cases":
+        from api.testing.cases.case_model import CaseFile  # loads the runtime, which the other schemas do not need
+
+        types["cases"] = CaseFile
+    _write(json_text(json_schema(types[kind])), output)
 
 
 def _write(text: str, output: Path | None) -> None:

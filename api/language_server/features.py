@@ -9,7 +9,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from api.language_server.diagnostics import fix_action, problem_range
-from api.language_server.script_files import rename_everywhere
+from api.language_server.script_files import kind_of_file, rename_everywhere
 from api.language_server.server import ScriptServer, path_of
 from scripts.editing.completion import Completion, CompletionKind, complete
 from scripts.editing.hover import key_meaning, name_meaning, problem_meaning
@@ -56,7 +56,8 @@ def completion(ls: ScriptServer, params: types.CompletionParams) -> list[types.C
             text_edit=types.TextEdit(edited, each.text),
         )
 
-    return [item(each) for each in complete(positions.lines, line, column, ls.names_around(path))]
+    kind = kind_of_file(path, positions.text)
+    return [item(each) for each in complete(positions.lines, line, column, ls.names_around(path), kind)]
 
 
 def hover(ls: ScriptServer, params: types.HoverParams) -> types.Hover | None:
@@ -68,7 +69,8 @@ def hover(ls: ScriptServer, params: types.HoverParams) -> types.Hover | None:
     if (named := ls.name_at(path, position)) is not None:
         texts.append(name_meaning(named[1].name, ls.names_around(path)))
     elif position.line < len(positions.lines):
-        texts.append(key_meaning(positions.lines, position.line, positions.column(position)))
+        kind = kind_of_file(path, positions.text)
+        texts.append(key_meaning(positions.lines, position.line, positions.column(position), kind))
     text = "\n\n---\n\n".join(each for each in dict.fromkeys(texts) if each)
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text else None
 

@@ -9,7 +9,9 @@ from msgspec import Struct
 from scripts.editing.name_occurrences import Name, Occurrence, occurrences_in, topics_in
 from scripts.editing.rename import TextEdit, rename
 from scripts.model.languages import LANGUAGE_KEY
+from scripts.model.script import IncludeFile, Script, StringTable
 from scripts.parse.folder import CASE_SUFFIX, FILES_MAX, read_path, shown_files, users_of
+from scripts.parse.includes import BRINGS
 from scripts.parse.read_script import (
     Reading,
     Source,
@@ -21,6 +23,7 @@ from scripts.parse.read_script import (
 )
 from scripts.yaml.text_file import FileUnreadable, ReadText
 
+_TOP_KEY = re.compile(r"^[\"']?([\w-]+)[\"']?:", re.MULTILINE)
 _SCRIPT_OF_CASES = re.compile(r"^script:[ \t]*[\"']?([^\"'#\r\n]+)", re.MULTILINE)
 
 
@@ -39,6 +42,18 @@ def check_file(path: Path, read: ReadText) -> tuple[Reading, ...]:
         users = [read_path(each, read=read) for each in users_of(path, read)]
         return tuple(users) or (read_include_file(source),)
     return (read_script(source),) if is_script(source) or LANGUAGE_KEY in source.text else ()
+
+
+def kind_of_file(path: Path, text: str) -> type[Struct]:
+    """Return the type that a file is read into, by its name and the keys at its top, also in a text with errors."""
+    if path.name.endswith(CASE_SUFFIX):
+        from api.testing.cases.case_model import CaseFile  # loads the runtime, which scripts do not need
+
+        return CaseFile
+    keys = set(_TOP_KEY.findall(text))
+    if "strings" in keys:
+        return StringTable
+    return IncludeFile if keys & {*BRINGS} and not keys & {"script", "phases", "actions"} else Script
 
 
 class ScriptFiles(Struct, frozen=True):

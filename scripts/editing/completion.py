@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from scripts.editing.known_keys import Offer, keys_at, values_at
+from scripts.editing.known_keys import Offer, known_keys
 from scripts.editing.line_place import place_at
 from scripts.editing.name_occurrences import Name, NameKind, Occurrence
 from scripts.expressions.members import BUILTINS
@@ -88,8 +88,14 @@ def about(declaration: Declaration) -> str:
     return ": ".join(part for part in (f"{declaration.kind or 'any type'}{choices}", declaration.define) if part)
 
 
-def complete(lines: Sequence[str], index: int, column: int, known: KnownNames) -> list[Completion]:
-    """Return what may be written at a position: the index of its line, and its column, both from 0."""
+def complete(
+    lines: Sequence[str], index: int, column: int, known: KnownNames, kind: type[Struct] = Script
+) -> list[Completion]:
+    """Return what may be written at a position: the index of its line, and its column, both from 0.
+
+    `kind` is the type that the file is read into.
+    """
+    keys = known_keys(kind)
     before = lines[index][:column]
     if found := _GOTO.search(before):
         return _completions(known.targets, "name", found.start(1))
@@ -100,7 +106,7 @@ def complete(lines: Sequence[str], index: int, column: int, known: KnownNames) -
     place = place_at([*lines[:index], before, *lines[index + 1 :]], index, column)
     if found := _VALUE.search(before):
         key = found[1]
-        fixed = _completions(values_at(place, key), "value", found.start(2))
+        fixed = _completions(keys.values_at(place, key), "value", found.start(2))
         named = known.targets if key == "on_message" else known.offers(_NAMED[key]) if key in _NAMED else []
         return [*fixed, *_completions(named, "name", found.start(2))]
     item, key_found = _ITEM.search(before), _KEY.search(before)
@@ -108,7 +114,7 @@ def complete(lines: Sequence[str], index: int, column: int, known: KnownNames) -
     if item is not None and len(place.path) > 1 and place.path[-2] in _NAMED:
         completions += _completions(known.offers(_NAMED[place.path[-2]]), "name", item.start(1))
     if key_found is not None:
-        completions += _completions(keys_at(place), "key", key_found.start(1))
+        completions += _completions(keys.keys_at(place), "key", key_found.start(1))
         if place.path and place.path[-1] in _WITH_NAMES_AS_KEYS and not _OUTPUT_KEYS & {*place.beside}:
             completions += _completions(known.offers("variable"), "key", key_found.start(1))
     return completions

@@ -3,24 +3,26 @@
 import re
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from scripts.checks.examples import explanation
 from scripts.editing.completion import KnownNames, about
-from scripts.editing.known_keys import meaning_at
+from scripts.editing.known_keys import known_keys
 from scripts.editing.line_place import place_at
 from scripts.editing.name_occurrences import Name
 from scripts.model.diagnostics import CODES, Problem
-from scripts.model.script import Path
+from scripts.model.script import Path, Script
 from scripts.versions.rename_map import written
 
 _KEY = re.compile(r"([\w-]+):(?=\s|$)")
 
 
-def key_meaning(lines: Sequence[str], index: int, column: int) -> str:
-    """Return the meaning of the key at a position; empty if there is none."""
+def key_meaning(lines: Sequence[str], index: int, column: int, kind: type[Struct] = Script) -> str:
+    """Return the meaning of the key at a position of a file of this kind; empty if there is none."""
     found = next((each for each in _KEY.finditer(lines[index]) if each.start() <= column <= each.end(1)), None)
     if found is None:
         return ""
-    meaning = meaning_at(place_at(lines, index, found.start()), found[1])
+    meaning = known_keys(kind).meaning_at(place_at(lines, index, found.start()), found[1])
     return f"**{found[1]}**: {meaning}" if meaning else ""
 
 

@@ -19,7 +19,7 @@ from scripts.model.base import Expression, Reference, Template, Variable
 from scripts.model.languages import LANGUAGE_KEY, computable, key_in
 from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions
-from scripts.model.script import After, Script, Topic, Trigger
+from scripts.model.script import After, IncludeFile, Script, StringTable, Topic, Trigger
 from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import BRANCH_KEYS, BRANCHES_MAX
 from scripts.yaml.grammar import ALIASES, POLICIES, SHORTHANDS, policy_words
@@ -37,18 +37,23 @@ _PLAIN: dict[Any, Schema] = {
     bool: {"type": "boolean"},
 }
 _ACTIONS = frozenset(ACTION_TYPES.values())
-_UNWRITTEN = frozenset({"at", "marks", "labels", "globals", "strings", "phrases", "form"})  # added by the reader
+_UNWRITTEN = frozenset({"at", "marks", "labels"})  # added by the reader
+_TITLES: Mapping[type[Struct], str] = {Script: "script", IncludeFile: "include file", StringTable: "string table"}
+_UNWRITTEN_IN: Mapping[type[Struct], frozenset[str]] = {
+    Script: frozenset({"globals", "strings", "phrases", "form"}),
+    IncludeFile: frozenset({"strings"}),  # a string table is a file of its own
+}
 
 
-def json_schema() -> Schema:
-    """Return the schema of a script."""
+def json_schema(kind: type[Struct] = Script) -> Schema:
+    """Return the schema of a script, or of another file that people write: an include file, a string table, cases."""
     descriptions = Path(__file__).with_name("key_descriptions.yaml").read_text("utf-8")
     by_key = msgspec.yaml.decode(descriptions, type=dict[str, str])
     definitions = _Definitions(by_key)
     return {
         "$schema": SCHEMA_DRAFT,
-        "title": "Cuebook script",
-        **definitions.reference(Script),
+        "title": f"Cuebook {_TITLES.get(kind, 'cases')}",
+        **definitions.reference(kind),
         "$defs": definitions.schemas,
     }
 
@@ -89,10 +94,12 @@ class _Definitions:
         return {"anyOf": [_WORD | {"description": f"Stands for `{short}`."}, whole]} if short is not None else whole
 
     def _object(self, kind: type[Struct]) -> Schema:
-        fields = [field for field in msgspec.structs.fields(kind) if field.name not in _UNWRITTEN]
+        unwritten = _UNWRITTEN | _UNWRITTEN_IN.get(kind, frozenset())
+        fields = [field for field in msgspec.structs.fields(kind) if field.name not in unwritten]
         properties = {key_in("1", kind, field): self._property(kind, field) for field in fields}
-        if kind is Script:
+        if kind in {Script, IncludeFile}:
             properties[LANGUAGE_KEY] = {"description": self._descriptions[LANGUAGE_KEY], "const": 1}
+        if kind is Script:
             properties["actions"] = self._object(Topic)["properties"]["actions"]
         if kind is actions.If:
             properties["elif"] = self._elif(properties)
@@ -103,6 +110,8 @@ class _Definitions:
         required = [key_in("1", kind, field) for field in fields if field.required]
         if kind is actions.Choose:
             required.append("choose")
+        if kind is IncludeFile:
+            required.append(LANGUAGE_KEY)
         if kind is Script:
             required[required.index("phases")] = LANGUAGE_KEY
             shape["oneOf"] = [{"required": ["phases"]}, {"required": ["actions"]}]

@@ -82,6 +82,12 @@ def test_a_file_that_cannot_be_written_is_named(folder) -> None:
 # -- schema -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("kind", "key"), [("include", "globals"), ("strings", "lines"), ("cases", "cases")])
+def test_other_kinds_of_files_have_schemas(kind, key) -> None:
+    schema = json.loads(cuebook("schema", "--of", kind).stdout)
+    assert key in schema["$defs"][schema["$ref"].rpartition("/")[2]]["properties"]
+
+
 def test_the_schema_is_printed_or_written(folder) -> None:
     printed = cuebook("schema")
     assert json.loads(printed.stdout)["$schema"] == "https://json-schema.org/draft/2020-12/schema"

@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api.testing.cases.case_model import CaseFile
 from scripts.editing.completion import Completion, KnownNames, complete
 from scripts.editing.hover import key_meaning, name_meaning, problem_meaning
 from scripts.editing.name_occurrences import Name, occurrences_in, topics_in
 from scripts.editing.text_parts import parts_of
 from scripts.model.diagnostics import CODES, Problem
+from scripts.model.script import IncludeFile, StringTable
 from scripts.parse.read_script import Source, read_script
 from tests.support.marked_text import cursor
 from tests.support.paths import LIBRARY
@@ -82,6 +84,24 @@ def test_variables_that_are_set(line) -> None:
 @pytest.mark.parametrize("line", ["goto: ¦", "ask: Who?\n    on_fail: goto ¦", "{goto: wr¦"])
 def test_targets_are_topics_and_phases(line) -> None:
     assert {"at_the_desk", "about_you/at_the_desk", "wrap_up"} <= labels(HEAD + f"actions:\n  - {line}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "marked", "label"),
+    [
+        (IncludeFile, "cuebook: 1\nglo¦", "globals"),
+        (IncludeFile, "cuebook: 1\nglobals:\n  - var: name\n    ¦", "define"),
+        (StringTable, "strings: de\nlines:\n  a/b/c.say:\n    ¦", "text"),
+        (
+            CaseFile,
+            "script: talk.yaml\ncases:\n  - name: one\n    turns:\n      - expect: [Hello]\n        ¦",
+            "skipped",
+        ),
+    ],
+)
+def test_keys_of_other_kinds_of_files(kind, marked, label) -> None:
+    at = cursor(marked)
+    assert label in {each.offer.label for each in complete(at.lines, at.line, at.column, KNOWN, kind)}
 
 
 @given(st.sampled_from(sorted(LIBRARY.rglob("*.yaml"))), st.data())

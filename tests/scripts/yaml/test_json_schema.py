@@ -11,9 +11,11 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
+from api.testing.cases.case_model import CaseFile
 from scripts.formats import native
 from scripts.model.actions import ACTION_TYPES
 from scripts.model.diagnostics import Problems
+from scripts.model.script import IncludeFile, Script, StringTable
 from scripts.parse.read_script import Source, read_file, read_script
 from scripts.yaml.json_schema import json_schema
 from scripts.yaml.parser import Mapping, plain_value, read_tree
@@ -161,8 +163,9 @@ def test_every_action_is_there_with_its_docstring() -> None:
     ]
 
 
-def test_every_key_has_a_description_for_editors() -> None:
-    described = [part for part in mappings(json_schema()) if part.get("additionalProperties") is False]
+@pytest.mark.parametrize("kind", [Script, IncludeFile, StringTable, CaseFile])
+def test_every_key_has_a_description_for_editors(kind) -> None:
+    described = [part for part in mappings(json_schema(kind)) if part.get("additionalProperties") is False]
     unexplained = [
         (part.get("title"), key)
         for part in described
@@ -185,6 +188,27 @@ def test_key_is_described_by_its_meaning_in_that_part() -> None:
 
 def test_descriptions_of_one_part_are_of_its_keys() -> None:
     texts = (ROOT / "scripts/yaml/key_descriptions.yaml").read_text("utf-8")
-    definitions = json_schema()["$defs"]
+    kinds = (Script, IncludeFile, StringTable, CaseFile)
+    definitions = {name: schema for kind in kinds for name, schema in json_schema(kind)["$defs"].items()}
     for kind, key in (name.split(".") for name in msgspec.yaml.decode(texts) if "." in name):
         assert any(key in part.get("properties", {}) for part in mappings(definitions[kind])), f"{kind}.{key}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "scripts" / "library").rglob("*.yaml")), ids=lambda path: path.stem)
+def test_files_of_scripts_match_the_schema_of_their_kind(path) -> None:
+    content = document(path.read_text("utf-8"))
+    kind = StringTable if "strings" in content else Script if "script" in content else IncludeFile
+    validator = Draft202012Validator(json_schema(kind))
+    assert validator.is_valid(content)
+    assert not validator.is_valid(content | {"unheard_of": 1})
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests" / "e2e" / "cases").glob("*.case.yaml")), ids=lambda path: path.stem
+)
+def test_cases_match_their_schema(path) -> None:
+    content = document(path.read_text("utf-8"))
+    validator = Draft202012Validator(json_schema(CaseFile))
+    assert validator.is_valid(content)
+    content["cases"][0]["turns"][0]["unheard_of"] = 1
+    assert not validator.is_valid(content)
