@@ -9,7 +9,7 @@ import click
 from api.cli.output import fail
 
 
-@click.command(epilog="Example (Neovim): vim.lsp.config('cuebook', {cmd = {'cuebook', 'lsp'}, filetypes = {'yaml'}})")
+@click.command(epilog="Example: Neovim runs cuebook lsp with vim.lsp.config('cuebook', {cmd = {'cuebook', 'lsp'}})")
 def lsp() -> None:
     """Serve the Language Server Protocol on standard input and output, for editors.
 
