@@ -214,7 +214,7 @@ async def test_new_document_without_a_file_is_checked(folder) -> None:
         assert await editor.client.text_document_hover_async(params) is not None
 
 
-async def test_documents_of_a_linked_folder_have_the_addresses_of_the_editor(folder) -> None:
+async def test_documents_of_linked_folders_have_the_editors_addresses(folder) -> None:
     link = folder.parent / f"{folder.name} linked"
     link.symlink_to(folder)
     async with editing(link) as editor:

@@ -153,7 +153,7 @@ async def test_only_a_tool_that_reads_is_called_again_at_once(app: OpenApp, tmp_
         assert len(service.requests) == 1
 
 
-async def test_unhandled_failure_fails_the_turn_and_the_message_may_be_sent_again(app: OpenApp, tmp_path: Path):
+async def test_unhandled_failure_fails_a_turn_that_may_be_sent_again(app: OpenApp, tmp_path: Path):
     async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
         await api.publish_script(script(service, method="POST", on_fail=""))
         session = await api.create_session("shop")
@@ -220,7 +220,7 @@ async def test_finished_call_is_not_made_again_by_another_attempt(app: OpenApp, 
         assert [each.json["order"] for each in service.requests] == ["A", "B", "B"]
 
 
-async def test_calls_of_a_failed_turn_are_used_by_its_message_after_other_turns(app: OpenApp, tmp_path: Path):
+async def test_calls_of_a_failed_turn_are_used_after_other_turns(app: OpenApp, tmp_path: Path):
     async with ToolService().serving() as service:
         async with shop_app(app, tmp_path, service) as api:
             session = await with_two_calls(api, service)
@@ -273,7 +273,7 @@ async def test_another_message_ends_the_calls_of_a_failed_turn(app: OpenApp, tmp
         assert [(each["outcome"], each["used"]) for each in calls] == [("failed", False), ("done", True)]
 
 
-async def test_carried_out_change_with_an_invalid_answer_is_not_made_again(app: OpenApp, tmp_path: Path):
+async def test_change_with_an_invalid_answer_is_not_made_again(app: OpenApp, tmp_path: Path):
     async with ToolService().serving() as service, shop_app(app, tmp_path, service) as api:
         await api.publish_script(script(service, method="POST", on_fail=""))
         session = await api.create_session("shop")
@@ -428,9 +428,7 @@ async def test_model_calls_a_service_before_it_answers(app: OpenApp, tmp_path: P
     await store.close()
 
 
-async def test_another_attempt_repeats_neither_the_call_nor_the_request_for_it(
-    app: OpenApp, tmp_path: Path, endpoint: Endpoint
-):
+async def test_another_attempt_repeats_no_call_and_no_request(app: OpenApp, tmp_path: Path, endpoint: Endpoint):
     async with ToolService().serving() as service, desk(app, tmp_path, service, endpoint) as api:
         service.will({"status": "sent"})
         session = await api.create_session("desk")

@@ -144,7 +144,7 @@ async def test_connection_whose_end_was_not_noticed_is_opened_again(tmp_path: Pa
 
 
 @pytest.mark.gate
-async def test_end_of_the_tools_waits_for_connections_that_are_being_closed(tmp_path: Path):
+async def test_end_of_the_tools_waits_for_closing_connections(tmp_path: Path):
     """Otherwise the process of the MCP server outlives ours."""
     command = [sys.executable, "-c", BREAKING + "import time; time.sleep(1)", str(tmp_path)]
     tools = McpTools({"shop": McpServer(command=command)}, 10_000)

@@ -205,7 +205,7 @@ def test_what_a_receiver_asks_for_is_heard_within_bounds() -> None:
     assert delay_s(5.0, 1, 1e9, Random(1)) == 6 * 3_600
 
 
-def test_a_receiver_that_is_down_rests_and_is_then_tried_by_one_delivery() -> None:
+def test_receiver_that_is_down_rests_until_one_delivery_tries_it() -> None:
     pace = Backoff(5.0)
     for _ in range(4):
         pace.note(DOWN, NOW)
@@ -269,7 +269,7 @@ async def test_after_a_day_of_failures_only_a_webhook_is_paused(tmp_path: Path) 
     await store.close()
 
 
-async def test_what_another_server_has_changed_in_a_webhook_is_not_undone(tmp_path: Path) -> None:
+async def test_changes_of_a_webhook_by_another_server_remain(tmp_path: Path) -> None:
     store, ids = open_store(tmp_path), (f"00000000-0000-4000-8000-{number:012}" for number in itertools.count())
     one, two = (
         WebhookRegistry(store, Settings(data=tmp_path), rules_of(), lambda: NOW, lambda: next(ids)) for _ in range(2)

@@ -198,7 +198,7 @@ async def test_while_a_secret_is_rotated_both_sign(api: ApiClient, receiver: Rec
         verify_webhook(secret, delivery.headers, delivery.body)
 
 
-async def test_a_secret_is_shown_once_and_stored_only_beside_the_database(
+async def test_secret_is_shown_once_and_stored_beside_the_database(
     app: OpenApp, receiver: Receiver, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with app(tmp_path, **QUICK) as api:
@@ -542,7 +542,7 @@ async def https_url(tmp_path: Path) -> AsyncIterator[str]:
     await asyncio.sleep(0.1)  # for the connection whose handshake failed to be closed
 
 
-async def test_a_server_that_others_reach_does_not_reach_into_its_own_machine(
+async def test_public_server_does_not_reach_into_its_own_machine(
     app: OpenApp, receiver: Receiver, tmp_path: Path
 ) -> None:
     async with app(tmp_path, host="192.0.2.7", webhooks_http=True) as api:
@@ -562,7 +562,7 @@ async def test_a_server_that_others_reach_does_not_reach_into_its_own_machine(
     assert receiver.deliveries == []
 
 
-async def test_once_there_are_keys_this_machine_is_a_target_only_where_it_is_listed(
+async def test_with_keys_this_machine_must_be_listed_as_a_target(
     app: OpenApp, receiver: Receiver, tmp_path: Path
 ) -> None:
     new = {"url": receiver.url, "events": ["*"]}
