@@ -52,6 +52,7 @@ WORD = re.compile(
     r"(?<![\w-])(" + "|".join(sorted(map(re.escape, BANNED), key=len, reverse=True)) + r")(?![\w-])", re.I
 )
 PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+TEST_NAME = re.compile(r"\bdef (test_\w+)")
 ANYWHERE = re.compile("|".join(map(re.escape, BANNED)), re.I)
 """Files without a match need no tokens, which take most of the time."""
 
@@ -118,6 +119,12 @@ def test_tests_have_no_banned_word() -> None:
     files.remove(Path(__file__))
     assert len(files) > 250
     assert [line for path in files for line in report(path, banned_in_tests(path.read_text()))] == []
+
+
+def test_names_of_tests_have_at_most_60_characters() -> None:
+    names = [name for path in (ROOT / "tests").rglob("*.py") for name in TEST_NAME.findall(path.read_text())]
+    assert len(names) > 4_000
+    assert [name for name in names if len(name) > 60] == []
 
 
 def test_pages_have_no_banned_word() -> None:

@@ -45,7 +45,7 @@ def test_byte_order_mark_is_a_column_of_the_first_line_only() -> None:
     st.integers(0, 30),
     st.integers(0, 30),
 )
-def test_every_position_has_an_offset_and_every_offset_a_position(text, encoding, line, column) -> None:
+def test_positions_and_offsets_correspond(text, encoding, line, column) -> None:
     positions = TextPositions(text, encoding)
     assert 0 <= positions.offset(Position(line, column)) <= len(positions.text)
     ends = {found for found in range(1, len(positions.text)) if positions.text[found - 1 : found + 1] == "\r\n"}

@@ -90,7 +90,7 @@ async def test_late_failure_of_a_call_leaves_the_new_connection_open(tmp_path: P
     await tools.close()
 
 
-async def test_call_that_waits_for_a_start_fails_when_the_server_closes(monkeypatch: pytest.MonkeyPatch):
+async def test_call_that_waits_for_a_start_fails_at_the_close(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(mcp_tools, "STOP_S", 0.1)
     tools = McpTools({"shop": McpServer(command=[sys.executable, "-c", "import time; time.sleep(600)"])}, 10_000)
     call = asyncio.create_task(tools.call("shop", "lookup_order", {}, "k"))
