@@ -5,6 +5,7 @@ checked against the user that a key is bound to.
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Self, TypeAlias, TypeVar
@@ -98,16 +99,19 @@ BYTES_A_SECOND = 16_384
 """The minimum rate of a client once the time for any body has passed."""
 
 
-def within(receive: Receive, seconds: float) -> Receive:
+def within(receive: Receive, seconds: float, length: int | None) -> Receive:
     """Return a `receive` that raises ApiError REQUEST_TIMEOUT if a body takes longer than `seconds`.
 
     Each BYTES_A_SECOND received extend the time by a second, so that a large body can arrive over a slow connection.
+    With the last of its `length` bytes, if that is known, a body is complete: granian reports the end of a body with
+    another message, for which every request would wait.
     """
     deadline = 0.0
     is_whole = False
+    missing = math.inf if length is None else length
 
     async def call() -> ReceiveMessage:
-        nonlocal deadline, is_whole
+        nonlocal deadline, is_whole, missing
         if is_whole:  # the body is complete; this waits for the disconnect
             return await receive()
         deadline = deadline or asyncio.get_running_loop().time() + seconds
@@ -117,11 +121,20 @@ def within(receive: Receive, seconds: float) -> Receive:
         except TimeoutError:
             raise ApiError("REQUEST_TIMEOUT", f"the body was not sent within {seconds:g} s (`receive_s`)") from None
         if message["type"] == "http.request":
-            deadline += len(message.get("body", b"")) / BYTES_A_SECOND
-            is_whole = not message.get("more_body", False)
+            received = len(message.get("body", b""))
+            deadline += received / BYTES_A_SECOND
+            missing -= received
+            is_whole = missing <= 0 or not message.get("more_body", False)
+            message["more_body"] = not is_whole
         return message
 
     return call
+
+
+def _length_of(scope: HTTPScope) -> int | None:
+    """Return the announced length of a body in bytes, if there is one."""
+    found = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return int(found) if found.isdigit() else None
 
 
 OwnerOf: TypeAlias = Callable[[str, str], Awaitable[str]]
@@ -164,7 +177,7 @@ class AuthMiddleware:
         with self._requests.begin(scope.get("client") or _NO_PEER) as request:
             rule: RoutePolicy = scope["route_handler"].opt.get(RULE, ADMIN)
             await self._authorise(scope, rule, request)
-            await app(scope, within(receive, self._receive_s) if rule.is_counted else _nothing, send)
+            await app(scope, within(receive, self._receive_s, _length_of(scope)) if rule.is_counted else _nothing, send)
 
     async def _authorise(self, scope: HTTPScope, rule: RoutePolicy, request: OpenRequest) -> None:
         """Check the origin, limits, credentials and role of a request. Raises ApiError."""

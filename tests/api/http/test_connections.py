@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.auth.middleware import OpenRequests
+from api.auth.middleware import OpenRequests, within
 from api.auth.request_checks import Addresses, ClientAddress
 from api.http.connections.sockets import Connection
 from api.http.connections.watch import Bounds, Group, are_too_many, surplus
@@ -158,6 +158,28 @@ async def test_what_a_client_does_not_send_is_not_waited_for(serve: Serve, sent:
         assert (error["code"], error["recovery"]["canRetry"]) == ("REQUEST_TIMEOUT", True)
     else:
         assert got.count(b"HTTP/1.1 200") == (1 if sent == HEALTH else 0)
+
+
+@pytest.mark.parametrize(
+    ("length", "parts", "expected"),
+    [(4, [b"ab", b"cd", b""], b"abcd"), (4, [b"abcd"], b"abcd"), (None, [b"ab", b"cd", b""], b"abcd"), (0, [b""], b"")],
+)
+async def test_body_is_complete_with_its_announced_bytes(length: int | None, parts: list[bytes], expected: bytes):
+    """granian reports the end of a body with another, empty message; a request does not wait for it."""
+    waiting = [{"type": "http.request", "body": each, "more_body": True} for each in parts]
+    if length is None:
+        waiting[-1]["more_body"] = False
+
+    async def receive() -> Any:
+        return waiting.pop(0)
+
+    limited, got, is_whole = within(receive, 1.0, length), b"", False
+    while not is_whole:
+        message: Any = await limited()
+        got += message["body"]
+        is_whole = not message["more_body"]
+    assert got == expected
+    assert len(waiting) == (1 if len(parts) == 3 and length else 0)
 
 
 @pytest.mark.slow
