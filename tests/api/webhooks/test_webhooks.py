@@ -381,9 +381,9 @@ async def test_a_turn_of_a_command_without_a_server_is_delivered_too(
     app: OpenApp, receiver: Receiver, tmp_path: Path
 ) -> None:
     async with app(tmp_path) as api:
-        await hooked(api, receiver, "turn")
+        webhook = await hooked(api, receiver, "turn")
         session = await api.create_session("diary")
-        await receiver.wait_for(1)
+        await settled(api, webhook, "delivered", 1)
     async with backend(Settings(data=tmp_path), writing=True) as way:
         await way.send("POST", f"/api/sessions/{session['sessionId']}/messages", {"content": "one"})
     async with app(tmp_path):
