@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scripts.editing.known_keys import Offer, known_keys
 from scripts.editing.line_place import place_at
-from scripts.editing.name_occurrences import Name, NameKind, Occurrence
+from scripts.editing.name_occurrences import REFERRING, Name, NameKind, Occurrence
 from scripts.expressions.members import BUILTINS
 from scripts.model.script import Script, all_declarations
 from scripts.model.variables import Declaration
@@ -21,20 +21,7 @@ _IN_EXPRESSION = re.compile(
     r"(?:\{\{(?:(?!\}\}).)*|\{%(?:(?!%\}).)*|[:\[,-]\s+[\"']?=(?!=).*|\b(?:if|when|unless|computed|foreach|each):\s.*)$"
 )
 _WORD = re.compile(r"(?<![\w.])[^\W\d]?\w*$")
-_NAMED: Mapping[str, NameKind] = {
-    "call": "skill",
-    "tool": "tool",
-    "tools": "tool",
-    "form": "form",
-    "role": "role",
-    "ai": "role",
-    "human": "role",
-    "experiment": "experiment",
-    "detector": "detector",
-    "into": "variable",
-    "var": "variable",
-    "add_to": "variable",
-}
+_NAMED: Mapping[str, NameKind] = {**REFERRING, "into": "variable", "var": "variable", "add_to": "variable"}
 _WITH_NAMES_AS_KEYS = frozenset({"set", "add", "into"})
 _OUTPUT_KEYS = frozenset({"var", "add_to", "set"})  # with one of these, the mapping below `into` is a variable
 CompletionKind: TypeAlias = Literal["key", "value", "variable", "name"]

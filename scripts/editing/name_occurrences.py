@@ -17,7 +17,7 @@ NameKind: TypeAlias = Literal[
 ]
 _DECLARED = frozenset(get_args(NameKind)) - {"topic", "action", "variable"}  # each in a list at the top, `skills`
 _GROUPS: Mapping[str, str] = {"skill": "", "interrupt": INTERRUPTS, "detector": DETECTORS}
-_REFERRING: Mapping[str, NameKind] = {
+REFERRING: Mapping[str, NameKind] = {
     "call": "skill",
     "tool": "tool",
     "tools": "tool",
@@ -28,6 +28,7 @@ _REFERRING: Mapping[str, NameKind] = {
     "experiment": "experiment",
     "detector": "detector",
 }
+"""Keys whose value names something, and what."""
 _EXPRESSIONS = frozenset({"if", "when", "unless", "computed", "foreach", "each", "repeat", "validate"})
 _DATA = frozenset({"set", "add", "with", "data", "metadata", "attributes", "value", "filters", "example", "default"})
 _LINE = re.compile(
@@ -174,8 +175,8 @@ class _Finder:
                 yield from self._variable(part, keys)
         elif key == "into" or (len(keys) > 1 and keys[-2] == "into" and (*path[:-2], "call") in self._keys):
             yield from self._variable(part, keys)
-        elif key in _REFERRING and (key not in {"ai", "human"} or keys[-2:-1] == ["scene"]) and keys[0] != "cases":
-            yield from self._whole(part, name_of(_REFERRING[key], part.text))
+        elif key in REFERRING and (key not in {"ai", "human"} or keys[-2:-1] == ["scene"]) and keys[0] != "cases":
+            yield from self._whole(part, name_of(REFERRING[key], part.text))
         else:
             yield from self._target_value(part, key)
 
