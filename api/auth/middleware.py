@@ -17,7 +17,7 @@ from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Receive, Rece
 from api.auth.authenticator import OPERATOR, Authenticator
 from api.auth.policy import ADMIN, DEBUGGING, RoutePolicy
 from api.auth.principal import CALLER, Principal
-from api.auth.request_checks import Addresses, check_cookie_origin, check_origin, check_place
+from api.auth.request_checks import Addresses, check_cookie_origin, check_origin, check_place, header_of
 from api.errors import ApiError
 from api.ids import TENANT
 from api.settings import Settings
@@ -133,8 +133,8 @@ def within(receive: Receive, seconds: float, length: int | None) -> Receive:
 
 def _length_of(scope: HTTPScope) -> int | None:
     """Return the announced length of a body in bytes, if there is one."""
-    found = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-    return int(found) if found.isdigit() else None
+    found = header_of(scope["headers"], b"content-length")
+    return int(found) if found is not None and found.isdigit() else None
 
 
 OwnerOf: TypeAlias = Callable[[str, str], Awaitable[str]]

@@ -97,6 +97,11 @@ def cors_of(origins: Sequence[str]) -> CORSConfig | None:
     )
 
 
+def header_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes | None:
+    """Return the first value of a header, whose name is in small letters; None if there is none."""
+    return next((value for each, value in headers if each == name), None)
+
+
 def check_origin(method: str, headers: Iterable[tuple[bytes, bytes]], origins: frozenset[str]) -> None:
     """Reject requests of browser pages of other origins that may change data.
 

@@ -18,9 +18,9 @@ from litestar import Litestar, Request, Router
 from litestar.enums import ScopeType
 from litestar.exceptions.http_exceptions import HTTPException, InternalServerException, RequestEntityTooLarge
 from litestar.handlers import HTTPRouteHandler
-from litestar.types import ASGIApp, HTTPResponseStartEvent, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPResponseStartEvent, Message, Receive, Scope, Send
 
-from api.auth.request_checks import SAFE, cors_of
+from api.auth.request_checks import SAFE, cors_of, header_of
 from api.errors import ApiError, invalid_field
 from api.http.error_responses import NAME_CHARS_MAX, SIZE_SETTING, answer_error, require_known_parameters
 from api.http.openapi import PolicyPlugin, complete, description, prepare
@@ -231,12 +231,12 @@ async def _check(request: Request[Any, Any, Any]) -> None:
         raise
     except InternalServerException as error:  # raised by Litestar if the client disconnects
         raise ApiError("REQUEST_INCOMPLETE", "the connection ended before the whole body was received") from error
-    if not body and (request.method in SAFE or _header(request.scope, b"content-type") is None):
+    if not body and (request.method in SAFE or header_of(request.scope["headers"], b"content-type") is None):
         return
     media_type, takes = request.content_type[0], request.route_handler.opt.get(TAKES, (JSON,))
     if media_type not in takes:
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", f"the body must be {' or '.join(takes)}")
-    coding = _header(request.scope, b"content-encoding")
+    coding = header_of(request.scope["headers"], b"content-encoding")
     if coding is not None and coding.lower() != b"identity":
         raise ApiError("UNSUPPORTED_MEDIA_TYPE", "a compressed body is not read; send it without `Content-Encoding`")
     if not body or media_type != JSON:
@@ -276,10 +276,6 @@ def _json_problem(body: bytes, error: msgspec.DecodeError) -> str:
         json.loads(body.decode(), parse_constant=int)  # NaN and Infinity are not JSON, and not int either
         return r"the body has half of a surrogate pair, such as \ud800, which is not a character"
     return f"the body is not JSON: {error}"
-
-
-def _header(scope: HTTPScope, name: bytes) -> bytes | None:
-    return next((value for each, value in scope["headers"] if each == name), None)
 
 
 def _correct_allow(message: HTTPResponseStartEvent, scope: Scope, methods: Mapping[str, Iterable[str]]) -> None:
