@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -32,6 +33,11 @@ def looking(look: Callable[[], Awaitable[None]], what: str) -> AbstractAsyncCont
     """Call `look`, which does what is due, every LOOK_S seconds inside the context; `what` names it in the log."""
     work = repeat(look, LOOK_S, f"scheduled {what} failed")
     return background(work, f"scheduled {what} have stopped until the server is restarted")
+
+
+def is_due(last: datetime | None, now: datetime, every: timedelta) -> bool:
+    """Return whether work that was last done at `last`, if ever, is due; the time of a clock that was ahead is none."""
+    return last is None or not timedelta(0) <= now - last < every
 
 
 async def repeat(work: Callable[[], Awaitable[object]], every_s: float, problem: str, *, first_s: float = 0.0) -> None:

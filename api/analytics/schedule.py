@@ -15,7 +15,7 @@ import structlog
 
 from api.analytics.queries import AnalyticsQueries
 from api.atomic_files import writing_whole
-from api.background import looking
+from api.background import is_due, looking
 from api.errors import ApiError
 from api.ids import TENANT
 from api.settings import Settings
@@ -78,7 +78,7 @@ class Snapshots:
 
     def _is_due(self, tenant: str) -> bool:
         existing = self._of(tenant)
-        return not existing or not timedelta(0) <= self._clock() - _time_of(existing[-1]) < self._every
+        return is_due(_time_of(existing[-1]) if existing else None, self._clock(), self._every)
 
     async def _make(self, tenant: str) -> None:
         path = self._folder / f"{_stem(tenant)}{file_time(self._clock())}.duckdb"

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from api.analytics.pseudonyms import FILE_NAME as PSEUDONYM_KEY
-from api.background import looking
+from api.background import is_due, looking
 from api.errors import ApiError
 from api.notifications.web_push import KEY_FILE as WEB_PUSH_KEY
 from api.schemas.operations import BackupView
@@ -118,7 +118,7 @@ class Backups:
     async def look(self) -> None:
         """Write a backup if one is due; one that fails is tried again at the next call. Raises StoreError."""
         newest = next(iter(await asyncio.to_thread(self._by_age)), None)
-        if newest is None or not timedelta(0) <= self._clock() - newest.created_at < self._every:
+        if is_due(newest.created_at if newest is not None else None, self._clock(), self._every):
             await self.create()
 
     def _by_age(self) -> list[BackupView]:
