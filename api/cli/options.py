@@ -75,7 +75,11 @@ def with_settings(*names: str) -> Callable[[Command], Command]:
             return run(result)
 
         for name in reversed(names):
-            command = click.option(f"--{name}", type=_TYPES.get(name, str), help=_HELP[name])(command)
+            kind = _TYPES.get(name, str)
+            option = click.option(
+                _OPTIONS.get(name, f"--{name}"), name, type=kind, is_flag=kind is bool, default=None, help=_HELP[name]
+            )
+            command = option(command)
         return click.option("--config", type=ANY_PATH, help="Settings file [cuebook.toml].")(command)
 
     return decorate
@@ -106,7 +110,16 @@ def moment_of(text: str, option: str) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-_TYPES: dict[str, Any] = {"port": int, "data": ANY_PATH, "scripts": ANY_PATH, "prompts": ANY_PATH}
+_OPTIONS = {"hold_late_timers": "--hold-late-timers", "log_format": "--log"}
+"""By the name of a setting, its option if it has another name."""
+_TYPES: dict[str, Any] = {
+    "port": int,
+    "data": ANY_PATH,
+    "scripts": ANY_PATH,
+    "prompts": ANY_PATH,
+    "hold_late_timers": bool,
+    "log_format": click.Choice(["json", "text"]),
+}
 _HELP = {
     "host": "Address of the server [127.0.0.1]; without API keys only this machine can connect.",
     "port": "Port of the server [8000].",
@@ -115,5 +128,7 @@ _HELP = {
     "scripts": "Folder of scripts, published when the server starts [the examples].",
     "prompts": "Folder of custom prompts [`prompts` in the folder of scripts].",
     "embedder": "`wordllama` [default], `sentence-transformers:NAME`, `openai:NAME`, or `none`.",
+    "hold_late_timers": "Hold timers that are already due: after restoring a backup.",
+    "log_format": "Format of the log [`text` on a terminal, else `json`].",
     "model": "`offline` [default], `scripted:FILE`, `openai:NAME`, or a name of `[models.NAME]`.",
 }

@@ -1,7 +1,6 @@
 """``cuebook serve``: run the HTTP server."""
 
 import click
-import msgspec
 import structlog
 from rich.markup import escape
 
@@ -19,12 +18,8 @@ from store.interface.errors import StoreError
 
 @click.command(epilog="Example: cuebook serve --scripts my-scripts --port 8080")
 @click.option("--reload", is_flag=True, help="Publish a script again when it or one of its include files changes.")
-@click.option("--hold-late-timers", is_flag=True, help="Hold timers that are already due: after restoring a backup.")
-@click.option(
-    "--log", type=click.Choice(["json", "text"]), help="Format of the log [`text` on a terminal, else `json`]."
-)
-@with_settings("host", "port", "data", "database", "scripts", "model")
-def serve(settings: Settings, reload: bool, hold_late_timers: bool, log: str | None) -> None:
+@with_settings("host", "port", "data", "database", "scripts", "model", "hold_late_timers", "log_format")
+def serve(settings: Settings, reload: bool) -> None:
     """Serve sessions over HTTP, after publishing the scripts of a folder.
 
     A script with errors is reported and skipped; the others are published. With --reload a changed script becomes a
@@ -45,10 +40,6 @@ def serve(settings: Settings, reload: bool, hold_late_timers: bool, log: str | N
             return
         errors.print(announcement(settings, address, access))
 
-    changes = {"hold_late_timers": hold_late_timers or None, "log_format": log}
-    settings = msgspec.structs.replace(
-        settings, **{name: value for name, value in changes.items() if value is not None}
-    )
     with failing(AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, StoreError):
         run_server(settings, announce, reload=reload)
 
