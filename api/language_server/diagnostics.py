@@ -17,7 +17,7 @@ _SEVERITIES = {
     "warning": types.DiagnosticSeverity.Warning,
     "note": types.DiagnosticSeverity.Hint,
 }
-_WORD = re.compile(r"\s*(?:[\w./-]+|\S)?")
+_WORD = re.compile(r"\s*((?:[\w./-]+|\S)?)")
 
 
 class FoundProblem(Struct, frozen=True):
@@ -46,8 +46,7 @@ def problem_range(problem: Problem, positions: TextPositions) -> types.Range:
     """Return the range of the word at a problem's place."""
     start = positions.at(problem.line - 1, problem.column - 1)
     word = _WORD.match(positions.text, start)
-    end = word.end() if word is not None else start
-    return positions.range(start + len(positions.text[start:end]) - len(positions.text[start:end].lstrip()), end)
+    return positions.range(*(word.span(1) if word is not None else (start, start)))
 
 
 def diagnostic(found: FoundProblem, positions: TextPositions) -> types.Diagnostic:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from scripts.checks.identifier_checks import VARIABLE_NAME
 from scripts.editing.name_occurrences import Name, Occurrence, occurrences_in, topics_in
 from scripts.editing.text_parts import Part, PartPath, parts_of
 from scripts.expressions.expressions import is_reserved
@@ -17,7 +18,6 @@ from scripts.versions.rename_map import SECTIONS, Section, written
 from scripts.yaml.writer import pair_lines
 
 _ID = re.compile(r"[^\W\d][\w-]*")
-_VARIABLE = re.compile(r"[^\W\d]\w*")
 _LITERALS = frozenset({"true", "false", "null"})
 _RENAMED_SECTIONS: Mapping[str, Section] = {each.removesuffix("s"): each for each in SECTIONS}
 
@@ -81,7 +81,7 @@ def _check_name(name: Name, new: str, found: Sequence[Occurrence]) -> None:
         raise RenameRefused(f"{name.id} is an experiment: the arms of users are stored under its name")
     if not any(each.is_declaration for each in mine) and name.kind != "variable":
         raise RenameRefused(f"no {name.kind} {name.id} is declared in the files of this script")
-    if not (_VARIABLE if name.kind == "variable" else _ID).fullmatch(new) or new.lower() in _LITERALS:
+    if not (VARIABLE_NAME if name.kind == "variable" else _ID).fullmatch(new) or new.lower() in _LITERALS:
         others = "letters, digits and _" if name.kind == "variable" else "letters, digits, _ and -"
         raise RenameRefused(f"{new!r} is not a valid name: it begins with a letter and contains {others}")
     if name.kind == "variable" and is_reserved(new):
