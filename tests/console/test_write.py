@@ -66,6 +66,37 @@ async def test_first_script_is_written_tried_shared_and_published(open_page: Ope
     await expect(participant.get_by_role("log")).to_contain_text("What is your name?")
 
 
+async def test_script_name_is_unique_before_the_list_is_shown(open_page: OpenPage) -> None:
+    is_asked = asyncio.Event()
+
+    async def answer_late(route: Route) -> None:
+        await is_asked.wait()
+        await route.continue_()
+
+    page = await open_page("/write")
+    await page.route("**/api/drafts?*", answer_late)
+    await page.reload()
+    await page.get_by_role("button", name="New script").click()
+    await page.get_by_label("Name").fill("visit")
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_role("button", name="Begin")).to_be_disabled()
+    is_asked.set()
+    await expect(page.get_by_role("dialog")).to_contain_text("There is a script of this name already.")
+
+
+async def test_script_name_is_unique_while_lists_fail(open_page: OpenPage) -> None:
+    page = await open_page("/write")
+    await page.route("**/api/drafts?*", lambda route: route.abort("connectionreset"))
+    await page.reload()
+    await page.get_by_role("button", name="New script").click()
+    await page.get_by_label("Name").fill("visit")
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("The server does not answer")
+    await page.unroute("**/api/drafts?*")
+    await page.get_by_role("button", name="Begin").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("There is a script of this name already.")
+
+
 async def test_script_name_is_unique_and_a_wrong_address_saves_none(open_page: OpenPage) -> None:
     page = await open_page("/write")
     await page.get_by_role("button", name="New script").click()
