@@ -8,7 +8,6 @@ from pathlib import Path
 
 import structlog
 
-from api.auth.middleware import OpenRequests
 from api.background import background
 from api.catalog.catalog import Catalog, SavedScript
 from api.catalog.reload import Reloader
@@ -109,7 +108,6 @@ def create_app(
     serves: bool = True,
     reload: bool = False,
     live: LiveTurns | None = None,
-    requests: OpenRequests | None = None,
     operator_key: str = "",
     keys_needed: bool = False,
     context_handlers: Handlers | None = None,
@@ -119,9 +117,8 @@ def create_app(
     `announce` is called once the application is ready. Without `serves` the application runs for one command: it does
     not publish the scripts of the folder, send webhooks, or search memories for due work. With `reload` it publishes
     scripts of the folder again when they change. `live` holds the running turns, so that the caller can end their
-    streams before the server stops; `requests` holds the open requests. `operator_key` grants access to everything;
-    with `keys_needed` a key is required even if none exists. `context_handlers` replace the context strategies `lite`
-    and `memo`. Raises SettingsInvalid.
+    streams before the server stops. `operator_key` grants access to everything; with `keys_needed` a key is required
+    even if none exists. `context_handlers` replace the context strategies `lite` and `memo`. Raises SettingsInvalid.
     """
     services = Services(
         settings,
@@ -132,7 +129,6 @@ def create_app(
         lifespan=partial(_running, announce=announce, serves=serves, reload=reload),
         serves=serves,
         live=live,
-        requests=requests,
         operator_key=operator_key,
         keys_needed=keys_needed,
         context_handlers=context_handlers,

@@ -1,4 +1,4 @@
-"""Runs the application on granian in this process, because only one process may have the database file open."""
+"""Serves the application in this process, because only one process may have the database file open."""
 
 import asyncio
 import errno
@@ -12,20 +12,16 @@ from pathlib import Path
 
 import structlog
 import uvloop
-from granian.constants import HTTPModes, Interfaces
-from granian.http import HTTP1Settings
-from granian.log import LogLevels
-from granian.server.embed import Server
 
 from api.app import create_app
 from api.atomic_files import create_private
 from api.auth.authenticator import tokens_of
-from api.auth.middleware import OpenRequests
 from api.auth.request_checks import Addresses
 from api.http.application import Application
+from api.http.connections.bounds import Bounds
+from api.http.connections.connections import RESERVE, Connections
 from api.http.connections.files import raise_open_files
-from api.http.connections.sockets import Sockets
-from api.http.connections.watch import RESERVE, Bounds, Watch
+from api.http.connections.http_server import HttpServer, bind
 from api.logs.configuration import configure_logging, log_unawaited
 from api.models import close_model, make_model
 from api.other_servers import require_same_keys
@@ -38,8 +34,6 @@ from store.interface.private_files import restrict, restrict_umask
 from store.open_store import open_store
 from store.store import Store
 
-BACKLOG = 2_048  # connections that wait in the kernel to be accepted
-HEADER_BYTES_MAX = 65_536
 GOODBYE_S = 3.0  # for clients to read their last responses when the server stops
 OPEN_NAMED_MAX = 10  # files logged that other accounts can read and that could not be changed
 
@@ -63,7 +57,6 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     Raises AddressRefused, FolderMissing, ModelUnknown, ScriptedFileInvalid, SettingsInvalid, and what open_store
     raises.
     """
-    check_address(settings.host, settings.port)
     tokens_of(settings)  # validates the JWT key before anything is opened
     if not settings.scripts.is_dir():
         missing = "is not a folder" if settings.scripts.exists() else "does not exist"
@@ -71,10 +64,11 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     configure_logging(settings.log_level, settings.log_format)
     connections = raise_open_files(settings.connections_max, RESERVE)
     model = make_model(settings)
-    _restrict_access(settings.data)
-    store = open_store(settings.data, settings.database_url)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, store, model, announce, connections, reload=reload))
+    with _bound(settings) as sock:
+        _restrict_access(settings.data)
+        store = open_store(settings.data, settings.database_url)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(settings, store, model, announce, sock, connections, reload=reload))
     log.info("server stopped")
 
 
@@ -83,6 +77,7 @@ async def _serve(
     store: Store,
     model: Model,
     announce: Callable[[str, str], None],
+    sock: socket.socket,
     connections: int,
     *,
     reload: bool,
@@ -97,7 +92,7 @@ async def _serve(
         await close_model(model)
         raise
     address, key = settings.address, secrets.token_urlsafe(32)
-    live, requests = LiveTurns(settings), OpenRequests(settings)
+    live = LiveTurns(settings)
     app = create_app(
         settings,
         store,
@@ -105,56 +100,33 @@ async def _serve(
         announce=lambda: announce(address, access),
         reload=reload,
         live=live,
-        requests=requests,
         operator_key=key,
         keys_needed=not is_loopback(settings.host),
     )
-    server = _create_server(app, settings, connections)
     bounds = Bounds(connections, settings.address_connections_max)
-    addresses = Addresses(settings.trusted_proxies)
-    watch = Watch(Sockets(settings.port), requests, addresses, bounds, settings.stream_write_s)
+    server = HttpServer(app, Connections(bounds, Addresses(settings.trusted_proxies)), settings.receive_s)
     with _address_files(settings.data, address, key), _tuned_garbage_collection():
-        await _until_stopped(app, server, watch, live, settings)
+        await _until_stopped(app, server, sock, live, settings)
 
 
-def _create_server(app: Application, settings: Settings, connections: int) -> Server:
-    """Return the server, for HTTP/1.1 only: granian limits idle connections with HTTP/1.1, not with HTTP/2."""
-    return Server(
-        app,
-        address=settings.host,
-        port=settings.port,
-        interface=Interfaces.ASGINL,  # the lifespan runs here, so that it ends whatever the clients do
-        http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(
-            header_read_timeout=max(1, int(settings.receive_s * 1_000)),  # for idle connections as well
-            max_buffer_size=HEADER_BYTES_MAX,
-        ),
-        backlog=BACKLOG,
-        backpressure=connections + RESERVE,
-        websockets=False,
-        log_enabled=False,
-        log_level=LogLevels.warning,
-    )
-
-
-async def _until_stopped(app: Application, server: Server, watch: Watch, live: LiveTurns, settings: Settings) -> None:
+async def _until_stopped(
+    app: Application, server: HttpServer, sock: socket.socket, live: LiveTurns, settings: Settings
+) -> None:
     """Serve until a signal; then refuse to be ready for a while, finish the turns that are running, and end."""
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     loop.set_exception_handler(log_unawaited)
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stopping.set)
     async with app.lifespan():
-        serving = asyncio.create_task(server.serve())
-        watching = asyncio.create_task(watch.run())
+        serving = asyncio.create_task(server.serve([sock]))
         stop = asyncio.create_task(stopping.wait())
         await asyncio.wait({serving, stop}, return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
         log.info("server is stopping")
         live.is_stopping = True
         await asyncio.wait({serving}, timeout=settings.stop_delay_s)
-        watching.cancel()
         live.close()
-        server.stop()  # type: ignore[no-untyped-call]
+        server.stop()
         await live.drain(settings.turn_s)
         # the server waits until the last response is read, and some clients never read it
         await asyncio.wait({serving}, timeout=GOODBYE_S)
@@ -226,12 +198,15 @@ def _restrict_access(data: Path) -> None:
         log.warning("other accounts can read this path", path=str(path), fix=f"chmod go= '{path}'")
 
 
-def check_address(host: str, port: int) -> None:
-    """Raise AddressRefused if the port is in use, or the address is not one of this machine."""
+@contextmanager
+def _bound(settings: Settings) -> Iterator[socket.socket]:
+    """Bind the address of the server, before anything is opened. Raises AddressRefused."""
+    host, port = settings.host, settings.port
     try:
-        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
-            pass
+        sock = bind(host, port, settings.stream_write_s)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise AddressRefused(f"port {port} of {host} is in use; choose another one with --port") from error
         raise AddressRefused(f"port {port} of {host} cannot be used: {error.strerror}") from error
+    with sock:
+        yield sock

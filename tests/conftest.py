@@ -15,14 +15,16 @@ import duckdb
 import httpx
 import pytest
 import structlog
-from granian.constants import Interfaces
-from granian.server.embed import Server as Granian
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from api.analytics import files, process
 from api.analytics.process import WorkerProcesses
 from api.app import create_app
+from api.auth.request_checks import Addresses
 from api.embedded import running
+from api.http.connections.bounds import Bounds
+from api.http.connections.connections import Connections
+from api.http.connections.http_server import HttpServer, bind
 from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
 from api.timestamps import utc_now
@@ -41,7 +43,6 @@ from tests.support.effort import EFFORT, repeats
 from tests.support.fixture_types import NewStreamClient, OpenApp, Serve
 from tests.support.openai_server import Endpoint
 from tests.support.paths import CONVERSATIONS
-from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer, programs, running_server
 from tests.support.server_forker import Forker
 from tests.support.server_process import START_S, ServerProcess, StartProcess, clean_environment, start_cuebook
@@ -189,22 +190,22 @@ async def open_server(
     folder: Path, model: Model | None = None, *, scripts: Path = CONVERSATIONS, **settings: Any
 ) -> AsyncIterator[ApiClient]:
     """Open the application behind a real server in the event loop of the test, for answers that are streamed."""
-    record, port = open_store(folder), free_port()
     all_settings = Settings(data=folder, scripts=scripts, **settings)
-    live, started = LiveTurns(all_settings), asyncio.Event()
-    app = create_app(
-        all_settings, record, model or OfflineModel(), announce=started.set, live=live, operator_key=OPERATOR_KEY
-    )
-    server = Granian(app, port=port, interface=Interfaces.ASGI, websockets=False, log_enabled=False)
-    serving = asyncio.create_task(server.serve())
-    await asyncio.wait([serving, asyncio.create_task(started.wait())], return_when=asyncio.FIRST_COMPLETED)
-    try:
-        async with ApiClient(base_url=f"http://127.0.0.1:{port}", timeout=START_S) as api:
-            yield api
-    finally:
-        live.close()
-        server.stop()
-        await serving
+    live = LiveTurns(all_settings)
+    app = create_app(all_settings, open_store(folder), model or OfflineModel(), live=live, operator_key=OPERATOR_KEY)
+    bounds = Bounds(all_settings.connections_max, all_settings.address_connections_max)
+    server = HttpServer(app, Connections(bounds, Addresses(all_settings.trusted_proxies)), all_settings.receive_s)
+    sock = bind("127.0.0.1", 0, all_settings.stream_write_s)
+    sock.listen()
+    async with app.lifespan():
+        serving = asyncio.create_task(server.serve([sock]))
+        try:
+            async with ApiClient(base_url=f"http://127.0.0.1:{sock.getsockname()[1]}", timeout=START_S) as api:
+                yield api
+        finally:
+            live.close()
+            server.stop()
+            await serving
 
 
 @pytest.fixture(autouse=True)

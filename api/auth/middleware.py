@@ -5,10 +5,9 @@ checked against the user that a key is bound to.
 """
 
 import asyncio
-import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias
 
 from litestar import Request
 from litestar.enums import ScopeType
@@ -17,16 +16,12 @@ from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Receive, Rece
 from api.auth.authenticator import OPERATOR, Authenticator
 from api.auth.policy import ADMIN, DEBUGGING, RoutePolicy
 from api.auth.principal import CALLER, Principal
-from api.auth.request_checks import Addresses, check_cookie_origin, check_origin, check_place, header_of
+from api.auth.request_checks import Addresses, check_cookie_origin, check_origin, check_place
 from api.errors import ApiError
 from api.ids import TENANT
 from api.settings import Settings
 from api.sse import REVOCATION
 from store.interface.errors import StoreError
-
-T = TypeVar("T")
-Peer: TypeAlias = tuple[str, int]
-"""The remote end of a connection: address and port."""
 
 
 class OpenRequests:
@@ -34,39 +29,29 @@ class OpenRequests:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.by_peer: Counter[Peer] = Counter()
         self.by_client: Counter[str] = Counter()
         self.count = 0
         """The number of requests that count against `requests_max`."""
-
-    def has(self, peer: Peer) -> bool:
-        """Return whether a connection has an open request."""
-        return peer in self.by_peer
-
-    def begin(self, peer: tuple[str, int | str]) -> "OpenRequest":
-        """Return a request of a connection; it is open while its context is entered."""
-        host, port = peer
-        return OpenRequest(self, (host, int(port)))  # granian has the port as a text
 
 
 class OpenRequest:
     """One open request; its counts are released when its context is left."""
 
-    def __init__(self, requests: OpenRequests, peer: Peer) -> None:
+    def __init__(self, requests: OpenRequests) -> None:
         self._requests = requests
-        self._peer = peer
         self._is_counted = False
         self.clients: tuple[str, ...] = ()
         """The key and the address for which it is counted: `key NAME`, `address ADDRESS`."""
 
     def __enter__(self) -> Self:
-        self._requests.by_peer[self._peer] += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        _decrease(self._requests.by_peer, self._peer)
+        counts = self._requests.by_client
         for client in self.clients:
-            _decrease(self._requests.by_client, client)
+            counts[client] -= 1
+            if not counts[client]:
+                del counts[client]
         if self._is_counted:
             self._requests.count -= 1
 
@@ -88,30 +73,20 @@ class OpenRequest:
         self.clients = (*self.clients, client)
 
 
-def _decrease(counts: Counter[T], name: T) -> None:
-    """Decrease a count, and drop one of zero."""
-    counts[name] -= 1
-    if not counts[name]:
-        del counts[name]
-
-
 BYTES_A_SECOND = 16_384
 """The minimum rate of a client once the time for any body has passed."""
 
 
-def within(receive: Receive, seconds: float, length: int | None) -> Receive:
+def within(receive: Receive, seconds: float) -> Receive:
     """Return a `receive` that raises ApiError REQUEST_TIMEOUT if a body takes longer than `seconds`.
 
     Each BYTES_A_SECOND received extend the time by a second, so that a large body can arrive over a slow connection.
-    With the last of its `length` bytes, if that is known, a body is complete: granian reports the end of a body with
-    another message, for which every request would wait.
     """
     deadline = 0.0
     is_whole = False
-    missing = math.inf if length is None else length
 
     async def call() -> ReceiveMessage:
-        nonlocal deadline, is_whole, missing
+        nonlocal deadline, is_whole
         if is_whole:  # the body is complete; this waits for the disconnect
             return await receive()
         deadline = deadline or asyncio.get_running_loop().time() + seconds
@@ -121,20 +96,11 @@ def within(receive: Receive, seconds: float, length: int | None) -> Receive:
         except TimeoutError:
             raise ApiError("REQUEST_TIMEOUT", f"the body was not sent within {seconds:g} s (`receive_s`)") from None
         if message["type"] == "http.request":
-            received = len(message.get("body", b""))
-            deadline += received / BYTES_A_SECOND
-            missing -= received
-            is_whole = missing <= 0 or not message.get("more_body", False)
-            message["more_body"] = not is_whole
+            deadline += len(message.get("body", b"")) / BYTES_A_SECOND
+            is_whole = not message.get("more_body", False)
         return message
 
     return call
-
-
-def _length_of(scope: HTTPScope) -> int | None:
-    """Return the announced length of a body in bytes, if there is one."""
-    found = header_of(scope["headers"], b"content-length")
-    return int(found) if found is not None and found.isdigit() else None
 
 
 OwnerOf: TypeAlias = Callable[[str, str], Awaitable[str]]
@@ -174,10 +140,10 @@ class AuthMiddleware:
         if scope["type"] != ScopeType.HTTP:
             await app(scope, receive, send)
             return
-        with self._requests.begin(scope.get("client") or _NO_PEER) as request:
+        with OpenRequest(self._requests) as request:
             rule: RoutePolicy = scope["route_handler"].opt.get(RULE, ADMIN)
             await self._authorise(scope, rule, request)
-            await app(scope, within(receive, self._receive_s, _length_of(scope)) if rule.is_counted else _nothing, send)
+            await app(scope, within(receive, self._receive_s) if rule.is_counted else _nothing, send)
 
     async def _authorise(self, scope: HTTPScope, rule: RoutePolicy, request: OpenRequest) -> None:
         """Check the origin, limits, credentials and role of a request. Raises ApiError."""

@@ -69,7 +69,6 @@ class Services:
         lifespan: Callable[["Services"], AbstractAsyncContextManager[None]],
         serves: bool,
         live: LiveTurns | None,
-        requests: OpenRequests | None,
         operator_key: str,
         keys_needed: bool,
         context_handlers: Handlers | None,
@@ -79,7 +78,7 @@ class Services:
         self.tool_caller = ToolCaller(settings)
         self.metrics, self.keys, self.catalog = Metrics(), ApiKeys(store, clock), Catalog(store, clock)
         self.live = live or LiveTurns(settings)
-        self.requests = requests or OpenRequests(settings)
+        self.requests = OpenRequests(settings)
         authenticator = Authenticator(settings, self.keys, clock, operator_key, always=keys_needed)
         self.authenticator = authenticator
         policy = AddressPolicy.of(settings, lambda: is_loopback(settings.host) and not authenticator.is_required)

@@ -39,8 +39,6 @@ def log_unawaited(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> N
     which may contain a user's text.
     """
     error = context.get("exception")
-    if isinstance(error, asyncio.InvalidStateError):  # of granian, when it ends after it was cancelled
-        return
     problem = "" if error is not None else str(context.get("message", ""))
     structlog.get_logger().error("an error in the background", problem=problem, exc_info=error)
 

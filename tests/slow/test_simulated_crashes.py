@@ -115,7 +115,6 @@ class Simulation:
             lifespan=lambda _: pytest.fail("nothing runs in the background"),
             serves=False,
             live=None,
-            requests=None,
             operator_key="",
             keys_needed=False,
             context_handlers=None,

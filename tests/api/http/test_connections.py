@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import resource
 import socket
 import subprocess
@@ -15,12 +16,10 @@ from typing import Any
 import httpx
 import pytest
 
-from api.auth.middleware import OpenRequests, within
 from api.auth.request_checks import Addresses, ClientAddress
-from api.http.connections.sockets import Connection
-from api.http.connections.watch import Bounds, Group, are_too_many, surplus
+from api.http.connections.bounds import Bounds, Group, are_too_many, surplus
 from api.load_settings import load_settings
-from api.settings import Settings, SettingsInvalid
+from api.settings import SettingsInvalid
 from tests.support.fixture_types import OpenApp, Serve
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -65,6 +64,18 @@ async def ended(connection: socket.socket, within_s: float) -> bytes:
             if not chunk:
                 return got
             got += chunk
+
+
+async def answered(connection: socket.socket, within_s: float) -> bytes:
+    """Return the first answer that comes over a connection."""
+    loop, got = asyncio.get_running_loop(), b""
+    connection.setblocking(False)
+    async with asyncio.timeout(within_s):
+        while (length := re.search(rb"content-length: (\d+)\r\n[^{]*\r\n\r\n", got)) is None:
+            got += await loop.sock_recv(connection, 65_536)
+        while len(got) < length.end() + int(length[1]):
+            got += await loop.sock_recv(connection, 65_536)
+    return got
 
 
 async def until(holds: Callable[[], bool], within_s: float = 60) -> None:
@@ -160,28 +171,6 @@ async def test_what_a_client_does_not_send_is_not_waited_for(serve: Serve, sent:
         assert got.count(b"HTTP/1.1 200") == (1 if sent == HEALTH else 0)
 
 
-@pytest.mark.parametrize(
-    ("length", "parts", "expected"),
-    [(4, [b"ab", b"cd", b""], b"abcd"), (4, [b"abcd"], b"abcd"), (None, [b"ab", b"cd", b""], b"abcd"), (0, [b""], b"")],
-)
-async def test_body_is_complete_with_its_announced_bytes(length: int | None, parts: list[bytes], expected: bytes):
-    """granian reports the end of a body with another, empty message; a request does not wait for it."""
-    waiting = [{"type": "http.request", "body": each, "more_body": True} for each in parts]
-    if length is None:
-        waiting[-1]["more_body"] = False
-
-    async def receive() -> Any:
-        return waiting.pop(0)
-
-    limited, got, is_whole = within(receive, 1.0, length), b"", False
-    while not is_whole:
-        message: Any = await limited()
-        got += message["body"]
-        is_whole = not message["more_body"]
-    assert got == expected
-    assert len(waiting) == (1 if len(parts) == 3 and length else 0)
-
-
 @pytest.mark.slow
 async def test_a_body_in_drops_ends_and_a_slow_one_does_not(serve: Serve) -> None:
     server = serve(CUEBOOK_RECEIVE_S="1")
@@ -201,12 +190,58 @@ async def test_a_body_in_drops_ends_and_a_slow_one_does_not(serve: Serve) -> Non
     assert (await sent(b" " * 20_000, 0.25)).json()["error"]["code"] == "REQUEST_INVALID"
 
 
-async def test_http2_is_not_served_without_a_bound(serve: Serve) -> None:
-    """Of HTTP/2 granian bounds no silence, so that its preface ends a connection."""
+@pytest.mark.parametrize(
+    ("sent", "problem"),
+    [
+        (b"hello\r\n\r\n", "Invalid HTTP request received."),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", "Invalid HTTP request received."),
+        (b"POST /api/sessions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "Invalid HTTP request received."),
+        (
+            b"POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0",
+            "Invalid HTTP request received.",
+        ),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000, "the headers have more than 65,536 bytes"),
+    ],
+    ids=["no HTTP", "HTTP/2", "chunk", "two lengths", "headers"],
+)
+async def test_what_is_no_request_is_refused(serve: Serve, sent: bytes, problem: str) -> None:
     server = serve()
     await server.ready()
-    async with connected(server.port, 1, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0") as (connection,):
-        assert await ended(connection, 20) == b""
+    async with connected(server.port, 1, sent) as (connection,):
+        head, _, body = (await ended(connection, 20)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"connection: close" in head
+    error = json.loads(body)["error"]
+    assert (error["code"], error["message"]) == ("REQUEST_INVALID", problem)
+
+
+async def test_requests_that_wait_for_others_have_a_bound(serve: Serve) -> None:
+    server = serve()
+    await server.ready()
+    last = b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n"
+    async with connected(server.port, 1, HEALTH * 99 + last) as (connection,):
+        assert (await ended(connection, 20)).count(b"HTTP/1.1 200 ") == 100
+    async with connected(server.port, 1, HEALTH * 1_000) as (connection,):
+        assert (await ended(connection, 20)).count(b"HTTP/1.1 ") <= 1
+    await probe(server)
+
+
+async def test_requests_of_one_connection_are_answered_in_order(serve: Serve) -> None:
+    """Java's client asks for HTTP/2 with the first request; the others are sent without waiting for an answer."""
+    upgrade = b"POST /api/sessions HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    upgrade += b"HTTP2-Settings: AAMAAABk\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+    server = serve()
+    await server.ready()
+    async with connected(server.port, 1, upgrade) as (connection,):
+        loop, got = asyncio.get_running_loop(), b""
+        connection.setblocking(False)
+        async with asyncio.timeout(20):
+            while b"REQUEST_INVALID" not in got:
+                got += await loop.sock_recv(connection, 65_536)
+            last = b"GET /nowhere HTTP/1.1\r\nConnection: close\r\n\r\n"
+            await loop.sock_sendall(connection, HEALTH * 3 + last)
+        got += await ended(connection, 20)
+    assert [int(each) for each in re.findall(rb"HTTP/1.1 (\d+) ", got)] == [400, 200, 200, 200, 404]
 
 
 @pytest.mark.slow
@@ -252,12 +287,12 @@ async def test_probes_answer_where_unfinished_bodies_take_all(serve: Serve) -> N
     await server.ready()
     async with connected(server.port, 250, UNFINISHED) as connections:
         await probe(server)
-        refused = [await asyncio.wait_for(ended(each, 20), 20) for each in connections[-50:]]
+        refused = [await answered(each, 20) for each in connections[-50:]]
         assert all(b" 429 " in each and b"REQUESTS_FULL" in each and b"retry-after: 1" in each for each in refused)
         assert alive(connections[:140]) == 140
         probe_with_body = b"GET /ready HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
         async with connected(server.port, 1, probe_with_body) as (connection,):
-            assert (await ended(connection, 20)).startswith(b"HTTP/1.1 200 ")
+            assert (await answered(connection, 20)).startswith(b"HTTP/1.1 200 ")
 
 
 async def test_busy_connections_are_not_ended(serve: Serve) -> None:
@@ -278,17 +313,17 @@ async def test_busy_connections_are_not_ended(serve: Serve) -> None:
 
 
 def test_the_address_with_most_connections_loses_first() -> None:
-    def group(size: int, idle: int, *, is_proxy: bool = False, number: int = 0) -> Group:
-        return Group(is_proxy, size, [Connection(each, f"10.0.0.{number}", each) for each in range(idle)])
+    def group(size: int, idle: int, *, is_proxy: bool = False, number: int = 0) -> Group[tuple[int, int]]:
+        return Group(is_proxy, size, [(number, each) for each in range(idle)])
 
     bounds = Bounds(connections=100, of_address=50)
     assert not are_too_many([group(50, 50), group(50, 0)], bounds)
     assert are_too_many([group(51, 0)], bounds)
     assert not are_too_many([group(60, 60, is_proxy=True)], bounds)
-    assert [each.port for each in surplus([group(53, 10)], bounds)] == [9, 8, 7]
+    assert surplus([group(53, 10)], bounds) == [(0, 9), (0, 8), (0, 7)]
     assert len(surplus([group(60, 4)], bounds)) == 4  # what has a request stays
     groups = [group(80, 80, is_proxy=True, number=1), group(40, 40, number=2), group(3, 3, number=3)]
-    assert {each.host for each in surplus(groups, bounds)} == {"10.0.0.1"}
+    assert {number for number, _ in surplus(groups, bounds)} == {1}
     assert [each.size for each in groups] == [57, 40, 3]
 
 
@@ -340,16 +375,6 @@ async def test_one_address_cannot_take_all_requests(server: OpenApp, tmp_path: P
                 assert (full.status_code, full.json()["error"]["code"]) == (503, "SERVER_BUSY")
                 assert (await api.get("/health", headers=of("192.0.2.1"))).status_code == 200
                 assert (await api.get("/ready", headers=of("192.0.2.1"))).status_code == 200
-
-
-def test_connection_has_an_open_request_until_its_last_one_ends(tmp_path: Path) -> None:
-    requests = OpenRequests(Settings(data=tmp_path, scripts=tmp_path))
-    peer, other = ("192.0.2.1", 4_000), ("192.0.2.1", 4_001)
-    with requests.begin(peer):
-        with requests.begin(("192.0.2.1", "4000")):
-            assert (requests.has(peer), requests.has(other)) == (True, False)
-        assert requests.has(peer)
-    assert not requests.has(peer)
 
 
 async def test_requests_are_counted_out_however_they_end(app: OpenApp, tmp_path: Path) -> None:

@@ -391,7 +391,6 @@ async def test_scheduler_woken_in_the_moment_of_its_stop_ends(tmp_path: Path) ->
         lifespan=lambda _: pytest.fail("only the scheduler runs"),
         serves=False,
         live=None,
-        requests=None,
         operator_key="",
         keys_needed=False,
         context_handlers=None,

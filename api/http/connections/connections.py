@@ -1,0 +1,150 @@
+"""The connections of a server: uvicorn's HTTP/1.1, with bounds for headers, silence and the number of connections."""
+
+import asyncio
+
+import msgspec
+import structlog
+from httptools import HttpParserError
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from api.auth.request_checks import Addresses
+from api.errors import ApiError, answer
+from api.http.connections.bounds import Bounds, Group, are_too_many, surplus
+from api.ids import new_id
+from api.timestamps import utc_now, utc_text
+
+HEADER_BYTES_MAX = 65_536
+RESERVE = 256
+"""Connections beyond `connections_max` that are accepted until idle ones are closed."""
+PIPELINED_MAX = 100
+"""Requests that a client may send before the first of them is answered; uvicorn keeps any number."""
+_LOG_EVERY_S = 60.0
+
+log = structlog.get_logger()
+
+
+class Connections(ServerState):
+    """The connections of a server. So that one client cannot take all, idle ones beyond the bounds are closed."""
+
+    connections: set["Connection"]  # type: ignore[assignment]  # no other class of them is configured
+
+    def __init__(self, bounds: Bounds, addresses: Addresses) -> None:
+        super().__init__()
+        self._bounds = bounds
+        self._addresses = addresses
+        self._closed = 0
+        self._logged_at = float("-inf")
+
+    def admit(self, connection: "Connection") -> None:
+        """Close others if a new connection exceeds the bound and the reserve; if all have requests, refuse it."""
+        if len(self.connections) > self._bounds.connections + RESERVE and not self.close_surplus():
+            connection.transport.abort()
+
+    def close_surplus(self) -> int:
+        """Close idle connections beyond the bounds; return their number."""
+        if len(self.connections) <= min(self._bounds.connections, self._bounds.of_address):
+            return 0
+        groups: dict[str, Group[Connection]] = {}
+        for connection in self.connections:
+            client = self._addresses.of_peer(connection.host)
+            group = groups.setdefault(client.address, Group(is_proxy=client.is_proxy))
+            group.size += 1
+            if not connection.has_request:
+                group.idle.append(connection)
+        if not are_too_many(groups.values(), self._bounds):
+            return 0
+        for group in groups.values():
+            group.idle.sort(key=lambda each: each.waiting_since, reverse=True)
+        closed = surplus(groups.values(), self._bounds)
+        for connection in closed:
+            connection.transport.close()
+            self.connections.discard(connection)  # uvicorn does so when the event loop gets to it
+        self._closed += len(closed)
+        self._log()
+        return len(closed)
+
+    def _log(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._closed and now >= self._logged_at + _LOG_EVERY_S:
+            log.warning("idle connections were closed: there were too many", ended=self._closed)
+            self._closed, self._logged_at = 0, now
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that is closed if the headers of its next request are not complete in time.
+
+    The time is `timeout_keep_alive` of uvicorn's configuration, and begins with the connection or its last response.
+    """
+
+    server_state: Connections
+    waiting_since: float
+    """When it was accepted, or its last response ended, in seconds of the event loop's clock."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request, unless the server has too many connections."""
+        super().connection_made(transport)
+        self.waiting_since = self.loop.time()
+        self._is_in_body = False
+        self._header_bytes = 0
+        self._bound_silence()
+        self.server_state.admit(self)
+
+    @property
+    def host(self) -> str:
+        """Return the address of the client; empty if it disconnected before it was accepted."""
+        return self.client[0] if self.client is not None else ""
+
+    @property
+    def has_request(self) -> bool:
+        """Return whether a request is being received or answered."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what was received. uvicorn stops its timer then; it goes on until headers are complete."""
+        if not self._is_in_body:
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._header_bytes > HEADER_BYTES_MAX:
+            self.send_400_response(f"the headers have more than {HEADER_BYTES_MAX:,} bytes")
+        elif not self.has_request:
+            self._bound_silence()
+
+    def on_headers_complete(self) -> None:
+        """Begin a request. Raises HttpParserError, which ends the connection, if too many wait for it."""
+        self._is_in_body, self._header_bytes = True, 0
+        super().on_headers_complete()
+        if len(self.pipeline) > PIPELINED_MAX:
+            raise HttpParserError
+
+    def on_message_complete(self) -> None:
+        """Expect the headers of the next request."""
+        self._is_in_body = False
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.waiting_since = self.loop.time()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Close the connection; answer what is not a request in the format of the API's errors.
+
+        There is no answer after a request that waits for its own one, which it would be taken for.
+        """
+        is_of_body = self._is_in_body and not self.pipeline and not self.cycle.response_started
+        if is_of_body or not self.has_request:
+            problem = ApiError("REQUEST_INVALID", msg)
+            body = msgspec.json.encode(answer(problem, new_id(), utc_text(utc_now())))
+            headers = [*self.server_state.default_headers, (b"content-type", b"application/json")]
+            headers += [(b"content-length", b"%d" % len(body)), (b"connection", b"close")]
+            lines = b"".join(b"%s: %s\r\n" % each for each in headers)
+            self.transport.write(b"%s%s\r\n%s" % (STATUS_LINE[problem.kind.status], lines, body))
+        self.transport.close()
+
+    def _bound_silence(self) -> None:
+        """Close the connection if its next request does not begin in time."""
+        until = self.waiting_since + self.timeout_keep_alive
+        self.timeout_keep_alive_task = self.loop.call_at(until, self.timeout_keep_alive_handler)
