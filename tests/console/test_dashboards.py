@@ -1,10 +1,11 @@
 """Dashboards in a browser: made, arranged, scheduled, downloaded and deleted."""
 
 import asyncio
+from urllib.parse import urlsplit
 
 from playwright.async_api import Page, Route, expect
 
-from tests.console.conftest import NewKey, OpenPage, sign_in
+from tests.console.conftest import WAIT_MS, NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
 
 
@@ -168,10 +169,10 @@ async def test_parts_run_a_few_at_a_time(open_page: OpenPage, server: ServerProc
         assert (await api.post("/api/analytics/dashboards", json={"name": "Weekly", "tiles": tiles})).is_success
     page = await open_page("/dashboards", width=360)
     may_answer = asyncio.Event()
-    asked: list[Route] = []
+    asked: asyncio.Queue[Route] = asyncio.Queue()
 
     async def answer_later(route: Route) -> None:
-        asked.append(route)
+        asked.put_nowait(route)
         await may_answer.wait()
         await route.fulfill(status=503, json={"error": {"code": "SERVER_BUSY", "message": "busy"}})
 
@@ -181,7 +182,10 @@ async def test_parts_run_a_few_at_a_time(open_page: OpenPage, server: ServerProc
     await page.get_by_role("dialog").get_by_label("Name").fill("Daily")
     await page.get_by_role("dialog").get_by_role("button", name="Save").click()
     await expect(page.get_by_role("heading", level=1, name="Daily")).to_be_visible()
-    assert len(asked) == 2
+    async with asyncio.timeout(WAIT_MS / 1_000):
+        for _ in range(2):
+            await asked.get()
+    assert asked.empty()
     may_answer.set()
     await expect(page.get_by_role("alert")).to_have_count(8)
     assert await page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -195,6 +199,8 @@ async def test_what_is_typed_in_a_dialog_stays_while_a_key_is_replaced(open_page
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Name").fill("Weekly")
     await page.context.clear_cookies()
+    sent: list[str] = []
+    page.on("request", lambda each: sent.append(f"{each.method} {urlsplit(each.url).path}"))
     await dialog.get_by_role("button", name="Create").click()
     await dialog.get_by_role("alert").get_by_role("button", name="Sign in").click()
     await expect(dialog).to_have_count(0)
@@ -202,3 +208,4 @@ async def test_what_is_typed_in_a_dialog_stays_while_a_key_is_replaced(open_page
     await expect(dialog.get_by_label("Name")).to_have_value("Weekly")
     await dialog.get_by_role("button", name="Create").click()
     await expect(page.get_by_role("heading", level=1, name="Weekly")).to_be_visible()
+    assert sent.count("POST /api/analytics/dashboards") == 2, "the refused one, and the one of the new key"
