@@ -10,7 +10,7 @@ import functools
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 import msgspec
@@ -173,9 +173,9 @@ def _wrapped(app: Litestar, ids: Ids, metrics: Metrics, live: LiveTurns) -> ASGI
         scope["state"]["request_id"] = request_id
         is_head = False
         if scope["type"] == ScopeType.HTTP and scope["method"] == "HEAD":
-            is_head = True
-            scope["method"] = "GET"
-            scope["headers"] = [each for each in scope["headers"] if each[0] not in _WAITING]
+            is_head = True  # the server keeps its own scope, by which it expects no body
+            headers = [each for each in scope["headers"] if each[0] not in _WAITING]
+            scope = cast("Scope", {**scope, "method": "GET", "headers": headers})
 
         async def send_response(message: Message) -> None:
             if message["type"] == "http.response.start":

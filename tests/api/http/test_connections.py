@@ -227,7 +227,10 @@ async def test_requests_that_wait_for_others_have_a_bound(serve: Serve) -> None:
 
 
 async def test_requests_of_one_connection_are_answered_in_order(serve: Serve) -> None:
-    """Java's client asks for HTTP/2 with the first request; the others are sent without waiting for an answer."""
+    """Java's client asks for HTTP/2 with the first request; the others are sent without waiting for an answer.
+
+    An answer to HEAD has the length of a body, and none.
+    """
     upgrade = b"POST /api/sessions HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
     upgrade += b"HTTP2-Settings: AAMAAABk\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
     server = serve()
@@ -239,9 +242,13 @@ async def test_requests_of_one_connection_are_answered_in_order(serve: Serve) ->
             while b"REQUEST_INVALID" not in got:
                 got += await loop.sock_recv(connection, 65_536)
             last = b"GET /nowhere HTTP/1.1\r\nConnection: close\r\n\r\n"
-            await loop.sock_sendall(connection, HEALTH * 3 + last)
+            await loop.sock_sendall(connection, HEALTH + HEALTH.replace(b"GET", b"HEAD") + HEALTH + last)
         got += await ended(connection, 20)
     assert [int(each) for each in re.findall(rb"HTTP/1.1 (\d+) ", got)] == [400, 200, 200, 200, 404]
+    lengths = [int(each) for each in re.findall(rb"content-length: (\d+)\r\n", got)]
+    bodies = [each.rpartition(b"\r\n\r\n")[2] for each in re.split(rb"HTTP/1.1 \d+ ", got)[1:]]
+    assert [len(each) for each in bodies] == [*lengths[:2], 0, *lengths[3:]]
+    assert "exception" not in server.log
 
 
 @pytest.mark.slow
