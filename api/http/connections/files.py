@@ -20,7 +20,8 @@ def raise_open_files(connections: int, reserve: int) -> int:
 
     Log a warning if the hard limit allows fewer. Raises SettingsInvalid if it allows less than CONNECTIONS_MIN.
     """
-    needed = connections + reserve + OTHER_FILES + len(open_files())
+    open_files = len(os.listdir(_OPEN))  # noqa: PTH208  (only their number is needed)
+    needed = connections + reserve + OTHER_FILES + open_files
     limit = _raise_to(needed)
     if limit >= needed:
         return connections
@@ -36,11 +37,6 @@ def raise_open_files(connections: int, reserve: int) -> int:
         fix=f"raise the hard limit to {needed} (ulimit -Hn, or LimitNOFILE= of systemd)",
     )
     return possible
-
-
-def open_files() -> list[int]:
-    """Return the file descriptors of the process, including the closed one of this call."""
-    return [int(name) for name in os.listdir(_OPEN)]  # noqa: PTH208  (only the names are needed, thousands of them)
 
 
 def _raise_to(needed: int) -> int:
