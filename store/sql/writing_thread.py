@@ -29,7 +29,7 @@ class WritingThread(ABC, Generic[J]):
     """The queue and the thread. A subclass starts the thread when it is ready, and writes the jobs in `_drain`."""
 
     def __init__(self, name: str) -> None:
-        self._queue: queue.Queue[J | None] = queue.Queue(QUEUE_MAX)
+        self._queue: queue.SimpleQueue[J | None] = queue.SimpleQueue()
         self._is_closed = False
         self._working_since: float | None = None
         self._thread = threading.Thread(target=self._drain, name=name, daemon=True)
@@ -56,10 +56,7 @@ class WritingThread(ABC, Generic[J]):
         await asyncio.to_thread(self._end)
 
     def _end(self) -> None:
-        try:
-            self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
-        except queue.Full:
-            raise StoreUnavailable(f"the writer accepted no write for {CLOSE_TIMEOUT_S:.0f} s") from None
+        self._queue.put(None)
         self._thread.join(CLOSE_TIMEOUT_S)
         if self._thread.is_alive():
             raise StoreUnavailable(f"the writer did not end within {CLOSE_TIMEOUT_S:.0f} s")
@@ -68,10 +65,9 @@ class WritingThread(ABC, Generic[J]):
         """Queue a job. Raises StoreBusy, StoreUnavailable."""
         if self._is_closed or not self._thread.is_alive():
             raise StoreUnavailable("the database is closed")
-        try:
-            self._queue.put_nowait(job)
-        except queue.Full:
-            raise StoreBusy(f"{QUEUE_MAX} writes are already waiting") from None
+        if self._queue.qsize() >= QUEUE_MAX:
+            raise StoreBusy(f"{QUEUE_MAX} writes are already waiting")
+        self._queue.put(job)
 
     def _next_jobs(self, timeout_s: float) -> tuple[list[J], bool]:
         """Wait for jobs; return all that wait, none after `timeout_s`, and whether the thread must end after them."""
