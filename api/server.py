@@ -21,7 +21,7 @@ from api.http.application import Application
 from api.http.connections.bounds import Bounds
 from api.http.connections.connections import RESERVE, Connections
 from api.http.connections.files import raise_open_files
-from api.http.connections.http_server import HttpServer, bind
+from api.http.connections.http_server import BACKLOG, HttpServer, bind
 from api.logs.configuration import configure_logging, log_unawaited
 from api.models import close_model, make_model
 from api.other_servers import require_same_keys
@@ -64,7 +64,9 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     configure_logging(settings.log_level, settings.log_format)
     connections = raise_open_files(settings.connections_max, RESERVE)
     model = make_model(settings)
-    with _bound(settings) as sock:
+    with _usable(settings):
+        sock = bind(settings.host, settings.port, settings.stream_write_s)
+    with sock:
         _restrict_access(settings.data)
         store = open_store(settings.data, settings.database_url)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -93,11 +95,17 @@ async def _serve(
         raise
     address, key = settings.address, secrets.token_urlsafe(32)
     live = LiveTurns(settings)
+
+    def listen() -> None:
+        with _usable(settings):
+            sock.listen(BACKLOG)
+        announce(address, access)
+
     app = create_app(
         settings,
         store,
         model,
-        announce=lambda: announce(address, access),
+        announce=listen,
         reload=reload,
         live=live,
         operator_key=key,
@@ -129,6 +137,8 @@ async def _until_stopped(
         server.stop()
         await live.drain(settings.turn_s)
         # the server waits until the last response is read, and some clients never read it
+        await asyncio.wait({serving}, timeout=GOODBYE_S)
+        server.abort()
         await asyncio.wait({serving}, timeout=GOODBYE_S)
         if serving.done():
             serving.result()
@@ -199,14 +209,13 @@ def _restrict_access(data: Path) -> None:
 
 
 @contextmanager
-def _bound(settings: Settings) -> Iterator[socket.socket]:
-    """Bind the address of the server, before anything is opened. Raises AddressRefused."""
-    host, port = settings.host, settings.port
+def _usable(settings: Settings) -> Iterator[None]:
+    """Raise AddressRefused if the address cannot be bound, or listened to, within."""
     try:
-        sock = bind(host, port, settings.stream_write_s)
+        yield
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise AddressRefused(f"port {port} of {host} is in use; choose another one with --port") from error
-        raise AddressRefused(f"port {port} of {host} cannot be used: {error.strerror}") from error
-    with sock:
-        yield sock
+            problem = f"port {settings.port} of {settings.host} is in use; choose another one with --port"
+        else:
+            problem = f"port {settings.port} of {settings.host} cannot be used: {error.strerror}"
+        raise AddressRefused(problem) from error

@@ -201,9 +201,20 @@ async def test_a_server_that_stops_ends_its_streams(serve: Serve, stream_client:
     assert client.transcript == [("assistant", "Dear diary."), ("assistant", "What comes after 0?")]
 
 
-async def test_client_that_does_not_read_does_not_delay_a_stop(
-    serve: Serve,
-) -> None:
+async def test_answers_that_are_not_read_do_not_delay_a_stop(serve: Serve) -> None:
+    server = serve(CUEBOOK_STREAM_WRITE_S="600")
+    await server.ready()
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        deaf.connect(("127.0.0.1", server.port))
+        deaf.sendall(b"GET /schema/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 20)
+        assert deaf.recv(1)
+        await asyncio.sleep(1)  # it answers until the buffers are full
+        assert await server.stop() == 0
+    assert "xception" not in server.log
+
+
+async def test_client_that_does_not_read_does_not_delay_a_stop(serve: Serve) -> None:
     server = serve()
     await server.ready()
     async with server.client() as api:

@@ -1,11 +1,12 @@
 """The connections of a server: uvicorn's HTTP/1.1, with bounds for headers, silence and the number of connections."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 import structlog
 from httptools import HttpParserError
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from api.auth.request_checks import Addresses
@@ -87,8 +88,16 @@ class Connection(HttpToolsProtocol):
         self.waiting_since = self.loop.time()
         self._is_in_body = False
         self._header_bytes = 0
+        self._answering: RequestResponseCycle | None = None
         self._bound_silence()
         self.server_state.admit(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the request that is being answered; uvicorn tells only the last one that was received."""
+        if self._answering is not None:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
+        super().connection_lost(exc)
 
     @property
     def host(self) -> str:
@@ -118,6 +127,10 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         if len(self.pipeline) > PIPELINED_MAX:
             raise HttpParserError
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_message_complete(self) -> None:
         """Expect the headers of the next request."""

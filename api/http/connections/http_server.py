@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import structlog
 import uvicorn
 
 from api.http.connections.connections import Connection, Connections
@@ -13,6 +14,8 @@ from api.http.connections.connections import Connection, Connections
 BACKLOG = 2_048
 """Connections that wait in the kernel to be accepted."""
 _LOOK_S = 0.5
+
+log = structlog.get_logger()
 
 
 class HttpServer(uvicorn.Server):
@@ -23,13 +26,13 @@ class HttpServer(uvicorn.Server):
 
     def __init__(self, app: Any, connections: Connections, silence_s: float) -> None:
         config = uvicorn.Config(
-            app,
+            self._handle,
             http=Connection,
             ws="none",
             lifespan="off",
             interface="asgi3",
             log_config=None,
-            log_level="error",  # of less, clients could fill the log
+            log_level="critical",  # it would log messages of exceptions, which may contain a user's text
             access_log=False,
             proxy_headers=False,  # AuthMiddleware reads them
             server_header=False,
@@ -37,6 +40,7 @@ class HttpServer(uvicorn.Server):
         )
         config.timeout_keep_alive = silence_s  # type: ignore[assignment]  # parts of a second as well
         super().__init__(config)
+        self._app = app
         self.server_state = self.connections = connections
         self._stopping = asyncio.Event()
 
@@ -44,6 +48,19 @@ class HttpServer(uvicorn.Server):
         """Accept no more connections, and end when the last response has ended."""
         self.should_exit = True
         self._stopping.set()
+
+    def abort(self) -> None:
+        """Cut the connections that are left; their requests end as if the clients had disconnected."""
+        for connection in list(self.connections.connections):
+            connection.transport.abort()
+
+    async def _handle(self, scope: Any, receive: Any, send: Any) -> None:
+        """Call the application, and log what fails after it has answered. uvicorn then closes the connection."""
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            log.exception("a request failed after its response had begun")
+            raise
 
     async def main_loop(self) -> None:
         """Set the date of responses and close connections beyond the bounds twice a second, until stopped."""
