@@ -16,12 +16,10 @@ import uvloop
 from api.app import create_app
 from api.atomic_files import create_private
 from api.auth.authenticator import tokens_of
-from api.auth.request_checks import Addresses
 from api.http.application import Application
-from api.http.connections.bounds import Bounds
-from api.http.connections.connections import RESERVE, Connections
+from api.http.connections.connections import RESERVE
 from api.http.connections.files import raise_open_files
-from api.http.connections.http_server import BACKLOG, HttpServer, bind
+from api.http.connections.http_server import BACKLOG, HttpServer, bind, create_server
 from api.logs.configuration import configure_logging, log_unawaited
 from api.models import close_model, make_model
 from api.other_servers import require_same_keys
@@ -111,8 +109,7 @@ async def _serve(
         operator_key=key,
         keys_needed=not is_loopback(settings.host),
     )
-    bounds = Bounds(connections, settings.address_connections_max)
-    server = HttpServer(app, Connections(bounds, Addresses(settings.trusted_proxies)), settings.receive_s)
+    server = create_server(app, settings, connections)
     with _address_files(settings.data, address, key), _tuned_garbage_collection():
         await _until_stopped(app, server, sock, live, settings)
 

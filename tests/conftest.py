@@ -20,11 +20,8 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from api.analytics import files, process
 from api.analytics.process import WorkerProcesses
 from api.app import create_app
-from api.auth.request_checks import Addresses
 from api.embedded import running
-from api.http.connections.bounds import Bounds
-from api.http.connections.connections import Connections
-from api.http.connections.http_server import HttpServer, bind
+from api.http.connections.http_server import bind, create_server
 from api.sessions.live_turns import LiveTurns
 from api.settings import Settings
 from api.timestamps import utc_now
@@ -193,9 +190,8 @@ async def open_server(
     all_settings = Settings(data=folder, scripts=scripts, **settings)
     live = LiveTurns(all_settings)
     app = create_app(all_settings, open_store(folder), model or OfflineModel(), live=live, operator_key=OPERATOR_KEY)
-    bounds = Bounds(all_settings.connections_max, all_settings.address_connections_max)
-    server = HttpServer(app, Connections(bounds, Addresses(all_settings.trusted_proxies)), all_settings.receive_s)
-    sock = bind("127.0.0.1", 0, all_settings.stream_write_s)
+    server = create_server(app, all_settings, all_settings.connections_max)
+    sock = bind("127.0.0.1", 0, START_S)  # so that the application notices first that a client does not read
     sock.listen()
     async with app.lifespan():
         serving = asyncio.create_task(server.serve([sock]))

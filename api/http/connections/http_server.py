@@ -9,7 +9,10 @@ from typing import Any
 import structlog
 import uvicorn
 
+from api.auth.request_checks import Addresses
+from api.http.connections.bounds import Bounds
 from api.http.connections.connections import Connection, Connections
+from api.settings import Settings
 
 BACKLOG = 2_048
 """Connections that wait in the kernel to be accepted."""
@@ -74,6 +77,12 @@ class HttpServer(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the caller."""
         yield
+
+
+def create_server(app: Any, settings: Settings, connections_max: int) -> HttpServer:
+    """Return the server of an application, for as many connections as there can be open files."""
+    bounds = Bounds(connections_max, settings.address_connections_max)
+    return HttpServer(app, Connections(bounds, Addresses(settings.trusted_proxies)), settings.receive_s)
 
 
 def bind(host: str, port: int, unread_s: float) -> socket.socket:
