@@ -87,6 +87,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self.waiting_since = self.loop.time()
         self._is_in_body = False
+        self._is_half_closed = False
         self._header_bytes = 0
         self._answering: RequestResponseCycle | None = None
         self._bound_silence()
@@ -111,6 +112,8 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what was received. uvicorn stops its timer then; it goes on until headers are complete."""
+        if self._is_half_closed:
+            return
         if not self._is_in_body:
             self._header_bytes += len(data)
         super().data_received(data)
@@ -138,9 +141,15 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Wait for the next request. If the body of this one is still being sent, there is none: the connection ends.
+
+        What was sent is read meanwhile, because the system would drop an answer of a connection that is closed before.
+        """
         self.waiting_since = self.loop.time()
         super().on_response_complete()
+        if self._is_in_body and self.cycle.response_complete and not self.transport.is_closing():
+            self._is_half_closed = True
+            self.transport.write_eof()
 
     def send_400_response(self, msg: str) -> None:
         """Close the connection; answer what is not a request in the format of the API's errors.

@@ -516,10 +516,10 @@ async def test_there_are_only_so_many_streams(server: OpenApp, tmp_path: Path, s
 
 @contextmanager
 def cut_off(client: Any) -> Iterator[None]:
-    """Within, the server may end the stream without its last chunk, or the kernel the connection."""
+    """Within, the server may end the stream without its last chunk."""
     try:
         yield
-    except (httpx.RemoteProtocolError, httpx.ReadError):
+    except httpx.RemoteProtocolError:
         client.disconnect()
 
 
@@ -537,7 +537,7 @@ async def test_a_client_that_does_not_read_is_left_and_comes_back(
                 await api.send_message(session, entry)
             with cut_off(client):
                 await client.receive(stream)
-        assert said > 3  # the others were answered all the while
+        assert said > 10  # the others were answered all the while
         assert 0 < len(client.transcript) < 3 * said
         said_all = await api.transcript(session)
         while client.transcript != said_all:  # it is left again where it reads too slowly
