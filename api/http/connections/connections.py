@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import structlog
-from httptools import HttpParserError
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
@@ -111,12 +111,13 @@ class Connection(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def data_received(self, data: bytes) -> None:
-        """Parse what was received. uvicorn stops its timer then; it goes on until headers are complete."""
+        """Parse what was received. The time for headers goes on until they are complete."""
         if self._is_half_closed:
             return
         if not self._is_in_body:
             self._header_bytes += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._parse(data)
         if self.transport.is_closing():
             return
         if self._header_bytes > HEADER_BYTES_MAX:
@@ -124,10 +125,30 @@ class Connection(HttpToolsProtocol):
         elif not self.has_request:
             self._bound_silence()
 
+    def _parse(self, data: bytes) -> None:
+        """Parse requests. One that asks for another protocol is parsed again as if it did not: httptools reads no body
+        of it, but clients such as Java's ask for HTTP/2 with any request.
+        """
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            version = self.parser.get_http_version().encode()
+            first = b"%s %s HTTP/%s\r\n" % (self.parser.get_method(), self.url, version)
+            lines = [b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade"]
+            self.parser = HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+            self._parse(b"%s%s\r\n%s" % (first, b"".join(lines), data[upgrade.args[0] :]))
+        except HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+
     def on_headers_complete(self) -> None:
         """Begin a request. Raises HttpParserError, which ends the connection, if too many wait for it."""
-        self._is_in_body, self._header_bytes = True, 0
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":
+                raise HttpParserError
+            return
         super().on_headers_complete()
+        self._is_in_body, self._header_bytes = True, 0
         if len(self.pipeline) > PIPELINED_MAX:
             raise HttpParserError
 
@@ -137,6 +158,8 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Expect the headers of the next request."""
+        if self.parser.should_upgrade():
+            return
         self._is_in_body = False
         super().on_message_complete()
 

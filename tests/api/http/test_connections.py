@@ -188,9 +188,11 @@ async def test_a_body_in_drops_ends_and_a_slow_one_does_not(serve: Serve) -> Non
             b"POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0",
             "Invalid HTTP request received.",
         ),
+        (b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", "Invalid HTTP request received."),
+        (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n", "Invalid HTTP request received."),
         (b"GET / HTTP/1.1\r\nX: " + b"a" * 70_000, "the headers have more than 65,536 bytes"),
     ],
-    ids=["no HTTP", "HTTP/2", "chunk", "two lengths", "headers"],
+    ids=["no HTTP", "HTTP/2", "chunk", "two lengths", "tunnel", "address", "headers"],
 )
 async def test_what_is_no_request_is_refused(serve: Serve, sent: bytes, problem: str) -> None:
     server = serve()
@@ -201,6 +203,7 @@ async def test_what_is_no_request_is_refused(serve: Serve, sent: bytes, problem:
     assert b"connection: close" in head
     error = json.loads(body)["error"]
     assert (error["code"], error["message"]) == ("REQUEST_INVALID", problem)
+    assert "exception" not in server.log
 
 
 async def test_requests_that_wait_for_others_have_a_bound(serve: Serve) -> None:
@@ -237,6 +240,24 @@ async def test_requests_of_one_connection_are_answered_in_order(serve: Serve) ->
     bodies = [each.rpartition(b"\r\n\r\n")[2] for each in re.split(rb"HTTP/1.1 \d+ ", got)[1:]]
     assert [len(each) for each in bodies] == [*lengths[:2], 0, *lengths[3:]]
     assert "exception" not in server.log
+
+
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["length", "chunks"])
+async def test_requests_for_another_protocol_keep_their_bodies(serve: Serve, is_chunked: bool) -> None:
+    body = b'{"userId": "ana", "scriptId": "nowhere"}'
+    length = b"Transfer-Encoding: chunked" if is_chunked else b"Content-Length: %d" % len(body)
+    sent = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if is_chunked else body
+    head = b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + length
+    upgrade = head + b"\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n"
+    server = serve()
+    await server.ready()
+    async with connected(server.port, 1, upgrade) as (connection,):
+        await asyncio.sleep(0.2)  # the body is not in the first packet
+        last = head + b"\r\nConnection: close, Upgrade\r\nUpgrade: websocket\r\n\r\n" + sent
+        connection.sendall(sent + HEALTH + upgrade + sent + last)
+        got = await ended(connection, 20)
+    assert [int(each) for each in re.findall(rb"HTTP/1.1 (\d+) ", got)] == [404, 200, 404, 404]
+    assert got.count(b"SCRIPT_NOT_FOUND") == 3
 
 
 @pytest.mark.slow
