@@ -5,13 +5,15 @@ DuckDB stops when it has enough turns: 3 ms for a common word, 70 ms for a word 
 Only the messages of the matching turns are decoded and matched exactly.
 """
 
+from functools import partial
+
 import msgspec
 
 from store.duckdb.statements import Cursor, fetch
 from store.interface.list_rows import SearchFilter
 from store.interface.rows import Role
 from store.memory.filters_sql import exact_pattern
-from store.sql.message_search import Candidate, Position, search_conditions, search_in_pages
+from store.sql.message_search import Candidate, Position, search_conditions, search_page
 from store.sql.sessions import LAST_MOVES
 
 
@@ -23,7 +25,7 @@ def _candidates(cursor: Cursor, tenant: str, what: SearchFilter, start: Position
     return fetch(cursor, Candidate, _select(" AND ".join(conditions)), parameters)
 
 
-search = search_in_pages(_candidates)
+search = partial(search_page, _candidates)
 
 
 def _select(conditions: str) -> str:

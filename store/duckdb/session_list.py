@@ -5,6 +5,7 @@ The heads of sessions, which are in memory, have what most filters need.
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from store.duckdb.statements import Cursor, execute, fetch_columns, from_micros
 from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.rows import PositionRow
 from store.sql.connection import decode
-from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_conditions, list_in_pages, time_range
+from store.sql.list_pages import CONDITIONS, ListStart, ListTexts, list_conditions, list_page, time_range
 from store.sql.sessions import LAST_MOVES
 from store.sql.turns import outside
 
@@ -121,7 +122,9 @@ def _describe(connection: DuckDBConnection, tenant: str, found: list[_Found]) ->
     return listed
 
 
-list_sessions = list_in_pages(_find, _describe, lambda connection: connection.heads.refresh(connection.cursor))
+list_sessions = partial(
+    list_page, _find, _describe, prepare=lambda connection: connection.heads.refresh(connection.cursor)
+)
 
 
 def _moves(cursor: Cursor, which: list[str | list[str]]) -> dict[str, dict[str, Any]]:

@@ -4,11 +4,13 @@ There is no index of words. What is said in the newest turns is compared with ea
 until there are enough turns; the messages of these turns are decoded and matched exactly.
 """
 
+from functools import partial
+
 from store.interface.list_rows import SearchFilter
 from store.postgres.connection import PostgresConnection
 from store.postgres.derived_rows import without_case
 from store.postgres.sessions import MOVE, SCRIPT, TITLE
-from store.sql.message_search import CONDITIONS, OF_SCRIPT, Candidate, Position, search_conditions, search_in_pages
+from store.sql.message_search import CONDITIONS, OF_SCRIPT, Candidate, Position, search_conditions, search_page
 
 WINDOWS = (4_000, 32_000, None)
 """How many of the newest turns are searched; None: all, which PostgreSQL may then read in any order. It cannot know how
@@ -42,7 +44,7 @@ def _candidates(
     return found
 
 
-search = search_in_pages(_candidates)
+search = partial(search_page, _candidates)
 
 
 def _has_few(connection: PostgresConnection, tenant: str, script: str) -> bool:

@@ -5,6 +5,7 @@ The heads of sessions have what most filters need.
 """
 
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -12,7 +13,7 @@ from store.interface.list_rows import Order, SessionFilter, SessionListed
 from store.interface.rows import PositionRow, SessionHead, SessionSummary
 from store.postgres.connection import PostgresConnection
 from store.sql.connection import fetch_one, of_session
-from store.sql.list_pages import ListStart, ListTexts, list_conditions, list_in_pages
+from store.sql.list_pages import ListStart, ListTexts, list_conditions, list_page
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -140,4 +141,4 @@ def _listed(row: _Described) -> SessionListed:
     return SessionListed(**columns, title=row.title, preview=texts.preview(), last_message=texts.last_message())
 
 
-list_sessions = list_in_pages(_find, _describe)
+list_sessions = partial(list_page, _find, _describe)

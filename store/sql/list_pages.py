@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -20,7 +20,6 @@ from store.interface.pages import Page, bounded, cursor_of, position_of
 from store.sql.connection import Connection, Values, decode
 
 C = TypeVar("C", bound=Connection)
-C_contra = TypeVar("C_contra", bound=Connection, contravariant=True)
 F = TypeVar("F")
 
 
@@ -72,58 +71,36 @@ DescribeSessions: TypeAlias = Callable[[C, str, list[F]], list[SessionListed]]
 """Returns the sessions that were found, in the same order, without those that were just deleted."""
 
 
-class ListSessions(Protocol[C_contra]):
-    """Returns a page of sessions, the most recently active or the newest first. Raises CursorInvalid."""
+def list_page(
+    find: FindSessions[C, F],
+    describe: DescribeSessions[C, F],
+    connection: C,
+    tenant: str,
+    which: SessionFilter | None = None,
+    *,
+    order: Order = "created",
+    limit: int = 50,
+    cursor: str | None = None,
+    prepare: Callable[[C], None] = lambda _: None,
+) -> Page[SessionListed]:
+    """Return a page of sessions, the most recently active or the newest first, found and described as of the same
+    moment, after `prepare`, which runs outside of their transaction.
 
-    def __call__(
-        self,
-        connection: C_contra,
-        /,
-        tenant: str,
-        which: SessionFilter | None = None,
-        *,
-        order: Order = "created",
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page[SessionListed]: ...
-
-
-def list_in_pages(
-    find: FindSessions[C, F], describe: DescribeSessions[C, F], prepare: Callable[[C], None] = lambda _: None
-) -> ListSessions[C]:
-    """Return the list of sessions that are found by `find`, and described by `describe` as of the same moment, after
-    `prepare`, which runs outside of their transaction.
+    A session that continues between two pages by activity is before them. A session that is deleted meanwhile is left
+    out. Raises CursorInvalid.
     """
-
-    def list_sessions(
-        connection: C,
-        /,
-        tenant: str,
-        which: SessionFilter | None = None,
-        *,
-        order: Order = "created",
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page[SessionListed]:
-        """Return a page of sessions.
-
-        A session that continues between two pages by activity is before them. A session that is deleted meanwhile is
-        left out.
-        """
-        limit = bounded(limit)
-        start = None if cursor is None else position_of(cursor, ListStart)
-        if start is not None and start.order != order:
-            raise CursorInvalid(f"{cursor!r} is a cursor of a list in another order")
-        prepare(connection)
-        with connection.snapshot():
-            found = find(connection, tenant, which or SessionFilter(), order, start, limit + 1)
-            rows = describe(connection, tenant, found[:limit])
-        if not rows or len(found) <= limit:
-            return Page(rows, None)
-        moment = rows[-1].created_at if order == "created" else rows[-1].updated_at
-        return Page(rows, cursor_of((order, moment, rows[-1].session_id)))
-
-    return list_sessions
+    limit = bounded(limit)
+    start = None if cursor is None else position_of(cursor, ListStart)
+    if start is not None and start.order != order:
+        raise CursorInvalid(f"{cursor!r} is a cursor of a list in another order")
+    prepare(connection)
+    with connection.snapshot():
+        found = find(connection, tenant, which or SessionFilter(), order, start, limit + 1)
+        rows = describe(connection, tenant, found[:limit])
+    if not rows or len(found) <= limit:
+        return Page(rows, None)
+    moment = rows[-1].created_at if order == "created" else rows[-1].updated_at
+    return Page(rows, cursor_of((order, moment, rows[-1].session_id)))
 
 
 def list_conditions(

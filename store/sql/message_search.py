@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
@@ -42,29 +41,24 @@ FindCandidates: TypeAlias = Callable[[C, str, SearchFilter, Position | None, int
 """Returns the matching turns of a tenant from a position on, the most recent first; the last argument is a limit."""
 
 
-def search_in_pages(find: FindCandidates[C]) -> Callable[..., Page[Hit]]:
-    """Return the search that finds turns by `find`."""
-
-    def search(
-        connection: C, tenant: str, what: SearchFilter, *, limit: int = 50, cursor: str | None = None
-    ) -> Page[Hit]:
-        """Return a page of messages, the most recent first; a page that is not the last may be short.
-
-        Raises CursorInvalid.
-        """
-        start = None if cursor is None else position_of(cursor, tuple[datetime, UUID, int, int])
-        return _page(partial(find, connection, tenant, what), what, start, bounded(limit))
-
-    return search
-
-
-def _page(
-    find: Callable[[Position | None, int], list[Candidate]], what: SearchFilter, start: Position | None, limit: int
+def search_page(
+    find: FindCandidates[C],
+    connection: C,
+    tenant: str,
+    what: SearchFilter,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
 ) -> Page[Hit]:
+    """Return a page of messages that match, the most recent first; a page that is not the last may be short.
+
+    Raises CursorInvalid.
+    """
+    limit, start = bounded(limit), None if cursor is None else position_of(cursor, tuple[datetime, UUID, int, int])
     hits: list[tuple[Hit, Position]] = []
     batch, candidates = limit + _SPARE, 0
     while candidates < CANDIDATES_MAX:
-        found = find(start, batch)
+        found = find(connection, tenant, what, start, batch)
         hits += [hit for candidate in found for hit in _hits(candidate, what, start)]
         if len(hits) > limit:
             return Page([hit for hit, _ in hits[:limit]], cursor_of(hits[limit - 1][1]))
