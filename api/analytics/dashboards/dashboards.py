@@ -4,9 +4,8 @@ import asyncio
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -17,15 +16,13 @@ from api.analytics.execute import AnswerDocument
 from api.analytics.formats.readable import label
 from api.analytics.queries import AnalyticsQueries
 from api.errors import ApiError, invalid_field, refusing, refusing_field, require_found
+from api.page_templates import page_template
 from api.schemas.analytics import DashboardText, DashboardView, Language, NewAnalyticsQuery, Tile
 from runtime.state.ports import Clock, Ids
 from store.analytics.reporting import report_named, statement
 from store.interface.analyst_rows import DashboardRow, SavedQueryRow, ScheduleRow, TileRow
 from store.interface.errors import QueryRefused, QueryStopped, ReportRefused, RowConflict, RowRefused
 from store.store import Store
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 T = TypeVar("T")
 ROWS_SHOWN_MAX = 200
@@ -222,18 +219,10 @@ def _page(name: str, parts: Sequence[_Part], now: datetime, language: Language) 
     """Return the HTML page. All texts are escaped, and charts are pictures, which run no scripts."""
     written = f"{now.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     words = _page_words(language)
-    return _template().render(
+    return page_template(Path(__file__).with_name("page.html")).render(
         name=name, parts=parts, written=written, picture=_picture, label=label, words=words, language=language
     )
 
 
 def _picture(chart: bytes) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(chart).decode()
-
-
-@cache
-def _template() -> "Template":
-    from jinja2 import Environment, StrictUndefined  # only where a page is rendered
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(Path(__file__).with_name("page.html").read_text("utf-8"))
