@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from api.schemas.analytics import Language
-from store.analytics.reporting import report_named
+from store.analytics.reporting import REPORTS, report_named
 
 Kind: TypeAlias = Literal["funnel", "bars", "lines", "heat"]
 """A funnel is bars in the order of steps, each with its loss; a heat map is a matrix of shaded cells."""
@@ -55,24 +55,25 @@ _REPORT_CHARTS = msgspec.json.decode(Path(__file__).with_name("report_charts.jso
 
 def chart_of(name: str, language: Language = "en") -> Chart | None:
     """Return the chart of a report, or None if it has none. Raises ReportRefused for an unknown report."""
-    report, chart = report_named(name), _REPORT_CHARTS.get(name)
-    if chart is None or language == "en":
-        return None if chart is None else msgspec.structs.replace(chart, title=report.title)
+    chart = _REPORT_CHARTS.get(report_named(name).name)
+    if chart is None:
+        return None
     title = report_texts(language)["reports"][name]["title"]
     return msgspec.structs.replace(chart, title=title, words=chart_words(language))
 
 
 def chart_words(language: Language) -> dict[str, str]:
     """Return the `words` of charts in a language."""
-    if language == "en":
-        return {}
     texts = report_texts(language)
     return {**texts["columns"], **texts["charts"]}
 
 
 @cache
 def report_texts(language: Language) -> dict[str, Any]:
-    """Return the texts of reports in another language than English: `reports`, `columns`, `charts`, `page`."""
+    """Return the texts of reports in a language: `reports`, `columns`, `charts`, `page`.
+
+    A report has its English texts itself, and a column without a text is shown by its name.
+    """
     path = Path(__file__).parent.with_name(f"report_texts.{language}.json")
-    texts: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-    return texts
+    english = {report.name: {"title": report.title, "says": report.says} for report in REPORTS}
+    return {"reports": english, **msgspec.json.decode(path.read_bytes())}

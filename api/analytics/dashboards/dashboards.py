@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,11 +29,6 @@ ROWS_SHOWN_MAX = 200
 """Rows of a table on a page."""
 PAGE_S = 300.0
 """After it, no further tile of a page is computed."""
-_ENGLISH = {
-    "definition": "Definition",
-    "more_rows": "and {count} more rows",
-    "late": "not computed, because the page took more than {seconds:g} s",
-}
 
 
 class _Part(Struct, frozen=True, kw_only=True):
@@ -147,7 +142,7 @@ class Dashboards(Struct, frozen=True):
     async def _part(self, tenant: str, tile: TileRow, ends_at: float, language: Language, *, masked: bool) -> _Part:
         """Compute a tile, unless the time of the page is over."""
         if asyncio.get_running_loop().time() > ends_at:
-            return _failed(tile, _page_words(language)["late"].format(seconds=PAGE_S))
+            return _failed(tile, report_texts(language)["page"]["late"].format(seconds=PAGE_S))
         try:
             title, about, sql = await self._definition(tenant, tile, language)
             answer = await self._run(tenant, tile, sql, language, masked=masked)
@@ -169,11 +164,9 @@ class Dashboards(Struct, frozen=True):
     async def _definition(self, tenant: str, tile: TileRow, language: Language) -> tuple[str, str, str]:
         """Return the title of a tile, what it says, and its SQL. Raises ApiError, ReportRefused."""
         if tile.report is not None:
-            report = report_named(tile.report)
-            if language == "en":
-                return tile.title or report.title, report.says, report.sql
+            sql = report_named(tile.report).sql
             texts = report_texts(language)["reports"][tile.report]
-            return tile.title or texts["title"], texts["says"], report.sql
+            return tile.title or texts["title"], texts["says"], sql
         query = await self._query(tenant, tile.query_id or "")
         return tile.title or query.name, "", query.sql
 
@@ -210,15 +203,10 @@ def require_query(found: T | None, query_id: str) -> T:
 # -- the page ---------------------------------------------------------------------------------------------------------
 
 
-def _page_words(language: Language) -> Mapping[str, str]:
-    """Return the words of a page in a language."""
-    return _ENGLISH if language == "en" else report_texts(language)["page"]
-
-
 def _page(name: str, parts: Sequence[_Part], now: datetime, language: Language) -> str:
     """Return the HTML page. All texts are escaped, and charts are pictures, which run no scripts."""
     written = f"{now.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    words = _page_words(language)
+    words = report_texts(language)["page"]
     return page_template(Path(__file__).with_name("page.html")).render(
         name=name, parts=parts, written=written, picture=_picture, label=label, words=words, language=language
     )
