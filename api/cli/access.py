@@ -7,7 +7,7 @@ from typing import Any, get_args
 import click
 from rich.markup import escape
 
-from api.cli.backend import backend
+from api.cli.backend import backend, read_answer
 from api.cli.options import Command, in_json, paged, shown_by, value_of, with_settings
 from api.cli.output import errors, print_json, print_page
 from api.console.serve import CHATS
@@ -92,8 +92,7 @@ def _key_row(key: Any) -> dict[str, Any]:
 @with_settings("data")
 async def list_keys(settings: Settings, tenant: str, **query: Any) -> Any:
     """List the keys of a tenant, newest first, including revoked ones."""
-    async with backend(settings, tenant=tenant) as api:
-        return await api.get("/api/keys", **query)
+    return await read_answer(settings, "/api/keys", tenant=tenant, **query)
 
 
 @keys.command("revoke", epilog="Example: cuebook keys revoke 3f9a0c1d5e7b2468")
@@ -163,8 +162,7 @@ async def create_link(
 @with_settings("data")
 async def list_links(settings: Settings, tenant: str, **query: Any) -> Any:
     """List the links of a tenant, newest first, including revoked ones."""
-    async with backend(settings, tenant=tenant) as api:
-        return await api.get("/api/links", **query)
+    return await read_answer(settings, "/api/links", tenant=tenant, **query)
 
 
 @links.command("revoke", epilog="Example: cuebook links revoke 3f9a0c1d5e7b24683f9a0c1d")

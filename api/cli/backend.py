@@ -257,6 +257,12 @@ def _open(settings: Settings, *, read_only: bool, creating: bool) -> Store | Non
         return None
 
 
+async def read_answer(settings: Settings, path: str, /, *, tenant: str | None = None, **parameters: Any) -> Any:
+    """Return the JSON answer of one GET request, for which the database is opened read-only."""
+    async with backend(settings, tenant=tenant) as api:
+        return await api.get(path, **parameters)
+
+
 async def send_each(
     settings: Settings,
     method: str,

@@ -11,7 +11,7 @@ import click
 from msgspec import Struct, convert, to_builtins
 from rich.progress import DownloadColumn, MofNCompleteColumn, ProgressColumn, TimeElapsedColumn
 
-from api.cli.backend import Backend, RequestRefused, backend, run
+from api.cli.backend import Backend, RequestRefused, backend, read_answer, run
 from api.cli.options import ANY_PATH, in_json, paged, shown_by, skip_confirmation, with_settings
 from api.cli.output import confirm, end, errors, fail, failing, print_json, print_page, print_rows
 from api.cli.progress import ProgressBar, progress_bar
@@ -256,8 +256,7 @@ async def create(settings: Settings) -> Any:
 @with_settings("data")
 async def list_backups(settings: Settings, **query: Any) -> Any:
     """List the complete backups, the newest first."""
-    async with backend(settings) as api:
-        return await api.get(f"{PATH}/backups", **query)
+    return await read_answer(settings, f"{PATH}/backups", **query)
 
 
 @backups.command("delete", epilog="Example: cuebook backups delete 2026-11-26T060000Z")

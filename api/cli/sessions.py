@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from api.cli.backend import backend, open_for_reading, send_each, without_none
+from api.cli.backend import backend, open_for_reading, read_answer, send_each, without_none
 from api.cli.options import Command, in_json, paged, shown_by, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, fail, failing, print_json, print_page, print_rows, printable
 from api.cli.transfers import export_sessions, import_sessions, write_case
@@ -120,8 +120,7 @@ def _print_stats(stats: Any) -> None:
 @with_settings("data")
 async def session_stats(settings: Settings, session_id: str) -> Any:
     """Show statistics of a session: messages per role, durations, tokens and cost."""
-    async with backend(settings) as api:
-        return await api.get(f"/api/sessions/{in_path(session_id)}/stats")
+    return await read_answer(settings, f"/api/sessions/{in_path(session_id)}/stats")
 
 
 async def _page(
@@ -132,8 +131,7 @@ async def _page(
         async with open_for_reading(settings) as store:
             if store is not None:
                 return msgspec.to_builtins(await page_of(store))
-    async with backend(settings) as api:
-        return await api.get(path, **query)
+    return await read_answer(settings, path, **query)
 
 
 @sessions.command("show", epilog="Example: cuebook sessions show 7109d623-8314-4cc4-b6a2-11c8d5b88e58")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from api.cli.backend import backend
+from api.cli.backend import backend, read_answer
 from api.cli.options import paged, shown_by, with_settings
 from api.cli.output import print_page, print_rows
 from api.ids import in_path
@@ -27,8 +27,7 @@ def timers() -> None:
 @with_settings("data")
 async def list_timers(settings: Settings, **query: Any) -> Any:
     """List timers, the earliest first."""
-    async with backend(settings) as api:
-        return await api.get("/api/timers", **query)
+    return await read_answer(settings, "/api/timers", **query)
 
 
 @timers.command("fire", epilog="Example: cuebook timers fire SESSION '1:pause:wait:3 days'")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from api.cli.backend import Backend, RequestRefused, backend
+from api.cli.backend import Backend, RequestRefused, backend, read_answer
 from api.cli.options import ANY_PATH, EXISTING_PATH, in_json, with_settings
 from api.cli.output import console, end, errors, fail, make_folder, print_json, print_table, write_text
 from api.cli.progress import tracked
@@ -82,8 +82,7 @@ async def write_case(settings: Settings, session_id: str, output: Path | None) -
 
     A session that an application changed, or that was migrated, cannot be repeated; fork it before that turn.
     """
-    async with backend(settings) as api:
-        found = await api.get(f"/api/sessions/{in_path(session_id)}/case")
+    found = await read_answer(settings, f"/api/sessions/{in_path(session_id)}/case")
     write_text(found["yamlContent"], output)
 
 

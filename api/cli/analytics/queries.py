@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -33,15 +33,7 @@ from store.analytics.reporting import REPORTS, Parameter, Report, report_named, 
 from store.interface.analyst_rows import Limit
 from store.interface.errors import ReportRefused, StoreError
 
-_WIRE: Mapping[str, Form] = {
-    "table": "parquet",
-    "json": "json",
-    "csv": "csv",
-    "parquet": "parquet",
-    "vega-lite": "vega-lite",
-    "svg": "svg",
-    "png": "png",
-}
+_WIRE: Mapping[str, Form] = {"table": "parquet", **{form: form for form in get_args(Form)}}
 """The API's format for each output format. Parquet has the types of the columns, which a table needs, but not every
 value: its durations are whole milliseconds, and integers above 64 bits are floats.
 """
