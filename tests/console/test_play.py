@@ -97,6 +97,34 @@ async def test_a_message_that_was_not_sent_can_be_discarded(open_page: OpenPage)
     await expect(page.get_by_role("log")).to_contain_text("How old are you, Ben?")
 
 
+async def test_reply_stays_in_view_and_has_the_keyboard(open_page: OpenPage, server: ServerProcess) -> None:
+    asks = "".join(f"  - ask: Question {number}?\n" for number in range(1, 13))
+    async with server.client() as api:
+        await api.publish_script(f"cuebook: 1\nscript: questions\nactions:\n{asks}", strict=False)
+    page = await open_page("/play", width=390)
+    await begin(page, "questions")
+    box = page.get_by_label("Message")
+    await expect(box).to_be_focused()
+    for number in range(1, 9):
+        await expect(page.get_by_text(f"Question {number}?")).to_be_visible()
+        await page.keyboard.type("Fine.")
+        await page.keyboard.press("Enter")
+    await expect(page.get_by_text("Question 9?")).to_be_visible()
+    await expect(page.get_by_role("button", name="Back to here")).to_have_count(8)
+    await expect(box).to_be_in_viewport(ratio=1)
+    await page.reload()
+    await expect(page.get_by_role("button", name="Back to here")).to_have_count(8)
+    await expect(box).to_be_in_viewport(ratio=1)
+    await expect(page.get_by_text("Question 9?")).to_be_in_viewport()
+
+
+async def test_another_script_is_selected_after_one_that_is_not_there(open_page: OpenPage) -> None:
+    page = await open_page("/play?script=nothing")
+    await expect(page.get_by_role("alert")).to_contain_text("SCRIPT_NOT_FOUND")
+    await begin(page)
+    await expect(page.get_by_role("log")).to_contain_text("What may I call you?")
+
+
 async def test_changes_of_a_turn_are_beside_it(open_page: OpenPage) -> None:
     page = await open_page("/play")
     await begin(page)
