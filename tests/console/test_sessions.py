@@ -1,5 +1,6 @@
 """Sessions: the list with its filters, and one session with its timeline."""
 
+import asyncio
 import re
 
 from playwright.async_api import Route, expect
@@ -52,6 +53,21 @@ async def test_filters_are_in_the_address(open_page: OpenPage, server: ServerPro
     await expect(rows).to_have_count(1)
     await page.get_by_role("link", name="Clear filters").click()
     await expect(rows).to_have_count(2)
+
+
+async def test_back_returns_to_the_same_place_of_the_list(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        for number in range(70):
+            await api.create_session("visit", user=f"user{number}")
+    page = await open_page("/sessions")
+    rows = page.get_by_role("main").get_by_role("listitem")
+    await page.get_by_role("button", name="Show more").click()
+    await expect(rows).to_have_count(70)
+    await page.get_by_text("user8", exact=True).click()
+    await expect(page.get_by_role("button", name="Fork here")).to_be_visible()
+    await page.go_back()
+    await expect(rows).to_have_count(70)
+    await expect(page.get_by_text("user8", exact=True)).to_be_in_viewport()
 
 
 async def test_messages_are_found_by_their_words(open_page: OpenPage, server: ServerProcess) -> None:
@@ -185,6 +201,36 @@ async def test_rewind_fork_and_end(open_page: OpenPage, server: ServerProcess) -
     await page.get_by_role("dialog").get_by_label("Reason").fill("a test")
     await page.get_by_role("dialog").get_by_role("button", name="End").click()
     await expect(page.get_by_text("Completed")).to_be_visible()
+
+
+async def test_second_click_makes_no_second_fork(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await two_turns(server)
+    page = await open_page(f"/sessions/{session}")
+    may_answer = asyncio.Event()
+
+    async def answer_later(route: Route) -> None:
+        await may_answer.wait()
+        await route.continue_()
+
+    await page.route("**/fork", answer_later)
+    fork = page.get_by_role("button", name="Fork here")
+    await fork.click()
+    await expect(fork).to_be_disabled()
+    may_answer.set()
+    await expect(page).not_to_have_url(re.compile(session))
+
+
+async def test_selected_turn_is_in_the_address(open_page: OpenPage, server: ServerProcess) -> None:
+    page = await open_page(f"/sessions/{await two_turns(server)}")
+    state = page.get_by_role("region", name="State")
+    await expect(state).to_contain_text("Turn 2")
+    await page.get_by_role("slider").fill("1")
+    await expect(page).to_have_url(re.compile(r"\?turn=1$"))
+    await page.reload()
+    await expect(state).to_contain_text("Turn 1")
+    await page.get_by_role("button", name="Rewind to here").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Rewind to here").click()
+    await expect(page).not_to_have_url(re.compile("turn"))
 
 
 async def test_an_unknown_session_says_so(open_page: OpenPage) -> None:

@@ -12,10 +12,29 @@ export const route = $state(read())
 export const leaving = { isUnsaved: false }
 let shown = location.pathname + location.search
 
+/** What the back button finds again of a page: how far it was scrolled, in pixels, and how many rows its list had. */
+type Visit = { top?: number; rows?: number }
+
+export const visit = (): Visit => history.state ?? {}
+export const noteVisit = (changes: Visit) => history.replaceState({ ...visit(), ...changes }, '')
+
 export function go(path: string, { replace = false } = {}) {
   if (replace) history.replaceState(null, '', path)
-  else history.pushState(null, '', path)
+  else {
+    noteVisit({ top: scrollY })
+    history.pushState(null, '', path)
+  }
   show()
+}
+
+/** Note in the address what the page shows, for a reload or a link; the page is not read again. */
+export function noteQuery(name: string, value: string) {
+  const query = new URLSearchParams(location.search)
+  if ((query.get(name) ?? '') === value) return
+  if (value) query.set(name, value)
+  else query.delete(name)
+  history.replaceState(history.state, '', query.size ? `${location.pathname}?${query}` : location.pathname)
+  shown = location.pathname + location.search
 }
 
 function show() {
@@ -26,9 +45,32 @@ function show() {
 // also after a link within the page, such as to its content, which must not load the screen again
 addEventListener('popstate', () => {
   if (shown === location.pathname + location.search) return
-  if (leaving.isUnsaved && !confirm(t().leaveUnsaved)) history.pushState(null, '', shown)
-  else show()
+  if (leaving.isUnsaved && !confirm(t().leaveUnsaved)) return history.pushState(null, '', shown)
+  show()
+  scrollBack(visit().top ?? 0)
 })
+
+const SCROLL_MS = 10_000 // the longest time in which a page is read again
+const OF_THE_READER = ['wheel', 'touchstart', 'pointerdown', 'keydown']
+let stopScrolling = () => {}
+
+/** Scroll to where the page was left, once it is that long again; not after the reader has begun to. */
+function scrollBack(top: number) {
+  stopScrolling()
+  const sizes = new ResizeObserver(() => {
+    if (document.documentElement.scrollHeight < top + innerHeight) return
+    stopScrolling()
+    scrollTo({ top })
+  })
+  sizes.observe(document.getElementById('app')!)
+  const timer = setTimeout(() => stopScrolling(), SCROLL_MS)
+  stopScrolling = () => {
+    sizes.disconnect()
+    clearTimeout(timer)
+    for (const each of OF_THE_READER) removeEventListener(each, stopScrolling)
+  }
+  for (const each of OF_THE_READER) addEventListener(each, stopScrolling)
+}
 
 /** Follow links to these screens without loading the page again. */
 export function followLinks(event: MouseEvent, screens: string[]) {
