@@ -34,6 +34,7 @@ async def test_person_talks_to_a_participant_and_returns_the_session(
     await inbox.get_by_role("table").get_by_role("link").click()
     await inbox.get_by_role("button", name="Take over").click()
     await expect(inbox.get_by_text("You talk")).to_be_visible()
+    await expect(inbox.get_by_role("textbox", name="Message")).to_be_focused()
     await inbox.route("**/speak", lambda route: route.abort("connectionreset"), times=1)
     await inbox.get_by_role("textbox", name="Message").fill("Hello, this is Kim.")
     await inbox.keyboard.press("Enter")
@@ -46,6 +47,7 @@ async def test_person_talks_to_a_participant_and_returns_the_session(
     await expect(inbox.get_by_role("log")).to_contain_text("It hurts a lot.")
     await inbox.get_by_role("button", name="Give back").click()
     await expect(inbox.get_by_text("The script talks")).to_be_visible()
+    await expect(inbox.get_by_role("main")).to_be_focused()  # the button is gone
     await expect(chat.get_by_text("How bad is it?")).to_have_count(2)
     await chat.get_by_role("textbox").fill("Seven")
     await chat.keyboard.press("Enter")
@@ -69,6 +71,23 @@ async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenP
     await expect(said).to_contain_text("Hello, this is Kim.")
     assert await said.get_by_text("Line ").count() == 230
     await expect(page.get_by_role("button", name="Show earlier messages")).to_have_count(0)
+
+
+async def test_ended_conversation_cannot_be_taken_over(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(HELP, strict=False)
+        session = await api.create_session("help")
+        await api.send_texts(session, "My knee hurts.", "Seven")
+    page = await open_page("/inbox")
+    await page.get_by_role("table").get_by_role("link").click()
+    await expect(page.get_by_text("wanted a person; the conversation is over")).to_be_visible()
+    await expect(page.get_by_role("button", name="Take over")).to_have_count(0)
+    await page.get_by_role("link", name="Timeline").click()
+    await expect(page.get_by_role("link", name="Continue in Play")).to_be_visible()
+    await expect(page.get_by_role("link", name="Take over")).to_have_count(0)
+    await page.go_back()
+    await page.get_by_role("button", name="Nobody is needed").click()
+    await expect(page.get_by_role("status")).to_have_text("The conversation is over.")
 
 
 async def test_request_that_needs_nobody_is_dismissed(open_page: OpenPage, server: ServerProcess) -> None:
