@@ -49,6 +49,7 @@ async def test_sessions_are_rated_one_after_the_other_and_exported(
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_text("1 of 2 rated")).to_be_visible()
     await expect(talk).to_contain_text("Ana 0")
+    await expect(talk).to_be_focused()  # the keyboard continues at the next conversation
     await expect(page.get_by_label("4")).not_to_be_checked()
     await page.get_by_role("button", name="Previous").click()
     await expect(page.get_by_label("4")).to_be_checked()

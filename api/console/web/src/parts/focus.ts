@@ -1,3 +1,17 @@
+/** Focus a control again that was disabled while its request was under way: what is disabled loses the focus. */
+export function keepFocus() {
+  let waiting: Node | null = null
+  const onChange = ({ target }: MutationRecord) => {
+    if (!(target instanceof HTMLElement)) return
+    const isDisabled = target.hasAttribute('disabled')
+    if (isDisabled && target === document.activeElement) waiting = target
+    if (isDisabled || target !== waiting) return
+    waiting = null
+    if (document.activeElement === document.body) target.focus({ preventScroll: true })
+  }
+  new MutationObserver((changes) => changes.forEach(onChange)).observe(document, { subtree: true, attributeFilter: ['disabled'] })
+}
+
 /** Focus what the keyboard was at, or the content of the page if that is gone or disabled. */
 export function returnFocus(to: Element | null | undefined) {
   if (to instanceof HTMLElement) to.focus()
