@@ -252,6 +252,7 @@ async def test_changes_of_a_published_script_can_be_discarded(open_page: OpenPag
     await expect(text_of(page)).not_to_contain_text("Four.")
     await tab(page, "Versions")
     await page.get_by_role("button", name="Publish 1").click()
+    await page.get_by_role("dialog", name="Publish version 1?").get_by_role("button", name="Publish").click()
     await expect(page.get_by_role("tabpanel")).to_contain_text("Version 2 not published")
 
 

@@ -114,6 +114,7 @@ export const en = {
     noOutline: 'The structure is shown once the script has no errors.', noVersions: 'There is no version yet. Publishing stores the first one.',
     pictureOf: (script: string) => `The ways through ${script}; the outline has them as text`,
     publishTitle: 'Publish this script?', publishHint: 'New sessions run this text. Sessions that have begun keep theirs.',
+    publishVersionTitle: (number: number) => `Publish version ${number}?`, publishVersionHint: 'New sessions run this version. Your text, and sessions that have begun, stay as they are.',
     discardTitle: 'Discard the changes?', discardHint: 'The text becomes that of the last version again. The changes are lost.',
     shareTitle: 'Share this text', shareHint: 'Whoever has this address can talk to the script as it is now, published or not, without a key.',
     address: 'Address', copy: 'Copy', copyByHand: 'This browser lets pages copy only over HTTPS. Copy the address by hand.', openLink: 'Open it', compare: 'Compare', sameText: 'The text of the script is the same.',

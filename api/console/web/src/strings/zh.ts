@@ -112,6 +112,7 @@ export const zh: Strings = {
     noOutline: '脚本没有错误后显示其结构。', noVersions: '还没有版本。发布时保存第一个版本。',
     pictureOf: (script) => `${script} 的流程图；大纲以文字显示同样的内容`,
     publishTitle: '发布此脚本？', publishHint: '新的会话将运行此文本。已开始的会话保留原来的文本。',
+    publishVersionTitle: (number: number) => `发布版本 ${number}？`, publishVersionHint: '新的会话将运行此版本。您的文本和已开始的会话保持不变。',
     discardTitle: '放弃修改？', discardHint: '文本恢复为上一个版本，修改将丢失。',
     shareTitle: '分享此文本', shareHint: '任何人都可以通过此地址与当前的脚本对话，无论是否发布，也不需要密钥。',
     address: '地址', copy: '复制', copyByHand: '此浏览器只允许 HTTPS 页面复制。请手动复制地址。', openLink: '打开', compare: '比较', sameText: '脚本文本相同。',
