@@ -34,6 +34,10 @@ async def test_link_is_created_and_revoked(open_page: OpenPage, server: ServerPr
     page = await open_page("/operate/links")
     await create(page, "New link", Name_in_the_address="spring-2026")
     await expect(page.get_by_role("link", name="/chat/spring-2026")).to_be_visible()
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("button", name="Copy: spring-2026").click()
+    await expect(page.get_by_role("status")).to_have_text("Copied")
+    assert await page.evaluate("navigator.clipboard.readText()") == f"{server.url}/chat/spring-2026"
     async with server.client() as api:
         assert (await api.get("/api/links/spring-2026/page")).status_code == 200
         await page.get_by_role("button", name="Revoke: spring-2026").click()
@@ -131,8 +135,10 @@ async def test_backup_is_written_and_deleted(open_page: OpenPage) -> None:
 
 async def test_roles_decide_which_tabs_there_are(open_page: OpenPage, new_key: NewKey) -> None:
     key = await new_key("author")
-    page = await open_page("/operate")
+    page = await open_page("/")
     await sign_in(page, key)
+    await expect(page.get_by_role("heading", name="Write")).to_be_visible()  # the first screen that is permitted
+    await page.get_by_role("link", name="Operate").click()
     tabs = page.get_by_role("navigation", name="Operate").get_by_role("link")
     await expect(tabs).to_have_text(["Health", "Links"])
 

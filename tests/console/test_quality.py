@@ -172,6 +172,7 @@ async def test_a_key_is_entered_and_roles_decide(open_page: OpenPage, new_key: N
     await expect(page.get_by_role("link", name="Play")).to_have_count(0)
     await page.get_by_role("link", name="Sessions").click()
     await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
+    await expect(page.get_by_role("link", name="Play")).to_have_count(0)
     assert reader not in str(await page.evaluate("[document.cookie, JSON.stringify(localStorage)]"))
     await page.get_by_role("button", name="Sign out").click()
     await expect(page.get_by_label("API key")).to_be_visible()

@@ -157,7 +157,7 @@ export const en = {
     due: 'Due', kind: 'Kind', fire: 'Fire now', noTimers: 'No session waits for a moment.',
     newLink: 'New link', noLinks: 'There are no links. A link lets people talk to a script without a key.', permits: 'Permits',
     places: (places: number, days: number) => `${counted(places, 'participant')}, ${counted(days, 'day')} each`, codes: 'Each participant needs a code', created: 'Created',
-    revoke: 'Revoke', revoked: 'revoked', create: 'Create', linkName: 'Name in the address (empty: random)', sessionsMax: 'Most participants', accessDays: 'Days of access',
+    copied: 'Copied', revoke: 'Revoke', revoked: 'revoked', create: 'Create', linkName: 'Name in the address (empty: random)', sessionsMax: 'Most participants', accessDays: 'Days of access',
     newKey: 'New key', noKeys: 'There are no keys. With the first one, every request needs a key.', roles: 'Roles', lastUsed: 'Last used', expires: 'Expires',
     keyOnce: 'This key is shown once. Store it where only its owner can read it.', boundTo: 'Only for this user (empty: all)', days: 'Days until it expires (empty: never)',
     roleOf: {

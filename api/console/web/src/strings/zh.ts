@@ -161,7 +161,7 @@ export const zh: Strings = {
     due: '到期', kind: '种类', fire: '立即触发', noTimers: '没有会话在等待某个时刻。',
     newLink: '新建链接', noLinks: '还没有链接。链接让人们无需密钥即可与脚本对话。', permits: '允许',
     places: (places, days) => `${places} 位参与者，每位 ${days} 天`, codes: '每位参与者需要代码', created: '创建时间',
-    revoke: '撤销', revoked: '已撤销', create: '创建', linkName: '地址中的名称（空：随机）', sessionsMax: '最多参与者', accessDays: '访问天数',
+    copied: '已复制', revoke: '撤销', revoked: '已撤销', create: '创建', linkName: '地址中的名称（空：随机）', sessionsMax: '最多参与者', accessDays: '访问天数',
     newKey: '新建密钥', noKeys: '还没有密钥。有了第一个密钥后，所有请求都需要密钥。', roles: '角色', lastUsed: '上次使用', expires: '到期',
     keyOnce: '此密钥只显示一次。请保存在只有其所有者能读取的地方。', boundTo: '仅限此用户（空：全部）', days: '有效天数（空：永久）',
     roleOf: { app: '用户的会话和记忆', author: '脚本和提示词', analyst: '不含文本的报表', reader: '读取全部内容', admin: '全部' },
