@@ -70,6 +70,17 @@ async def test_back_returns_to_the_same_place_of_the_list(open_page: OpenPage, s
     await expect(page.get_by_text("user8", exact=True)).to_be_in_viewport()
 
 
+async def test_long_names_end_at_the_edge_of_a_narrow_list(open_page: OpenPage, server: ServerProcess) -> None:
+    name = "a_long_name_" * 15
+    async with server.client() as api:
+        await api.publish_script(f"cuebook: 1\nscript: {name}\nactions: [{{ask: Well?}}]\n", strict=False)
+        await api.create_session(name, user="someone_" * 20)
+    page = await open_page("/sessions", width=390)
+    entry = page.get_by_role("main").get_by_role("listitem")
+    await expect(entry).to_contain_text(name)
+    assert await entry.evaluate("entry => entry.firstElementChild.scrollWidth <= entry.clientWidth")
+
+
 async def test_messages_are_found_by_their_words(open_page: OpenPage, server: ServerProcess) -> None:
     session = await two_turns(server)
     page = await open_page("/sessions?q=old")
