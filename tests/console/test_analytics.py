@@ -111,6 +111,10 @@ async def test_a_query_is_a_table_and_a_chart(open_page: OpenPage, server: Serve
     assert (await (await download.value).path()).read_text("utf-8").splitlines()[0] == "role,n"
     await page.reload()
     await expect(box).to_have_value(QUERY)
+    await box.fill("SELECT 1")  # not run yet
+    await page.get_by_role("link", name="Dashboards").click()
+    await page.get_by_role("link", name="SQL").click()
+    await expect(box).to_have_value("SELECT 1")
 
 
 async def test_an_error_of_a_query_is_shown(open_page: OpenPage, server: ServerProcess) -> None:
