@@ -1,9 +1,10 @@
 """Analytics: an analyst runs reports and queries in a browser."""
 
+import asyncio
 import re
 from urllib.parse import quote
 
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import NewKey, OpenPage, sign_in
 from tests.support.server_process import ServerProcess
@@ -30,12 +31,21 @@ async def rows(page: Page) -> list[list[str]]:
 async def test_a_report_is_a_chart_and_a_table(open_page: OpenPage, server: ServerProcess) -> None:
     await two_sessions(server)
     page = await open_page("/analytics")
+    may_draw = asyncio.Event()
+
+    async def draw_later(route: Route) -> None:
+        await may_draw.wait()
+        await route.continue_()
+
+    await page.route("**format=svg**", draw_later)
     await page.get_by_role("link", name="Progress of sessions").click()
     await page.get_by_label("script *").select_option("visit")
     await page.get_by_label("level").select_option("topic")
     await page.get_by_role("button", name="Run").click()
     await expect(page.get_by_text("data of")).to_be_visible(timeout=RESULT_MS)
     assert (await rows(page))[0][1] == "hello/who"
+    await expect(page.get_by_role("status").filter(has_text="Loading")).to_be_visible()
+    may_draw.set()
     chart = page.get_by_role("img", name="Progress of sessions")
     await expect(chart).to_be_visible(timeout=RESULT_MS)
     assert await chart.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
