@@ -66,6 +66,7 @@ async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenP
     await expect(earlier).to_be_enabled()  # not while the session is read
     await earlier.press("Enter")
     await expect(said.get_by_text("Line 1.", exact=True)).to_be_visible()
+    await expect(said.get_by_text("Line 34.", exact=True)).to_be_in_viewport()  # what was read stays where it is
     await page.get_by_role("textbox", name="Message").fill("Hello, this is Kim.")
     await page.keyboard.press("Enter")
     await expect(said).to_contain_text("Hello, this is Kim.")

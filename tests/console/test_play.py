@@ -164,6 +164,7 @@ async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenP
     await expect(earlier).to_be_enabled()
     await earlier.press("Enter")
     await expect(said.get_by_text("Line 1.", exact=True)).to_be_visible()
+    await expect(said.get_by_text("Line 34.", exact=True)).to_be_in_viewport()  # what was read stays where it is
     await say(page, "Yes")
     await expect(page.get_by_text("The conversation is over.").first).to_be_visible()
     assert await said.get_by_text("Line ").count() == 230

@@ -1,0 +1,9 @@
+import { tick } from 'svelte'
+
+/** Add what comes before what an element shows; what was read stays where it is. */
+export async function keepPlace(element: Element, add: () => Promise<unknown>) {
+  const below = element.scrollHeight - element.scrollTop
+  await add()
+  await tick()
+  element.scrollTo({ top: element.scrollHeight - below })
+}
