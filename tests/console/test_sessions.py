@@ -214,6 +214,26 @@ async def test_rewind_fork_and_end(open_page: OpenPage, server: ServerProcess) -
     await expect(page.get_by_text("Completed")).to_be_visible()
 
 
+async def test_paused_session_is_resumed_here_and_in_play(open_page: OpenPage, server: ServerProcess) -> None:
+    session = await two_turns(server)
+    page = await open_page(f"/sessions/{session}")
+    pause, resume = (page.get_by_role("button", name=name) for name in ("Pause", "Resume"))
+    await pause.press("Enter")
+    await expect(resume).to_be_focused()
+    await expect(resume).to_be_enabled()
+    await page.keyboard.press("Enter")
+    await pause.click()
+    await expect(resume).to_be_enabled()
+    await page.goto(f"{server.url}/inbox/{session}")
+    await expect(page.get_by_role("status")).to_contain_text("The conversation is paused.")
+    await page.goto(f"{server.url}/play/{session}")
+    await expect(page.get_by_text("The conversation is paused.")).to_be_visible()
+    await resume.click()
+    await page.get_by_label("Message").fill("so so")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("log")).to_contain_text("Noted as B, Ana.")
+
+
 async def test_second_click_makes_no_second_fork(open_page: OpenPage, server: ServerProcess) -> None:
     session = await two_turns(server)
     page = await open_page(f"/sessions/{session}")

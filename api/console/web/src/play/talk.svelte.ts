@@ -139,6 +139,9 @@ export class Talk {
     return this.#change(async (path) => dataOf(await api.POST('/api/sessions/{sessionId}/model', { params: { path }, body: { model } })))
   }
 
+  /** Continue a session that was paused. */
+  resume = () => this.#change(async (path) => dataOf(await api.POST('/api/sessions/{sessionId}/resume', { params: { path } })))
+
   rewind(turn: number) {
     return this.#change(async (path) => dataOf(await api.POST('/api/sessions/{sessionId}/rewind', { params: { path }, body: { turn } })))
   }
