@@ -254,6 +254,10 @@ async def test_changes_of_a_published_script_can_be_discarded(open_page: OpenPag
     await page.get_by_role("button", name="Publish 1").click()
     await page.get_by_role("dialog", name="Publish version 1?").get_by_role("button", name="Publish").click()
     await expect(page.get_by_role("tabpanel")).to_contain_text("Version 2 not published")
+    for path in ("/write/talk", "/write"):  # both say which version new sessions run
+        await page.goto(server.url + path)
+        last = page.get_by_text("Version 2 · not published")
+        await expect(last.locator("..")).to_contain_text("Version 1 · published")
 
 
 async def test_include_files_are_written_beside_the_script(open_page: OpenPage, server: ServerProcess) -> None:

@@ -16,6 +16,8 @@ export class Draft {
   error: unknown = $state.raw(null)
   /** The last version, whose text the draft changes; null for a script without one. */
   version: Schemas['ScriptEntry'] | null = $state.raw(null)
+  /** The version that new sessions run. */
+  published: number | undefined = $state()
   problems: Schemas['ProblemView'][] = $state.raw([])
   outline: Schemas['Outline'] | null = $state.raw(null)
   report: Schemas['CaseReport'] | null = $state.raw(null)
@@ -58,8 +60,10 @@ export class Draft {
   }
 
   async load() {
-    const versions = await api.GET('/api/scripts/{scriptId}/versions', { params: { path: { scriptId: this.id } } })
-    this.version = versions.response.status === 404 ? null : (dataOf(versions).data[0] ?? null)
+    const versions = await api.GET('/api/scripts/{scriptId}/versions', { params: { path: { scriptId: this.id }, query: { limit: 200 } } })
+    const stored = versions.response.status === 404 ? [] : dataOf(versions).data
+    this.version = stored[0] ?? null
+    this.published = stored.find((each) => each.status === 'published')?.version
     const found = await api.GET('/api/drafts/{draftId}', { params: { path: { draftId: this.id } } })
     if (found.response.status === 404) {
       await this.loadVersion()
@@ -211,7 +215,10 @@ export class Draft {
     const body = { yamlContent: this.text, files: this.files, publish, tags: this.version?.tags ?? [] }
     const stored = dataOf(await api.POST('/api/scripts/import', { body }))
     if (publish && revision) await this.deleteDraft(revision)
-    if (stored.scriptKey === this.id) this.version = stored
+    if (stored.scriptKey === this.id) {
+      this.version = stored
+      if (publish) this.published = stored.version
+    }
     return stored
   }
 
