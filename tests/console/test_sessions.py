@@ -193,6 +193,8 @@ async def test_a_page_that_is_left_or_hidden_holds_no_connection(open_page: Open
 async def test_a_variable_is_set(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(f"/sessions/{await two_turns(server)}")
     await page.get_by_role("button", name="Set a variable").click()
+    names = page.get_by_role("dialog").locator("datalist option")
+    assert "age" in await names.evaluate_all("options => options.map((each) => each.value)")
     await page.get_by_role("dialog").get_by_label("Name").fill("age")
     await page.get_by_role("dialog").get_by_label("Value").fill("42")
     await page.get_by_role("button", name="Set", exact=True).click()
