@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from scripts.expressions.suggestions import snake_case
 from scripts.expressions.values import Value
 from scripts.formats.placeholders import variable_reference
 from scripts.formats.session.session_format import TopicForm, translated_topic
@@ -46,19 +47,22 @@ class _Technique(Node, frozen=True, kw_only=True):
     output_variables: tuple[str, ...] = ()
 
 
+_NAMES = {*_Technique.__struct_fields__, *TECHNIQUE_KEYS}
+
+
 def recognises(tree: Mapping) -> bool:
     """Return whether a file has this format."""
     topic, inner = tree.get("topic"), tree.get("technique")
-    is_topic = isinstance(topic, Mapping) and topic.get("topic_id") is not None
-    keys = [{key.text for key, _ in pairs_of(each)} for each in (tree, inner)]
+    is_topic = any(snake_case(key.text) == "topic_id" for key, _ in pairs_of(topic))
+    keys = [{snake_case(key.text) for key, _ in pairs_of(each)} for each in (tree, inner)]
     return is_topic or any("technique_id" in each and _PARTS & each for each in keys)
 
 
-def _spelled(tree: Mapping) -> Mapping:
+def _spelled(tree: Mapping, reader: Reader) -> Mapping:
     """Convert other spellings: keys in `technique` or `metadata`, described outputs, actions without a topic."""
     held: dict[str, tuple[Scalar, Tree]] = {}
     for part in (tree.get("technique"), tree, tree.get("metadata")):
-        for key, value in pairs_of(part):
+        for key, value in reader.in_snake_case(part, _NAMES).pairs if isinstance(part, Mapping) else ():
             is_known = part is not tree.get("metadata") or key.text in _Technique.__struct_fields__
             if is_known and not (key.text in {"technique", "metadata"} and isinstance(value, Mapping)):
                 held.setdefault(key.text, (key, value))
@@ -136,7 +140,7 @@ def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
             for other in value.items[1:]:
                 message = "a technique has only one topic; this one would not run"
                 reader.refuse("TYPE_MISMATCH", message, other.at, "Write all actions in one topic.")
-    technique = reader.read(_spelled(tree), _Technique)
+    technique = reader.read(_spelled(tree, reader), _Technique)
     if technique is not None:
         _report_unused(tree, reader)
     return technique

@@ -194,8 +194,10 @@ def read_tree(text: str, problems: Problems) -> Tree | None:
         problems.add("DOCUMENT_TOO_LARGE", f"{len(text):,} characters; a script may have {FILE_CHARS_MAX:,}")
         return None
     try:
-        return _Builder(text, problems).document()
+        return _Builder(_with_characters(text), problems).document()
     except yaml.MarkedYAMLError as error:
+        if (without_tabs := _TABS_AT_END.sub("", text)) != text:  # libyaml refuses them, YAML does not
+            return read_tree(without_tabs, problems)
         hint = find_hint(text, error)
         problems.add("SYNTAX_ERROR", hint.message, Location(hint.line, hint.column), fix=hint.fix)
     except (yaml.reader.ReaderError, UnicodeEncodeError) as error:
@@ -208,6 +210,17 @@ def read_tree(text: str, problems: Problems) -> Tree | None:
 
 
 _BRACES = 'Put quotes around the whole text: "{{ name }} …".'
+
+
+_SURROGATES = re.compile(r"(?<!\\)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_TABS_AT_END = re.compile(r" *\t[ \t]*(?=\r?$)", re.MULTILINE)
+
+
+def _with_characters(text: str) -> str:
+    """Return JSON with the characters that it writes as two escapes, such as emojis, which YAML does not know."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    return _SURROGATES.sub(lambda pair: bytes.fromhex(pair[1] + pair[2]).decode("utf-16-be"), text)
 
 
 class _Builder:
@@ -227,9 +240,13 @@ class _Builder:
             return None
         tree = self.node(next(self.events), depth=0)
         next(self.events)  # document end
-        after = next(self.events)
-        if not isinstance(after, yaml.StreamEndEvent):
-            raise self.refuse("SYNTAX_ERROR", "a second document starts here", after, "Keep one script in one file.")
+        while not isinstance(start := next(self.events), yaml.StreamEndEvent):
+            begin = next(self.events)
+            if not isinstance(begin, yaml.ScalarEvent) or begin.value:
+                raise self.refuse(
+                    "SYNTAX_ERROR", "a second document starts here", start, "Keep one script in one file."
+                )
+            next(self.events)  # document end of an empty document, as after a last `---`
         return tree
 
     def place(self, event: yaml.Event) -> Location:

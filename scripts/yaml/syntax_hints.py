@@ -102,9 +102,9 @@ class _Diagnosis:
         return self._lines[number - 1] if 0 < number <= len(self._lines) else ""
 
     def _near(self) -> Iterator[tuple[int, str]]:
-        """Yield the line of the error, and the last line above it that is not blank."""
+        """Yield the line of the error, and the last line above it that is neither blank nor a comment."""
         yield self._line, self._at(self._line)
-        above = next((number for number in range(self._line - 1, 0, -1) if self._at(number).strip()), 0)
+        above = next((n for n in range(self._line - 1, 0, -1) if self._at(n).partition("#")[0].strip()), 0)
         if above:
             yield above, self._at(above)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping as MappingType
 from msgspec.structs import replace
 
 from scripts.expressions.suggestions import SURE as ALIKE
-from scripts.expressions.suggestions import likeness, suggest
+from scripts.expressions.suggestions import likeness, snake_case, suggest
 from scripts.expressions.values import number_in
 from scripts.formats.words import CRITERIA, DEGREES, TRENDS
 from scripts.formats.words import DETECTOR_KEYS as KEYS
@@ -32,6 +32,7 @@ _RANGE = re.compile(r"\[?\s*(?P<least>-?\d+(?:\.\d+)?)\s*(?:[-~–,，至到]|to
 _ACTIONS = re.compile(r"(^|_)actions?$")
 _EXCEPTIONS = re.compile(r"exclu|ignor|except|whitelist|allow|protective|false_positive|排除|忽略|保护")
 _REPLY_KEYS = {"response", "reply", "say", "auto_response", "auto_reply", "response_text", "response_template", "回复"}
+_NO_NAMES = _WORD_KEYS | _REPLY_KEYS | KEYS.descriptions | KEYS.notes | KEYS.severities | KEYS.scores | KEYS.criteria
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 
 
@@ -203,7 +204,7 @@ class Collector:
 
     def _entry(self, key: str, tree: Mapping, path: str, *, listed: bool = False) -> None:
         """Read a named entry: a measure, a sign, a pattern, a rule, or a group of entries."""
-        name = _name_in(tree) if listed else None
+        name = _name_in(tree, key) if listed else None
         label = name.text if name is not None else key
         held = {pair.text: value for pair, value in tree.pairs}
         used = {name_key for name_key, value in held.items() if value is name}
@@ -315,8 +316,9 @@ class Collector:
         shared: dict[str, float | int | str] = {}
         own: dict[str, dict[str, float | int | str]] = {}
         for key, value in tree.pairs:
-            name = next((each for each in measures if key.text.startswith(each) or key.text.endswith(each)), "")
-            criterion = _criterion(key.text.removeprefix(name).removesuffix(name).strip("_"), value, measures.get(name))
+            kind = snake_case(key.text)
+            name = next((each for each in measures if kind.startswith(each) or kind.endswith(each)), "")
+            criterion = _criterion(kind.removeprefix(name).removesuffix(name).strip("_"), value, measures.get(name))
             if criterion is None:
                 return
             (own.setdefault(name, {}) if name else shared).update([criterion])
@@ -383,12 +385,18 @@ def _measure(name: str, define: str, low: float, high: float, significant: float
     )
 
 
-def _name_in(tree: Mapping) -> Scalar | None:
-    """Return the name of an entry of a list: its first short text."""
-    for _, value in tree.pairs:
-        if isinstance(value, Scalar) and isinstance(value.value, str) and 0 < len(value.text.strip()) <= 80:
-            return value
-    return None
+def _name_in(tree: Mapping, key: str) -> Scalar | None:
+    """Return the name of an entry of the list under a key: its first short text that does not only describe it, or
+    beside a translated name the one whose key is in that of the list, such as `emotion` in `primary_emotions`.
+    """
+    texts = {
+        each.text: value
+        for each, value in tree.pairs
+        if isinstance(value, Scalar) and isinstance(value.value, str) and 0 < len(value.text.strip()) <= 80
+    }
+    own = next((each for each in texts if each in key), "")
+    first = next((each for each in texts if each == own or each not in _NO_NAMES), next(iter(texts), ""))
+    return texts.get(own if own and first in KEYS.names else first)
 
 
 def id_of(name: str) -> str:

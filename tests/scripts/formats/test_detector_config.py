@@ -296,6 +296,26 @@ consciousness:
 """
 
 
+def test_names_and_criteria_of_a_detector_may_have_any_order_and_casing() -> None:
+    part = """
+    consciousness:
+      consciousness_id: emotions
+      detection_config:
+        emotion_dimensions: [{threshold: 0.3, description: how good, range: [-1, 1], dimension: valence}]
+        primary_emotions: [{chinese: 难过, valence: -0.7, emotion: sadness}]
+        change_patterns:
+          - description: a sudden fall
+            clinical_significance: look closely
+            detectionCriteria: {messageSpan: 2, valenceChange: -0.5}
+            pattern: sudden_drop
+        risk_levels: [{level: high, name: 高风险, triggers: [绝望]}]
+    """
+    detector = read(part).script.detectors[0]
+    assert (detector.measures[0].name, detector.signs[0].label) == ("valence", "sadness")
+    assert (detector.patterns[0].id, detector.patterns[0].courses[0].drop) == ("sudden_drop", 0.5)
+    assert detector.rules[0].label == "high"
+
+
 def test_words_of_a_measured_state_detect_nothing_alone() -> None:
     reading = read_script(Source(EMOTIONS))
     (detector,) = reading.script.detectors

@@ -697,6 +697,8 @@ ASKS = "[{action_type: ai_ask, action_id: q, config: {content: '{thought}', outp
         f"output_variables: {{word: which}}\ntopics: [{{topic_id: t, actions: {ASKS}}}]",
         "technique_id: calm\ninput_parameters: [{thought: {required: true}}]\n"
         f"output_variables: [{{variable: word}}]\ntopic: [{{topic_id: t, actions: {ASKS}}}]",
+        f"techniqueId: calm\ninputParameters: [{{name: thought}}]\noutputVariables: [word]\n"
+        f"topic: {{topicId: t, actions: {ASKS}}}",
     ],
 )
 def test_technique_may_be_written_in_the_words_of_other_versions(script: ReadValid, text) -> None:

@@ -148,9 +148,28 @@ def test_what_cannot_be_read_is_refused_with_one_problem(text, code) -> None:
         ("a: @b", "quotes"),
         ("a: &mood 1\nb: *moood", "Did you mean *mood?"),
         ("a: 1\nb\nc: 2", "colon"),
+        ("a：1\n# first\nb: 2", "': '"),
     ],
 )
 def test_a_syntax_error_comes_with_its_cure(text, fix) -> None:
     problems = Problems()
     read_tree(text, problems)
     assert fix in problems.sorted()[0].fix
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("---\na: 1\n---\n", {"a": 1}),
+        ("a: 1\n...\n---\n# nothing more\n", {"a": 1}),
+        ("a:\t\n  b: 1 \t\r\n\t\n  c: 2\n", {"a": {"b": 1, "c": 2}}),
+        (r'{"a": "\ud83c\udf89!", "b": "\\ud83c\\udf89"}', {"a": "🎉!", "b": r"\ud83c\udf89"}),
+    ],
+    ids=["empty document", "document of a comment", "tabs at line ends", "escapes of json"],
+)
+def test_what_other_readers_of_yaml_and_json_accept_is_read(text: str, value) -> None:
+    assert plain_value(tree_of(text)) == value
+
+
+def test_a_text_keeps_its_tabs_and_backslashes() -> None:
+    assert plain_value(tree_of("a: |-\n  b\t\n  c\nd: '\\ud83c\\udf89'")) == {"a": "b\t\nc", "d": r"\ud83c\udf89"}
