@@ -13,6 +13,7 @@ from scripts.expressions.suggestions import snake_case
 from scripts.formats.detector_config.expected_results import example
 from scripts.formats.detector_config.parts import (
     CRISIS,
+    REPLY_KEY,
     WORD_KEY,
     Collector,
     id_of,
@@ -29,7 +30,7 @@ from scripts.model.detectors import Example, Rule
 from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import LOOK_BACK_MAX, Detector, Phase, Script, Topic
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, listed, pairs_of, text_in, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, listed, pairs_of, text_in, word
 from scripts.yaml.unknown_keys import is_switched_off
 
 _PARTS = {"trigger_config", "detection_config", "output_config", "safety_baseline"}
@@ -219,6 +220,10 @@ class _DetectorReader:
                 look_back = int(min(max(number or 10, 1), LOOK_BACK_MAX))
             elif key.startswith("min") and "message" in key:
                 min_messages = int(min(max(number or 1, 1), LOOK_BACK_MAX))
+            elif "condition" in key and not is_null(value):
+                message = f"`{key}` has no effect: the detector looks at each of these messages"
+                fix = "Write it as `condition:` of the actions in `trigger_actions`."
+                self._reader.add("KEY_IGNORED", message, value.at, fix)
             else:
                 pass_over(self._reader, key, value)
         self._settings |= {"look_back": max(look_back, min_messages), "min_messages": min_messages}
@@ -268,6 +273,9 @@ class _DetectorReader:
                     word = text_in(value_tree)
                     if "fallback" in inner and word in {"use_previous", "none", "skip", "ignore"}:
                         self._settings["on_failure"] = "use_previous" if word == "use_previous" else "none"
+                    elif "fallback" in inner and word:
+                        message = f"`{inner}: {word}` has no effect: without an answer of the model nothing is detected"
+                        self._reader.add("KEY_IGNORED", message, value_tree.at, "Write `use_previous` or `none`.")
                     else:
                         pass_over(self._reader, inner, value_tree)
             else:
@@ -286,6 +294,8 @@ class _DetectorReader:
                     self._reader.add("KEY_IGNORED", message, item.at, "Write each as a text, or as `word:` and a text.")
             if "action" in key and isinstance(value, Scalar):
                 action = value
+            elif REPLY_KEY.search(key) and isinstance(value, Scalar) and value.value is not None:
+                self._collector.replies.append((CRISIS, value))
             elif isinstance(value, Mapping) and not is_off:
                 action = self._crisis(_held(value)) or action
             elif words and not is_off:
@@ -300,7 +310,7 @@ class _DetectorReader:
     def _outputs(self, tree: Tree | None) -> list[Tree]:
         actions: list[Tree] = []
         for key, value in _held(tree).items():
-            if "action" in key:
+            if "action" in key or key.startswith("on_"):
                 actions += listed(value)
             else:
                 pass_over(self._reader, key, value)

@@ -26,13 +26,16 @@ DEFINE_CHARS_MAX = 8_000
 DEGREE_FIX = "Write a number from 0 to 1, or `low`, `medium`, `high` or `critical`."
 SURE, LIKELY = 1.0, 0.8
 _WORD_KEYS = KEYS.sure_words | KEYS.likely_words
+_WORD_ENDS = re.compile(r"(?<=_)(key)?(words|phrases|markers|indicators|signals|signs|cues)$")
 CRISIS = "crisis"
 WORD_KEY = re.compile(r"word|phrase")
 _RANGE = re.compile(r"\[?\s*(?P<least>-?\d+(?:\.\d+)?)\s*(?:[-~–,，至到]|to)\s*(?P<most>-?\d+(?:\.\d+)?)\s*\]?")
 _ACTIONS = re.compile(r"(^|_)actions?$")
 _EXCEPTIONS = re.compile(r"exclu|ignor|except|whitelist|allow|protective|false_positive|排除|忽略|保护")
+REPLY_KEY = re.compile(r"response|reply|message|回复")
 _REPLY_KEYS = {"response", "reply", "say", "auto_response", "auto_reply", "response_text", "response_template", "回复"}
 _NO_NAMES = _WORD_KEYS | _REPLY_KEYS | KEYS.descriptions | KEYS.notes | KEYS.severities | KEYS.scores | KEYS.criteria
+_SWITCHES = {"enabled", "active", "always_active"}  # what is switched on is as it would be without the key
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 
 
@@ -116,7 +119,8 @@ def pass_over(reader: Reader, key: str, value: Tree) -> None:
     if is_switched_off(key, value):
         reader.add("UNKNOWN_KEY", f"`{key}` has no effect here", value.at, SWITCH_FIX)
         return
-    reader.add("KEY_IGNORED", f"`{key}` has no effect on a detector here", value.at, severity="note")
+    if key not in _SWITCHES:
+        reader.add("KEY_IGNORED", f"`{key}` has no effect on a detector here", value.at, severity="note")
 
 
 def _holds_action(key: str, tree: Tree) -> bool:
@@ -156,6 +160,10 @@ class Collector:
         elif _holds_action(key, tree):
             message = f"actions under `{key}` would not run"
             self._reader.add("UNKNOWN_KEY", message, tree.at, "Move it into `output_config: {trigger_actions: […]}`.")
+        elif _ACTIONS.search(key) and isinstance(tree, Scalar) and tree.value is not None:
+            message = f"`{key}: {tree.text}` would not be done"
+            fix = f"Write `- action_type: {tree.text}` with a `condition` in `output_config: {{trigger_actions: […]}}`."
+            self._reader.add("KEY_IGNORED", message, tree.at, fix)
         elif isinstance(tree, Mapping) and "threshold" in key:
             self._thresholds(tree)
         elif ("confidence" in key or ("threshold" in key and not path)) and (least := degree_of(tree)) is not None:
@@ -177,17 +185,25 @@ class Collector:
                 degree = {"severity": group} if is_degree else None
                 self._rule(key, words, group.text, f"{path}.{key}.{group.text}", degree)
         elif isinstance(tree, Mapping):
+            if _holds_words(tree) and not _WORD_KEYS & {each.text for each, _ in tree.pairs}:
+                self._report_words(key, tree)
             self._entry(key, tree, path)
         elif items_of(tree):
-            near = next((each for each in sorted(_WORD_KEYS) if likeness(key, each) >= ALIKE), "")
-            if near and texts_in(tree):
-                message, fix = f"`{key}` is only described to a model, not searched for", f"Did you mean `{near}`?"
-                self._reader.add("UNKNOWN_KEY", message, tree.at, fix, severity="warning")
+            if texts_in(tree):
+                self._report_words(key, tree)
             self._list(key, tree, path)
         elif key in KEYS.descriptions and isinstance(tree, Scalar):
             self._say(tree.text)
         else:
             pass_over(self._reader, key, tree)
+
+    def _report_words(self, key: str, tree: Tree) -> None:
+        """Report texts that nobody searches for, under a key that resembles one for words."""
+        near = next((each for each in sorted(_WORD_KEYS) if likeness(key, each) >= ALIKE), "")
+        if near or (_WORD_ENDS.search(key) and not _EXCEPTIONS.search(key)):
+            message = f"`{key}` is only described to a model, not searched for"
+            fix = f"Did you mean `{near}`?" if near else "To search for these texts, write them below `keywords:`."
+            self._reader.add("UNKNOWN_KEY", message, tree.at, fix, severity="warning")
 
     def _list(self, key: str, tree: Tree, path: str) -> None:
         for item in items_of(tree):

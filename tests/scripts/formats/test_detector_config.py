@@ -799,3 +799,42 @@ def test_a_response_with_a_text_is_said(kind: str) -> None:
     (action,) = reading.script.detectors[0].actions
     assert isinstance(action, Say)
     assert action.texts[0].source == "Breathe."
+
+
+@pytest.mark.parametrize("key", ["crisis_response", "reply", "safety_message"])
+def test_a_reply_beside_crisis_words_is_said_for_them(key: str) -> None:
+    baseline = f"keyword_check: {{enabled: true, crisis_keywords: [end it all], {key}: Please call 112.}}"
+    reading = read(f"consciousness: {{consciousness_id: a, safety_baseline: {{{baseline}}}}}")
+    (action,) = reading.script.detectors[0].actions
+    assert isinstance(action, Say)
+    assert (action.texts[0].source, action.when.source) == ("Please call 112.", 'detected.label == "crisis"')
+    assert reading.problems == ()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "detection_config: {risk_levels: [{level: high, description: acute, action: alert_team}]}",
+        "detection_config: {rupture_markers: [you are wrong, whatever]}",
+        "detection_config: {rupture_markers: {withdrawal: [whatever], attack: [you are wrong]}}",
+        "trigger_config: {trigger_conditions: [{type: message_count, value: 3}]}",
+        "safety_baseline: {failure_handling: {fallback_strategy: assume_risk}}",
+    ],
+)
+def test_what_would_not_be_done_or_searched_for_is_a_warning(part: str) -> None:
+    more = "" if part.startswith("detection") else ", detection_config: {keywords: [x]}"
+    (problem,) = read(f"consciousness: {{consciousness_id: a, {part}{more}}}").problems
+    assert (problem.severity, bool(problem.fix)) == ("warning", True)
+
+
+def test_actions_may_be_listed_by_their_occasion() -> None:
+    responses = "output_config: {on_detect: [{action_type: notify}, {say: Hello}]}"
+    reading = read_script(
+        Source(f"consciousness: {{consciousness_id: a, detection_config: {{keywords: [x]}}, {responses}}}")
+    )
+    assert [each.code for each in reading.errors] == ["ACTION_TYPE_UNKNOWN"]
+
+
+def test_a_part_that_is_switched_on_is_as_without_the_key() -> None:
+    reading = read("consciousness: {consciousness_id: a, detection_config: {keywords: [x], enabled: true}}")
+    assert reading.problems == ()
