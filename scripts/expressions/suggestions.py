@@ -31,6 +31,11 @@ def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None) -> 
         return f"Did you mean `{close[0]}`?"
     if otherwise is not None:
         return otherwise
+    return one_of(allowed)
+
+
+def one_of(allowed: Sequence[str]) -> str:
+    """Return ``Use one of …`` with the allowed words."""
     names = ", ".join(f"`{name}`" for name in sorted(allowed)[:LISTED_MAX])
     more = f" and {len(allowed) - LISTED_MAX} more" if len(allowed) > LISTED_MAX else ""
     return f"Use one of {names}{more}." if names else ""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from msgspec import Struct
 
 from scripts.expressions.values import number_in, shorten
-from scripts.formats.placeholders import NAME, SCOPES, SYSTEM, reference, to_text_expression
+from scripts.formats.placeholders import INDEX, NAME, SCOPES, SYSTEM, reference, to_text_expression, with_dots
 from scripts.formats.words import ALONE, CONSTANTS, FUNCTIONS, JOINING, METHODS, OPERATORS, STATES, TESTS
 from scripts.model.base import Location
 from scripts.yaml.decoder import Reader
@@ -39,7 +39,7 @@ _LONG_WORDS = (
     r"|不包含|不包括|包含|包括|含有|不属于|属于|并且|而且|或者|不是|is[ ]not\b"
 )
 _TOKEN = re.compile(
-    rf"(?P<space>\s+)|(?P<text>{_TEXT})|(?P<placeholder>\$?\{{[{{%]?\s*(?P<name>{NAME})\s*[}}%]?\}})"
+    rf"(?P<space>\s+)|(?P<text>{_TEXT})|(?P<placeholder>\$?\{{[{{%]?\s*(?P<name>{NAME}{INDEX})\s*[}}%]?\}})"
     rf"|(?P<date>\d{{4}}(?P<dash>[-/])\d{{1,2}}(?P=dash)\d{{1,2}}(?!\d))|(?P<number>\d+(?:\.\d+)?)"
     rf"|(?P<long>{_LONG_WORDS})|(?P<short>[且或非是](?!\w))"
     rf"|(?P<sign>{_SIGNS})|(?P<word>[^\W\d](?:(?!{_COMPARING})\w)*)"  # 年龄大于20
@@ -83,7 +83,7 @@ def _tokens(condition: str) -> Iterator[_Token]:
         position = match.end()
         text = match[0]
         if match["name"] is not None:
-            name = match["name"].strip()
+            name = with_dots(match["name"].strip())
             yield _Token("system", SYSTEM[name]) if "%" in text and name in SYSTEM else _Token("name", name)
         elif match["text"] is not None:
             yield _Token("text", text)

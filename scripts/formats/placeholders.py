@@ -3,7 +3,8 @@
 ``{x}``, ``{{x}}``, ``${x}``, ``{ x }``, ``｛x｝`` and ``{%x%}`` all mean the variable x, except for built-in values:
 ``{%user%}`` is the user's id, ``{%time%}`` the time, ``{%who%}`` the role that speaks; ``{user.id}``, ``{role.name}``
 and ``{now.year}`` are members of built-in values. They are converted once, when the script is read, so braces or
-dollar signs in values are never interpreted. ``{x || 'you'}`` (or ``??``, ``or``) is the text if x has no value.
+dollar signs in values are never interpreted. ``{x || 'you'}`` (or ``??``, ``or``, ``| default('you')``) is the text if
+x has no value.
 """
 
 import itertools
@@ -20,14 +21,17 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Tree, pairs_of
 
 NAME = r"[^\W\d][\w.\-（）()·]*(?:[ ][\w.\-（）()·]+)*"
+INDEX = r"(?:\[\d{1,4}\][\w.]*)*"  # people[0].name
 _STATEMENT = (
     r"(?:(?:if|elif|for|set|macro|call|filter|with|include|import|from|block)\s+\S|(?:else|end[a-z]+)\s*[-+]?%\})"
 )
 # a name before it is as short as possible, because names may have blanks
-_DEFAULT = r"(?:(?:\|\||\?\?|\bor\b)\s*(?P<{}>\"[^\"{{}}]*\"|'[^'{{}}]*')\s*)?"
+_DEFAULT = (
+    r"(?:(?:\|\||\?\?|\bor\b|\|\s*default\s*\()\s*(?P<{}>\"[^\"{{}}]*\"|'[^'{{}}]*')\s*(?:(?:,\s*[tT]rue\s*)?\)\s*)?)?"
+)
 _PLACEHOLDER = re.compile(
-    rf"\$?\{{\{{\s*(?P<double>{NAME}?)\s*{_DEFAULT.format('double_default')}\}}\}}|\{{%(?!\s*{_STATEMENT})\s*(?P<system>{NAME})\s*%\}}"
-    rf"|\$?\{{\s*(?P<single>{NAME}?)\s*{_DEFAULT.format('single_default')}\}}|｛\s*(?P<wide>{NAME})\s*｝"
+    rf"\$?\{{\{{\s*(?P<double>{NAME}?{INDEX})\s*{_DEFAULT.format('double_default')}\}}\}}|\{{%(?!\s*{_STATEMENT})\s*(?P<system>{NAME})\s*%\}}"
+    rf"|\$?\{{\s*(?P<single>{NAME}?{INDEX})\s*{_DEFAULT.format('single_default')}\}}|｛\s*(?P<wide>{NAME}{INDEX})\s*｝"
 )
 _ODD_PLACEHOLDER = re.compile(
     r"\{\s*(?P<name>[\w@#$!?*+/\-.]{1,40}|[\w.]{1,40}(?:\s?[+*/%]\s?[\w.]{1,40}){1,3})\s*\}"  # {age + 1}
@@ -60,6 +64,11 @@ SYSTEM: Mapping[str, str] = {
 _SIZES = {"length", "size", "count"}
 SCOPES = frozenset({"global", "session", "phase", "topic", "variables"})
 """Words before a variable that name its scope, as in `{session.mood}`."""
+
+
+def with_dots(name: str) -> str:
+    """Return the name of a member with a dot before its index: `people.0` for `people[0]`."""
+    return re.sub(r"\[(\d+)\]", r".\1", name)
 
 
 def reference(name: str) -> str:
@@ -139,7 +148,7 @@ def _meaning(match: re.Match[str], refer: Callable[[str], str]) -> str:
     """Return the expression of a placeholder."""
     if match["system"] is not None and match["system"].strip() in SYSTEM:
         return SYSTEM[match["system"].strip()]
-    name = refer((match["double"] or match["system"] or match["single"] or match["wide"]).strip())
+    name = refer(with_dots((match["double"] or match["system"] or match["single"] or match["wide"]).strip()))
     return f"{name} or {json.dumps(default, ensure_ascii=False)}" if (default := _default(match)) else name
 
 

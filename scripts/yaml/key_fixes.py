@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from scripts.expressions.suggestions import SURE, likeness, suggest
+from scripts.expressions.suggestions import SURE, likeness, one_of, suggest
 from scripts.expressions.values import shorten
 from scripts.model import actions, languages
 from scripts.model.json_schemas import JSON_TYPES
@@ -68,8 +68,12 @@ def character_fix(word: str) -> str:
     return _FULL_WIDTH if "：" in word else hidden_character(word)
 
 
-def unknown_key_fix(key: Scalar, value: Tree, fields: Mapping[str, Field], path: str, written: FileFormat) -> str:
-    """Return the fix for a key that is none of these fields; `path` is that of the node that has the key."""
+def unknown_key_fix(
+    key: Scalar, value: Tree, fields: Mapping[str, Field], present: Collection[str], path: str, written: FileFormat
+) -> str:
+    """Return the fix for a key that is none of these fields; `path` is that of the node that has the key, and `present`
+    are its keys, of which this one is no misspelling.
+    """
     if is_switched_off(key.text, value):
         return SWITCH_FIX
     fix = character_fix(key.text) or _elsewhere_fix(key.text, fields, path, written)
@@ -81,7 +85,10 @@ def unknown_key_fix(key: Scalar, value: Tree, fields: Mapping[str, Field], path:
     first, _, rest = key.text.partition(" ")
     if first in fields and rest:
         return f"Write a colon after `{first}`: `{first}: {rest}`."
-    return _CONTINUED if " " in key.text.strip() else suggest(key.text, allowed)
+    if " " in key.text.strip():
+        return _CONTINUED
+    fix = suggest(key.text, allowed)
+    return one_of(allowed) if any(fix == f"Did you mean `{each}`?" for each in present) else fix
 
 
 def _elsewhere_fix(key: str, fields: Mapping[str, Field], path: str, written: FileFormat) -> str:

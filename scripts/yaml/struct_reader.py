@@ -371,7 +371,7 @@ class StructReader:
             name = key.text if key.text in fields else ALIASES.get(key.text, key.text)
             field = fields.get(name)
             if field is None:
-                self._unknown(key, value, fields)
+                self._unknown(key, value, fields, tree)
                 continue
             if field.older in marks:
                 self.add("KEY_CONFLICT", f"`{name}` occurs twice, under two names", key.at, f"Use only `{name}`.")
@@ -386,7 +386,7 @@ class StructReader:
                 values[field.name] = self._any(self._plain_value(value, field), field.annotation)
         return values, marks
 
-    def _unknown(self, key: Scalar, value: Tree, fields: dict[str, Field]) -> None:
+    def _unknown(self, key: Scalar, value: Tree, fields: dict[str, Field], tree: Mapping) -> None:
         if key.text in _PROGRAMS and fields in (self._fields(FormField), self._fields(FormDefinition)):
             message = f"`{key.text}` in a form is never run"
             self.slip("PYTHON_REFUSED", message, key.at)
@@ -398,7 +398,8 @@ class StructReader:
         if key.text in replaced:
             self._replaced(key, replaced[key.text])
             return
-        fix = unknown_key_fix(key, value, fields, self.path, FileFormat(self._language, bool(self._respell)))
+        present = {each.text for each, _ in tree.pairs}
+        fix = unknown_key_fix(key, value, fields, present, self.path, FileFormat(self._language, bool(self._respell)))
         is_note = self.lenient and is_ignorable(key.text, value, allowed)
         severity: Severity | None = "warning" if is_note else None
         self.add("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at, fix, severity=severity)

@@ -296,7 +296,7 @@ consciousness:
 """
 
 
-def test_names_and_criteria_of_a_detector_may_have_any_order_and_casing() -> None:
+def test_names_of_a_detector_may_have_any_order_and_casing() -> None:
     part = """
     consciousness:
       consciousness_id: emotions

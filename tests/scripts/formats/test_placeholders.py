@@ -43,6 +43,7 @@ VALUES = {
         ("{用户-情绪}", "calm"),
         ("{unknown}|{{unknown}}", "|"),
         ("{name || 'you'} {unknown || 'you'} ${unknown ?? 'you'} {{ unknown or \"you\" }}", "Leo you you you"),
+        ("{{ name | default('you') }} {unknown|default(\"you\", true)}", "Leo you"),
         ("costs $$5 & {name} pays $5", "costs $$5 & Leo pays $5"),
         ("{}", "{}"),
         ('{"age": 5}', '{"age": 5}'),
@@ -100,7 +101,7 @@ def test_a_value_is_never_looked_at_again(render, value) -> None:
         ("{{name {x}", [("`{{name` is not closed on its line", 0)]),
         ("{%time}", [("`{%time` is not closed on its line", 0)]),
         ("{name|upper}", [("{name|upper} is not a variable name", 0)]),
-        ("{list[0]} {age:.1f}", [(f"{{{each}}} is not a variable name", 0) for each in ("list[0]", "age:.1f")]),
+        ("{list[n]} {age:.1f}", [(f"{{{each}}} is not a variable name", 0) for each in ("list[n]", "age:.1f")]),
         ("{{ name or 'you' }} {name || you}", [("{name || you} is not a variable name", 0)]),
         ('{{"a": 1}} {"a": [1]}', []),
         (

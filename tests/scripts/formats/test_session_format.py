@@ -953,3 +953,24 @@ def test_a_form_has_the_keys_of_the_action_that_shows_it(read: ReadScript) -> No
     (sheet,) = reading.script.forms
     assert sheet.title is not None
     assert (sheet.id, sheet.title.source, sheet.fields[0].name) == ("diary", "Today", "mood")
+
+
+def test_a_key_beside_the_similar_one_is_no_misspelling_of_it(read: ReadScript) -> None:
+    reading = read(SCRIPT.replace("phase_goal: trust", "phase_goal: trust\n          phase_order: 1"))
+    (problem,) = (each for each in reading.problems if each.code == "UNKNOWN_KEY")
+    assert problem.fix.startswith("Use one of `declare`, `entry_condition`")
+
+
+@pytest.mark.parametrize("key", ["local_variables", "topic_variables"])
+def test_variables_of_a_topic_have_other_names(script: ReadValid, key: str) -> None:
+    (declared,) = script(SCRIPT.replace("declare: [{var: mood", f"{key}: [{{var: mood")).phases[0].topics[0].declare
+    assert (declared.var, declared.value) == ("mood", "ok")
+
+
+def test_a_form_of_a_scale_may_have_a_formula(read: ReadScript) -> None:
+    fields = "{field: a, type: scale, min: 0, max: 3}, {field: total, formula: '{a} + 1'}"
+    text = ASKING.replace("action_type: ai_ask, action_id: a, config: {content: Well?, KEYS}", "SHOW")
+    reading = read(text.replace("SHOW", f"action_type: show_form, action_id: a, config: {{fields: [{fields}]}}"))
+    assert reading.script is not None, reading.errors
+    scale, total = reading.script.forms[0].fields
+    assert (scale.type, scale.max, total.computed.source) == ("number", 3, "a + 1")
