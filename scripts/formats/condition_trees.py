@@ -7,14 +7,28 @@ from typing import Any
 from scripts.expressions.values import literal, number_in
 from scripts.formats import words
 from scripts.model.older_keys import CustomCondition, ExitCriteria
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, keys_renamed, replaced, text_in, text_replaced, word
+from scripts.yaml.parser import (
+    Mapping,
+    Scalar,
+    Sequence,
+    Tree,
+    keys_renamed,
+    plain_value,
+    replaced,
+    text_in,
+    text_replaced,
+    word,
+)
 
 _JOINS = {"all": " && ", "and": " && ", "any": " || ", "or": " || "}
+
+_SIGNS = {"lacks": "不包含", "not in": "不属于"}  # as conditions are written
 
 
 def condition_text(tree: Tree) -> Tree:
     """Return the text of a condition that is written as ``{variable: x, operator: ">", value: 1}``, as a list of
-    conditions that must all hold, as ``{all: […]}``, ``{any: […]}`` or ``{not: …}``.
+    conditions that must all hold, as ``{all: […]}``, ``{any: […]}`` or ``{not: …}``. Without an operator, a comparison is
+    for the same value; `exists` and the like need no value.
     """
     key, listed = tree.pairs[0] if isinstance(tree, Mapping) and len(tree.pairs) == 1 else (None, tree)
     if isinstance(listed, Sequence) and (key is None or key.text in _JOINS):
@@ -27,9 +41,11 @@ def condition_text(tree: Tree) -> Tree:
         return Scalar(f"!{inner.text}", False, tree.at) if isinstance(inner, Scalar) else tree
     found = comparison(tree) if isinstance(tree, Mapping) else None
     name, sign, value = (found.get(key) if found is not None else None for key in ("variable", "operator", "value"))
-    if not (isinstance(name, Scalar) and isinstance(sign, Scalar) and isinstance(value, Scalar)):
+    if not isinstance(name, Scalar) or isinstance(sign, Mapping | Sequence) or (sign is None and value is None):
         return tree
-    return Scalar(f"{{{name.text}}} {sign.text} {literal(value.value)}", False, tree.at)
+    compared = f" {literal(plain_value(value))}" if value is not None else ""
+    written = sign.text if sign is not None else "=="
+    return Scalar(f"{{{name.text}}} {_SIGNS.get(written, written)}{compared}", False, tree.at)
 
 
 def exit_criteria(tree: Mapping) -> Mapping:

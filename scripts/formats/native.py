@@ -1,6 +1,7 @@
 """The native format: the types of the model are its grammar."""
 
 from scripts.expressions.suggestions import SURE, likeness
+from scripts.formats.session.spellings import has_phase_ids
 from scripts.model.action_ids import with_variable_ids
 from scripts.model.diagnostics import Problems
 from scripts.model.languages import LANGUAGE_KEY, MAIN
@@ -18,7 +19,7 @@ _NOT_WRITTEN = {
 
 def recognises(tree: Mapping) -> bool:
     """Return whether a file has this format."""
-    is_other = tree.get("session") is not None or tree.get("session_id") is not None
+    is_other = any(tree.get(key) is not None for key in ("session", "session_id")) or has_phase_ids(tree)
     return tree.get("script") is not None or (tree.get("phases") is not None and not is_other)
 
 
@@ -50,9 +51,14 @@ def _spelled(tree: Mapping, alternatives: tuple[str, ...], problems: Problems) -
 
 
 def script_key_fix(tree: Mapping) -> str:
-    """Return the fix for a misspelt `script:` at the top of a file, or an empty text."""
-    near = [key.text for key, _ in tree.pairs if likeness(key.text.casefold(), "script") >= SURE]
-    return f"Write `script` instead of `{near[0]}`." if near else ""
+    """Return the fix for a misspelt `script:` or `session:` at the top of a file, or an empty text."""
+    near = (
+        f"Write `{name}` instead of `{key.text}`."
+        for key, _ in tree.pairs
+        for name in ("script", "session")
+        if likeness(key.text.casefold(), name) >= SURE
+    )
+    return next(near, "")
 
 
 def _with_phases(tree: Mapping) -> Mapping:

@@ -55,7 +55,8 @@ def recognises(tree: Mapping) -> bool:
     topic, inner = tree.get("topic"), tree.get("technique")
     is_topic = any(snake_case(key.text) == "topic_id" for key, _ in pairs_of(topic))
     keys = [{snake_case(key.text) for key, _ in pairs_of(each)} for each in (tree, inner)]
-    return is_topic or any("technique_id" in each and _PARTS & each for each in keys)
+    is_inside = bool(_PARTS & {TECHNIQUE_KEYS.get(key, key) for key in keys[1]})
+    return is_topic or is_inside or ("technique_id" in keys[0] and bool(_PARTS & keys[0]))
 
 
 def _spelled(tree: Mapping, reader: Reader) -> Mapping:

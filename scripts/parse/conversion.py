@@ -20,7 +20,7 @@ from scripts.model.base import Location, Node, Reference, unused_name, without_p
 from scripts.model.diagnostics import CODES, Problem, Problems
 from scripts.model.script import Script, skills_called
 from scripts.model.variable_names import read_names, written_names
-from scripts.parse.includes import BESIDE_STAGES
+from scripts.parse.includes import BESIDE
 from scripts.parse.read_script import Reading, Source, read_include_file, read_script
 from scripts.versions.rename_variables import with_names
 from scripts.yaml.comments import attach
@@ -209,8 +209,7 @@ _STAYS = ("globals", "roles", "experiments", "repairs", "detectors", "strings")
 
 def with_sides(script: Script, source: Source) -> Script:
     """Return the script with the required content of its include files, in `use` or inlined."""
-    beside = BESIDE_STAGES if script.form == "stage" else ()
-    unnamed = [name for name in beside if name in source.side_files and name not in script.use]
+    unnamed = [name for name in BESIDE.get(script.form, ()) if name in source.side_files and name not in script.use]
     script = _with_called_skills(script, set(unnamed))
     needed = [name for name in unnamed if _has_content(script, source.side_files, name)]
     script = replace(script, use=(*needed, *script.use))

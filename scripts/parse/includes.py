@@ -24,8 +24,11 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, listed, word
 
 INCLUDE_FILES_MAX = 20
-BESIDE_STAGES = ("global.yaml", "roles.yaml", "skills.yaml", "forms.yaml", "rules.yaml")
-"""The files that a script in the stage format uses without naming them, if they are in its folder."""
+BESIDE = {
+    form: tuple(f"{stem}.{suffix}" for suffix in ("yaml", "yml") for stem in stems)
+    for form, stems in {"stage": ("global", "roles", "skills", "forms", "rules"), "session": ("global",)}.items()
+}
+"""The files that a script of a format uses without naming them, if they are in its folder."""
 
 
 _ADDED = (*SHARED, "strings")
@@ -67,7 +70,7 @@ def with_includes(script: Script, files: MappingType[str, str], problems: Proble
     """Return the script merged with its include files; each file is merged once, however often it is used."""
     is_stage = script.form == "stage"
     gathering = _IncludeReader(files, problems, global_names(files), lenient=lenient, in_stages=is_stage)
-    automatic = [name for name in BESIDE_STAGES if is_stage and name in files and name not in script.use]
+    automatic = [name for name in BESIDE.get(script.form, ()) if name in files and name not in script.use]
     gathering.take([*automatic, *script.use], script.mark("use"), ())
     found = gathering.found
     script = replace(script, globals=tuple(each for side in found for each in side.globals))
@@ -162,9 +165,11 @@ class _IncludeReader:
 
     def _side_file(self, name: str, problems: Problems) -> IncludeFile:
         tree = read_repaired(self._files[name], problems, lenient=self._lenient)
-        named = PurePosixPath(name).name
-        if isinstance(tree, Sequence) and named in BESIDE_STAGES:  # the file name determines the type of its list
-            key = Scalar(named.removesuffix(".yaml"), True, tree.at)
+        named = PurePosixPath(name)
+        if (
+            isinstance(tree, Sequence) and named.name in BESIDE["stage"]
+        ):  # the file name determines the type of its list
+            key = Scalar(named.stem, True, tree.at)
             tree = Mapping(((key, tree),), tree.at)
         if not isinstance(tree, Mapping) or not _is_known(tree):
             fix = "Write e.g. `globals:`, `skills:`, `forms:`, `detectors:` and a list, or `strings:` and a language."

@@ -24,11 +24,12 @@ from scripts.parse import includes
 from scripts.yaml.comments import report_cut_texts
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping as MappingTree
+from scripts.yaml.parser import Tree
 from scripts.yaml.text_file import ReadText, file_text
 
 Mode: TypeAlias = Literal["strict", "compat"]
 # A file without these words has no include files and need not be parsed for them.
-_USES = ("use", "sessions", "stages", "include", "import")
+_USES = ("use", "session", "stages", "include", "import")
 _NEEDS_A_SCRIPT = frozenset(
     {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
 )
@@ -85,7 +86,7 @@ def read_file(path: Path, read: ReadText = file_text) -> Source:
     if not any(word in text for word in _USES):
         return Source(text, str(path))
     tree = read_repaired(text, Problems(), lenient=True)
-    wanted = [*includes.used_names(tree), *(includes.BESIDE_STAGES if stage_format.recognises(tree) else ())]
+    wanted = [*includes.used_names(tree), *_beside(tree)]
     side_files: dict[str, str] = {}
     for name in wanted:  # grows by the files that include files use
         if name not in side_files and len(side_files) < includes.INCLUDE_FILES_MAX and _is_beside(path.parent, name):
@@ -93,6 +94,13 @@ def read_file(path: Path, read: ReadText = file_text) -> Source:
             used = includes.used_names(read_repaired(side_files[name], Problems(), lenient=True))
             wanted += [includes.beside(name, each) for each in used]
     return Source(text, str(path), side_files)
+
+
+def _beside(tree: Tree | None) -> tuple[str, ...]:
+    """Return the names of the files that a script uses without naming them, if they are in its folder."""
+    if isinstance(tree, MappingTree) and not native.recognises(tree) and session_format.recognises(tree):
+        return includes.BESIDE["session"]
+    return includes.BESIDE["stage"] if stage_format.recognises(tree) else ()
 
 
 def _is_beside(folder: Path, name: str) -> bool:

@@ -98,7 +98,7 @@ class _Document(Node, frozen=True, kw_only=True):
 def recognises(tree: Mapping) -> bool:
     """Return whether a file has this format."""
     session = tree.get("session")
-    is_alone = session is None and tree.get("session_id") is not None
+    is_alone = session is None and (tree.get("session_id") is not None or spellings.has_phase_ids(tree))
     return isinstance(session, Mapping | Sequence) or is_alone or bool(spellings.listed_sessions(tree))
 
 

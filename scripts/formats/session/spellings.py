@@ -167,6 +167,12 @@ _OF_SESSION = {"use", "roles", "forms", "phases", "default_scope", "locale", "de
 _OF_SESSION |= {key for key, name in words.SESSION_KEYS.items() if name in {"use", "declare", "locale"}}
 
 
+def has_phase_ids(tree: Mapping) -> bool:
+    """Return whether a file has phases of this format, which may lack their session."""
+    phases = items_of(tree.get("phases"))
+    return bool(phases) and all(isinstance(each, Mapping) and each.get("phase_id") is not None for each in phases)
+
+
 def listed_sessions(tree: Mapping) -> tuple[Tree, ...]:
     """Return the sessions of a list in `session`, or in `sessions` if they have the keys of this format."""
     items = items_of(tree.get("session") or tree.get("sessions"))

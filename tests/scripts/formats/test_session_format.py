@@ -7,6 +7,8 @@ import pytest
 
 from scripts.model.actions import AiAsk, AiSay, AiThink, Show
 from scripts.model.variables import Assignment, Output, OutputItem
+from scripts.parse.conversion import convert
+from scripts.parse.folder import read_path
 from scripts.parse.read_script import Reading, Source, read_script
 from tests.support.script_readers import FirstAction, ReadScript, ReadValid
 
@@ -235,6 +237,11 @@ def test_comparisons_of_exits_may_be_words(session_action: FirstAction, written)
         ({"variable": "age", "operator": "gte", "value": 18}, "age >= 18"),
         ({"any": ["{age} > 3", {"all": ["{mood} == calm", "{ok}"]}]}, '(age > 3) or ((mood == "calm") and (ok))'),
         ({"var": "{mood}", "op": "==", "value": "calm"}, 'mood == "calm"'),
+        ({"variable": "mood", "operator": "exists"}, '(mood|default("") ~ "") != ""'),
+        ({"not": {"variable": "mood", "operator": "is_empty"}}, 'not ((mood|default("") ~ "") == "")'),
+        ({"variable": "mood", "operator": "not_in", "value": ["calm", "sad"]}, 'mood not in ["calm", "sad"]'),
+        ({"variable": "mood", "operator": "not_contains", "value": "ca"}, '"ca" not in mood'),
+        ({"variable": "age", "value": 18}, "age == 18"),
         ([{"variable": "mood", "operator": "!=", "value": ""}], '((mood|default("") ~ "") != "")'),
     ],
 )
@@ -697,6 +704,7 @@ ASKS = "[{action_type: ai_ask, action_id: q, config: {content: '{thought}', outp
         f"output_variables: {{word: which}}\ntopics: [{{topic_id: t, actions: {ASKS}}}]",
         "technique_id: calm\ninput_parameters: [{thought: {required: true}}]\n"
         f"output_variables: [{{variable: word}}]\ntopic: [{{topic_id: t, actions: {ASKS}}}]",
+        f"technique: {{id: calm, parameters: [thought], outputs: [word], steps: {ASKS}}}",
         f"techniqueId: calm\ninputParameters: [{{name: thought}}]\noutputVariables: [word]\n"
         f"topic: {{topicId: t, actions: {ASKS}}}",
     ],
@@ -974,3 +982,24 @@ def test_a_form_of_a_scale_may_have_a_formula(read: ReadScript) -> None:
     assert reading.script is not None, reading.errors
     scale, total = reading.script.forms[0].fields
     assert (scale.type, scale.max, total.computed.source) == ("number", 3, "a + 1")
+
+
+def test_global_variables_beside_a_session_need_no_use(tmp_path) -> None:
+    (tmp_path / "talk.yaml").write_text(dedent(SCRIPT).replace("declare: [{var: city}]", "description: Hello"))
+    (tmp_path / "global.yml").write_text("global: [{var: name, value: Mia}]")
+    reading = read_path(tmp_path / "talk.yaml")
+    assert reading.script is not None
+    assert [(each.var, each.value) for each in reading.script.globals] == [("name", "Mia")]
+    assert "use: [global.yml]" in convert(reading.script, reading).text
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("phases: [{phase_id: a, topics: []}]", "Add `session_id:`."),
+        ("Session: {session_id: talk, phases: []}", "Write `session` instead of `Session`."),
+    ],
+)
+def test_a_file_without_its_session_names_what_is_missing(read: ReadScript, text: str, fix: str) -> None:
+    (problem,) = read(text).errors
+    assert problem.fix == fix
