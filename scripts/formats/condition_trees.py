@@ -27,8 +27,8 @@ _SIGNS = {"lacks": "不包含", "not in": "不属于"}  # as conditions are writ
 
 def condition_text(tree: Tree) -> Tree:
     """Return the text of a condition that is written as ``{variable: x, operator: ">", value: 1}``, as a list of
-    conditions that must all hold, as ``{all: […]}``, ``{any: […]}`` or ``{not: …}``. Without an operator, a comparison is
-    for the same value; `exists` and the like need no value.
+    conditions that must all hold, as ``{all: […]}``, ``{any: […]}`` or ``{not: …}``. Without an operator, a comparison
+    is for the same value; `exists` and the like need no value.
     """
     key, listed = tree.pairs[0] if isinstance(tree, Mapping) and len(tree.pairs) == 1 else (None, tree)
     if isinstance(listed, Sequence) and (key is None or key.text in _JOINS):

@@ -36,6 +36,7 @@ ACTION_KEYS = {*_ACTION_NAMES, *_ACTION_NAMES.values(), "config", "action_name",
 
 def action(tree: Mapping) -> Mapping:
     """Move inline config keys of an action into `config`; keys of `config` itself come first."""
+    tree = _with_type(tree)
     for name in ("action_type", "type"):
         tree = text_replaced(tree, name, snake_case)
     inline = tuple((key, value) for key, value in tree.pairs if not _is_of_action(key.text))
@@ -59,6 +60,23 @@ def action(tree: Mapping) -> Mapping:
         own = Mapping(pairs, at)
         entries.append((word("config", own), _config(text_in(tree.get("action_type") or tree.get("type")), own)))
     return replaced(Mapping(tuple(entries), tree.at), "condition", condition_text)
+
+
+def _with_type(tree: Mapping) -> Mapping:
+    """Convert ``{ai_say: text}`` to an action with its type and its text."""
+    keys = set(tree.keys())
+    verb = next((key for key, _ in tree.pairs if key.text in _TEXT_TYPES), None)
+    if verb is None or keys & {"action_type", "type", "content"}:
+        return tree
+    pairs = (pair for key, text in tree.pairs for pair in (_typed_text(key, text) if key is verb else ((key, text),)))
+    return Mapping(tuple(pairs), tree.at)
+
+
+_TEXT_TYPES = ("ai_say", "ai_ask", "ai_think")
+
+
+def _typed_text(verb: Scalar, text: Tree) -> tuple[tuple[Scalar, Tree], ...]:
+    return (word("action_type", verb), verb), (replace(verb, text="content", written=verb.text), text)
 
 
 def _is_of_action(key: str) -> bool:

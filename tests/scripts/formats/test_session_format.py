@@ -136,6 +136,7 @@ def test_a_picture_is_a_media_message(session_action: FirstAction, keys) -> None
         "- {action_type: ai_ask, action_id: who, config: {content: Who?, max_rounds: 2}}",
         "- {type: ai_ask, id: who, content: Who?, max_rounds: 2}",
         "- {type: ai_ask, action_id: who, config: {content: Who?, max_rounds: 2}}",
+        "- {ai_ask: Who?, action_id: who, max_rounds: 2}",
         "- {action_type: ai_ask, id: who, action_name: Named, description: Told., content: Who?, max_rounds: 2}",
     ],
 )
