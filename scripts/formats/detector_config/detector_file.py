@@ -40,6 +40,7 @@ _NAMES = ("consciousness_name", "name", "title")
 _WORDS = frozenset[str]().union(*structs.astuple(KEYS))
 _METADATA = {"name", "version", "author", "description"}
 _BOTH = re.compile(r"both|every|each|any_message|all|每|双方|所有")
+_LIMITS = re.compile(r"condition|exclu|except|only|probab|phase|topic")  # keys that would narrow what it watches
 _LOOK_BACK = re.compile(r"look_?back")
 _TIME = re.compile(r"second|minute|hour|(^|_)m?s(ecs?)?$")
 _CLOCK = re.compile(
@@ -183,8 +184,10 @@ class _DetectorReader:
             marks={"detector": name.at},
             **self._settings,
         )
-        outputs = [*self._outputs(body.get("output_config")), *starmap(_reply, collected.replies)]
-        detector = with_responses(detector, outputs, crisis_action, self._reader, collected.labels, self._scale)
+        replies, outputs = list(starmap(_reply, collected.replies)), self._outputs(body.get("output_config"))
+        detector = with_responses(
+            detector, replies, crisis_action, outputs, self._reader, collected.labels, self._scale
+        )
         return replace(detector, examples=tuple(self._examples(detector)))
 
     def _define(self, metadata: MappingType[str, Tree]) -> str:
@@ -220,7 +223,7 @@ class _DetectorReader:
                 look_back = int(min(max(number or 10, 1), LOOK_BACK_MAX))
             elif key.startswith("min") and "message" in key:
                 min_messages = int(min(max(number or 1, 1), LOOK_BACK_MAX))
-            elif "condition" in key and not is_null(value):
+            elif _LIMITS.search(key) and not is_null(value):
                 message = f"`{key}` has no effect: the detector looks at each of these messages"
                 fix = "Write it as `condition:` of the actions in `trigger_actions`."
                 self._reader.add("KEY_IGNORED", message, value.at, fix)

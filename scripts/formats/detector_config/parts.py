@@ -26,7 +26,7 @@ DEFINE_CHARS_MAX = 8_000
 DEGREE_FIX = "Write a number from 0 to 1, or `low`, `medium`, `high` or `critical`."
 SURE, LIKELY = 1.0, 0.8
 _WORD_KEYS = KEYS.sure_words | KEYS.likely_words
-_WORD_ENDS = re.compile(r"(?<=_)(key)?(words|phrases|markers|indicators|signals|signs|cues)$")
+_WORD_ENDS = re.compile(r"(?<=_)(key)?(words|phrases|markers|indicators|signals|signs|cues)$|^regex")
 CRISIS = "crisis"
 WORD_KEY = re.compile(r"word|phrase")
 _RANGE = re.compile(r"\[?\s*(?P<least>-?\d+(?:\.\d+)?)\s*(?:[-~–,，至到]|to)\s*(?P<most>-?\d+(?:\.\d+)?)\s*\]?")
@@ -36,6 +36,7 @@ REPLY_KEY = re.compile(r"response|reply|message|回复")
 _REPLY_KEYS = {"response", "reply", "say", "auto_response", "auto_reply", "response_text", "response_template", "回复"}
 _NO_NAMES = _WORD_KEYS | _REPLY_KEYS | KEYS.descriptions | KEYS.notes | KEYS.severities | KEYS.scores | KEYS.criteria
 _SWITCHES = {"enabled", "active", "always_active"}  # what is switched on is as it would be without the key
+_REGEX = re.compile(r"\.[*+?{]|\\[a-zA-Z]|\(\?|\[[^\]]*\][*+?{]|\w\|\w")
 _GRAVE = re.compile(r"crisis|danger|suicid|emergency|self_?harm|危机|自杀")
 
 
@@ -287,6 +288,11 @@ class Collector:
         texts = words_in(tree) if key in KEYS.sure_words else [each.text for each in texts_in(tree)]
         words = tuple(text for text in texts if len(text) <= WORD_CHARS_MAX)
         longer = [text for text in texts if len(text) > WORD_CHARS_MAX]
+        if (written := next((text for text in words if _REGEX.search(text)), None)) is not None:
+            message = f"`{written}` is searched for as it is written, not as a regular expression"
+            self._reader.add(
+                "KEY_IGNORED", message, tree.at, "Write the words themselves, such as `[so tired, worn out]`."
+            )
         if longer:
             self._say(f"{label}: {'; '.join(longer)}")
         if not words:

@@ -46,9 +46,16 @@ _TEXTS = ("message", "content", "text", "response", "template")
 
 
 def with_responses(
-    detector: Detector, trees: list[Tree], crisis: Scalar | None, reader: Reader, labels: Collection[str], scale: int
+    detector: Detector,
+    replies: list[Tree],
+    crisis: Scalar | None,
+    outputs: list[Tree],
+    reader: Reader,
+    labels: Collection[str],
+    scale: int,
 ) -> Detector:
-    """Return a detector with its actions; the action for crisis words is first. `labels` name what it looks for.
+    """Return a detector with its actions: the replies first, because others may end the session, then the action for
+    crisis words. `labels` name what it looks for.
 
     `scale` is the highest severity of the file.
 
@@ -56,9 +63,11 @@ def with_responses(
     what the detector looks for, unless one of its labels is the same.
     """
     builder = _Builder(detector, reader, scale, spares_crisis=crisis is not None and CRISIS not in map(id_of, labels))
+    for tree in replies:
+        builder.take(tree)
     if crisis is not None:
         builder.crisis(crisis)
-    for tree in trees:
+    for tree in outputs:
         builder.take(tree)
     return replace(detector, actions=tuple(builder.actions), replace=builder.replace)
 
@@ -132,7 +141,10 @@ class _Builder:
     def _end(self, kind: Scalar, held: dict[str, Tree]) -> None:
         reason = held.pop("reason", None)
         ending = Ending(reason=reason.text if isinstance(reason, Scalar) else kind.text)
-        self.actions.append(End(id=self._id(kind.text), ending=ending, when=self._condition(kind, held), at=kind.at))
+        when, text = self._condition(kind, held), self._text(held)
+        if text is not None:
+            self.actions.append(Say(id=self._id("goodbye"), texts=(text,), when=when, at=kind.at))
+        self.actions.append(End(id=self._id(kind.text), ending=ending, when=when, at=kind.at))
         self._rest(held)
 
     def _say(self, kind: Scalar, held: dict[str, Tree], *, replaces: bool = False) -> None:

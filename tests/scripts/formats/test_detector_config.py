@@ -817,7 +817,9 @@ def test_a_reply_beside_crisis_words_is_said_for_them(key: str) -> None:
         "detection_config: {risk_levels: [{level: high, description: acute, action: alert_team}]}",
         "detection_config: {rupture_markers: [you are wrong, whatever]}",
         "detection_config: {rupture_markers: {withdrawal: [whatever], attack: [you are wrong]}}",
+        "detection_config: {phrases: ['I.*tired']}",
         "trigger_config: {trigger_conditions: [{type: message_count, value: 3}]}",
+        "trigger_config: {exclude_phases: [opening]}",
         "safety_baseline: {failure_handling: {fallback_strategy: assume_risk}}",
     ],
 )
@@ -838,3 +840,17 @@ def test_actions_may_be_listed_by_their_occasion() -> None:
 def test_a_part_that_is_switched_on_is_as_without_the_key() -> None:
     reading = read("consciousness: {consciousness_id: a, detection_config: {keywords: [x], enabled: true}}")
     assert reading.problems == ()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "safety_baseline: {keyword_check: {crisis_keywords: [x], crisis_action: end_session, crisis_response: Bye.}}",
+        "detection_config: {words: [x], risk: {keywords: [y], reply: Bye.}}, output_config: {actions: [end_session]}",
+        "detection_config: {keywords: [x]}, output_config: {actions: [{type: end_session, message: Bye.}]}",
+    ],
+)
+def test_what_is_said_at_an_end_comes_before_it(part: str) -> None:
+    actions = read(f"consciousness: {{consciousness_id: a, {part}}}").script.detectors[0].actions
+    assert [type(each) for each in actions] == [Say, End]
+    assert actions[0].texts[0].source == "Bye."
