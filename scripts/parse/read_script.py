@@ -86,7 +86,7 @@ def read_file(path: Path, read: ReadText = file_text) -> Source:
     if not any(word in text for word in _USES):
         return Source(text, str(path))
     tree = read_repaired(text, Problems(), lenient=True)
-    wanted = [*includes.used_names(tree), *_beside(tree)]
+    wanted = [*includes.used_names(tree), *_beside(path, tree, text, read)]
     side_files: dict[str, str] = {}
     for name in wanted:  # grows by the files that include files use
         if name not in side_files and len(side_files) < includes.INCLUDE_FILES_MAX and _is_beside(path.parent, name):
@@ -96,11 +96,16 @@ def read_file(path: Path, read: ReadText = file_text) -> Source:
     return Source(text, str(path), side_files)
 
 
-def _beside(tree: Tree | None) -> tuple[str, ...]:
-    """Return the names of the files that a script uses without naming them, if they are in its folder."""
-    if isinstance(tree, MappingTree) and not native.recognises(tree) and session_format.recognises(tree):
-        return includes.BESIDE["session"]
-    return includes.BESIDE["stage"] if stage_format.recognises(tree) else ()
+def _beside(path: Path, tree: Tree | None, text: str, read: ReadText) -> tuple[str, ...]:
+    """Return the names of the files that a script uses without naming them, if they are in its folder: in the session
+    format, those with a global variable that the script names.
+    """
+    if not isinstance(tree, MappingTree) or native.recognises(tree) or not session_format.recognises(tree):
+        return includes.BESIDE["stage"] if stage_format.recognises(tree) else ()
+    found = {name: read(path.parent / name) for name in includes.BESIDE["session"] if _is_beside(path.parent, name)}
+    return tuple(
+        name for name, side in found.items() if any(each in text for each in includes.global_names({name: side}).known)
+    )
 
 
 def _is_beside(folder: Path, name: str) -> bool:

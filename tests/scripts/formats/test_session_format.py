@@ -992,6 +992,8 @@ def test_global_variables_beside_a_session_need_no_use(tmp_path) -> None:
     assert reading.script is not None
     assert [(each.var, each.value) for each in reading.script.globals] == [("name", "Mia")]
     assert "use: [global.yml]" in convert(reading.script, reading).text
+    (tmp_path / "global.yml").write_text("global: [{var: street, value: Main}]")
+    assert read_path(tmp_path / "talk.yaml").source.side_files == {}
 
 
 @pytest.mark.parametrize(
