@@ -205,6 +205,9 @@ def choose(
         notation.slip("CHOICES_INVALID", "there are no choices; any answer is accepted", item.at)
         prompt = question or Template("", item.at)
         return Ask(question=prompt, outputs=(Output(get=variable, at=item.at),), **common)
+    if variable is CHOICE and not all(each.actions for each in choices.found):
+        message = f"the choices name no variable; the answer is stored in `{CHOICE}`"
+        notation.slip("CHOICES_INVALID", message, item.at, "Write `user_option: VARIABLE` with `choices` beside it.")
     return Choose(
         variable=variable,
         choices=tuple(choices.found),

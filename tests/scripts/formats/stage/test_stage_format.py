@@ -929,3 +929,15 @@ def test_a_text_in_the_global_variables_is_a_value(read: ReadScript, written: st
     assert within.script is not None
     for declared in (beside.script.globals, within.script.declare):
         assert [(each.var, each.value) for each in declared] == [("city", "Rome")]
+
+
+def test_choices_without_a_variable_are_reported(goal) -> None:
+    (problem,) = (
+        each for each in goal("- user_option: [{A: Tea}, {B: Coffee}]").problems if each.severity == "warning"
+    )
+    assert (problem.code, problem.message) == (
+        "CHOICES_INVALID",
+        "the choices name no variable; the answer is stored in `choice`",
+    )
+    acting = goal("- user_option: [{A: Tea, do: [{say: Tea!}]}, {B: Coffee, do: [{say: Coffee!}]}]")
+    assert [each for each in acting.problems if each.code == "CHOICES_INVALID"] == []
