@@ -98,6 +98,8 @@ def _config(kind: str, config: Mapping) -> Mapping:
         case _:
             is_described = any(isinstance(each, Mapping) for each in items_of(config.get("output_variables")))
             names = {"output_variables": "output"} if is_described else {}
+            if isinstance(config.get("exit_criteria"), Scalar):  # words of when the question is answered
+                names |= {"exit_criteria": "exit"}
             renamed = keys_renamed(config, {**words.SPOKEN_KEYS, **names})
             written = (pair for pair in renamed.pairs if pair[0].text not in TEXT_KEYS or not _is_blank(pair[1]))
             spelled = Mapping(tuple((key, _spoken_value(key, value)) for key, value in written), config.at)

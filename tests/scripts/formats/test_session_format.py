@@ -1006,3 +1006,9 @@ def test_global_variables_beside_a_session_need_no_use(tmp_path) -> None:
 def test_a_file_without_its_session_names_what_is_missing(read: ReadScript, text: str, fix: str) -> None:
     (problem,) = read(text).errors
     assert problem.fix == fix
+
+
+@pytest.mark.parametrize("key", ["exit", "exit_condition", "exit_criteria"])
+def test_the_words_of_an_exit_may_have_other_keys(session_action: FirstAction, key: str) -> None:
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{content: Who?, {key}: they said it}}}}")
+    assert [each.said.source for each in read.exits] == ["they said it"]
