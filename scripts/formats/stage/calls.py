@@ -9,7 +9,7 @@ from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, bare, is_name, node_id, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, entries
 from scripts.formats.text_lists import choices_in, is_coded
-from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, Loop
+from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, ListedChoices, Loop
 from scripts.model.base import Expression, Location, Template, unused_name
 from scripts.model.variables import Output
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, word
@@ -200,17 +200,19 @@ def choose(
     question = item.template("question", "text", "title", "prompt") or asked
     rounds = notation.number(item.take("max_rounds"), 0, ROUNDS_MAX)
     choices = _Choices(notation, own, verbs)
-    choices.every(_separated(notation, listed))
-    if not choices.found:
+    from_list = _from_list(notation, listed)
+    if from_list is None:
+        choices.every(_separated(notation, listed))
+    if not choices.found and from_list is None:
         notation.slip("CHOICES_INVALID", "there are no choices; any answer is accepted", item.at)
         prompt = question or Template("", item.at)
         return Ask(question=prompt, outputs=(Output(get=variable, at=item.at),), **common)
-    if variable is CHOICE and not all(each.actions for each in choices.found):
+    if variable is CHOICE and from_list is None and not all(each.actions for each in choices.found):
         message = f"the choices name no variable; the answer is stored in `{CHOICE}`"
         notation.slip("CHOICES_INVALID", message, item.at, "Write `user_option: VARIABLE` with `choices` beside it.")
     return Choose(
         variable=variable,
-        choices=tuple(choices.found),
+        choices=tuple(choices.found) if from_list is None else (from_list,),
         question=question,
         max_rounds=ROUNDS_DEFAULT if rounds is None else rounds,
         invalid=item.template("invalid"),
@@ -230,6 +232,15 @@ def _asked_for(notation: StageReader, item: Item, tree: Tree) -> tuple[Template 
         return None, notation.variable(tree) if written else CHOICE
     item.take(key)
     return notation.template(tree) if written not in {"", names[0]} else None, names[0]
+
+
+def _from_list(notation: StageReader, tree: Tree | None) -> ListedChoices | None:
+    """Return the choices of ``choices: "{LIST}"``, the items of a list."""
+    if not isinstance(tree, Scalar) or "{" not in tree.text or not is_name(tree.text):
+        return None
+    loop, _ = loop_of(notation, tree, "", tree.at)
+    text = Template(f"{{{{ {loop.name} }}}}", tree.at)
+    return ListedChoices(loop=loop, key=Expression(loop.name, tree.at), text=text, at=tree.at)
 
 
 def _separated(notation: StageReader, listed: Tree | None) -> Tree | None:

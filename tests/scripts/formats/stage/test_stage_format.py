@@ -941,3 +941,8 @@ def test_choices_without_a_variable_are_reported(goal) -> None:
     )
     acting = goal("- user_option: [{A: Tea, do: [{say: Tea!}]}, {B: Coffee, do: [{say: Coffee!}]}]")
     assert [each for each in acting.problems if each.code == "CHOICES_INVALID"] == []
+
+
+def test_choices_may_be_the_items_of_a_list(native) -> None:
+    (choice,) = native("- set: {cities: [Rome, Oslo]}\n- user_option: city\n  choices: '{cities}'")[1]["choices"]
+    assert choice == {"each": "cities as item", "key": "=item", "text": "{{ item }}"}
