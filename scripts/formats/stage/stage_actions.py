@@ -46,6 +46,11 @@ def actions_of(notation: StageReader, tree: Tree) -> list[actions.Action]:
                 return []
             if tree.plain and VERBS.get(tree.text) in {"end", "user_say"}:  # they need no value
                 return _of_mapping(notation, Item(notation, Mapping(((tree, word("", tree)),), tree.at)))
+            verb, _, text = tree.text.partition(" ")
+            if tree.plain and text.strip() and verb in VERBS and ("_" in verb or verb == "say"):  # no word of a text
+                notation.slip("SYNTAX_ERROR", f"a colon is missing after `{verb}`", tree.at, f"Write `- {verb}: …`.")
+                pair = (replace(tree, text=verb), replace(tree, text=text.strip()))
+                return _of_mapping(notation, Item(notation, Mapping((pair,), tree.at)))
             notation.slip("TYPE_MISMATCH", "a text without a key is said unchanged", tree.at, "Write `- say: …`.")
             return [actions.Say(texts=(notation.template(tree),), at=tree.at)]
         case Mapping():

@@ -946,3 +946,13 @@ def test_choices_without_a_variable_are_reported(goal) -> None:
 def test_choices_may_be_the_items_of_a_list(native) -> None:
     (choice,) = native("- set: {cities: [Rome, Oslo]}\n- user_option: city\n  choices: '{cities}'")[1]["choices"]
     assert choice == {"each": "cities as item", "key": "=item", "text": "{{ item }}"}
+
+
+def test_an_action_without_its_colon_is_read_with_a_warning(goal, native) -> None:
+    written = "- say 你好\n- ai_ask 名字\n- think twice"
+    assert native(written) == [{"say": "你好"}, {"ai_ask": "名字"}, {"say": "think twice"}]
+    problems = [each for each in goal(written).problems if each.code == "SYNTAX_ERROR"]
+    assert [(each.severity, each.fix) for each in problems] == [
+        ("warning", "Write `- say: …`."),
+        ("warning", "Write `- ai_ask: …`."),
+    ]
