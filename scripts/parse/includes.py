@@ -166,9 +166,7 @@ class _IncludeReader:
     def _side_file(self, name: str, problems: Problems) -> IncludeFile:
         tree = read_repaired(self._files[name], problems, lenient=self._lenient)
         named = PurePosixPath(name)
-        if (
-            isinstance(tree, Sequence) and named.name in BESIDE["stage"]
-        ):  # the file name determines the type of its list
+        if isinstance(tree, Sequence) and named.name in BESIDE["stage"]:  # its name determines the type of the list
             key = Scalar(named.stem, True, tree.at)
             tree = Mapping(((key, tree),), tree.at)
         if not isinstance(tree, Mapping) or not _is_known(tree):
