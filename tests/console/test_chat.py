@@ -136,9 +136,12 @@ async def test_the_device_comes_back_and_its_tabs_are_in_step(open_page: OpenPag
     await say(page, "Ana")
     await expect(page.get_by_role("log")).to_contain_text("How old are you, Ana?")
     assert "cbp_" not in str(await page.evaluate("[document.cookie, {...localStorage}, {...sessionStorage}]"))
+    await page.get_by_role("textbox").fill("Not yet s")
     await page.reload()
     await expect(page.get_by_role("log")).to_contain_text("What may I call you?")
+    await expect(page.get_by_role("textbox")).to_have_value("Not yet s")
     other = await open_page(address)
+    await expect(other.get_by_role("textbox")).to_have_value("")
     await expect(other.get_by_role("log")).to_contain_text("How old are you, Ana?")
     await say(other, "41")
     await expect(page.get_by_role("button", name="so so")).to_be_visible()
@@ -267,6 +270,8 @@ async def test_a_code_is_for_one_person(open_page: OpenPage, server: ServerProce
         await page.get_by_role("button", name="Begin").click()
         await expect(page.get_by_text(expected).first).to_be_visible()
         if "code" not in expected:
+            await page.get_by_role("textbox").fill("Not yet s")
+            assert await page.evaluate("localStorage.length + sessionStorage.length") == 0
             await page.reload()
 
 

@@ -74,6 +74,43 @@ async def test_messages_before_the_last_200_are_read_on_request(open_page: OpenP
     await expect(page.get_by_role("button", name="Show earlier messages")).to_have_count(0)
 
 
+async def test_sessions_that_wait_are_counted_on_every_screen(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(HELP, strict=False)
+        ended, waiting = await api.create_session("help"), await api.create_session("help")
+        for session in (ended, waiting):
+            await api.send_texts(session, "My knee hurts.")
+        await api.send_texts(ended, "Seven")
+        page = await open_page("/sessions")
+        await expect(page).to_have_title("(1) Sessions · Cuebook")
+        await expect(page.get_by_role("link", name="Inbox 1 waiting")).to_be_visible()
+        await api.post(f"/api/sessions/{waiting['sessionId']}/take-over")
+        await expect(page).to_have_title("Sessions · Cuebook", timeout=20_000)
+    await expect(page.get_by_role("link", name="Inbox", exact=True)).to_be_visible()
+
+
+async def test_typed_text_is_there_after_the_page_was_loaded_again(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(HELP, strict=False)
+        session = await api.create_session("help")
+        await api.send_texts(session, "My knee hurts.")
+    page = await open_page(f"/inbox/{session['sessionId']}")
+    await page.get_by_role("button", name="Take over").click()
+    typed = page.get_by_role("textbox", name="Message")
+    await typed.fill("Hello, this is")
+    await page.reload()
+    await expect(typed).to_have_value("Hello, this is")
+    await page.goto(page.url.replace("/inbox/", "/sessions/"))
+    await page.go_back()
+    await expect(typed).to_have_value("Hello, this is")
+    await typed.fill("Hello, this is Kim.")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("log")).to_contain_text("Hello, this is Kim.")
+    await page.reload()
+    await expect(page.get_by_role("log")).to_contain_text("Hello, this is Kim.")
+    await expect(typed).to_have_value("")
+
+
 async def test_ended_conversation_cannot_be_taken_over(open_page: OpenPage, server: ServerProcess) -> None:
     async with server.client() as api:
         await api.publish_script(HELP, strict=False)

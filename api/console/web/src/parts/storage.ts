@@ -1,19 +1,21 @@
 // What this browser stores for us. A private window, or a frame in a page of another site, may refuse it: then nothing
 // is stored, and everything else works.
 
-export function stored(key: string): string | null {
+type Area = 'localStorage' | 'sessionStorage' // the latter lasts as long as the tab
+
+export function stored(key: string, area: Area = 'localStorage'): string | null {
   try {
-    return localStorage.getItem(key)
+    return window[area].getItem(key)
   } catch {
     return null
   }
 }
 
 /** Keep a text under a key; null removes it. */
-export function store(key: string, value: string | null) {
+export function store(key: string, value: string | null, area: Area = 'localStorage') {
   try {
-    if (value === null) localStorage.removeItem(key)
-    else localStorage.setItem(key, value)
+    if (value === null) window[area].removeItem(key)
+    else window[area].setItem(key, value)
   } catch {
     return
   }

@@ -79,7 +79,7 @@ export const en = {
     differences: 'Variables that differ', noDifferences: 'No variable differs.',
   },
   inbox: {
-    title: 'Inbox', hint: 'Conversations in which a person is wanted. The list renews itself.', none: 'Nobody waits for a person.',
+    title: 'Inbox', hint: 'Conversations in which a person is wanted. The list renews itself.', none: 'Nobody waits for a person.', waiting: 'waiting',
     since: 'Since', waits: 'waits for a person', waitsEnded: 'wanted a person; the conversation is over', talks: (name: string) => `${name} talks`,
     youTalk: 'You talk', scriptTalks: 'The script talks', takeOver: 'Take over', giveBack: 'Give back', dismiss: 'Nobody is needed',
     backHint: 'The script waits. When you give the conversation back, it puts its question again.',

@@ -77,7 +77,7 @@ export const zh: Strings = {
     differences: '不同的变量', noDifferences: '没有不同的变量。',
   },
   inbox: {
-    title: '收件箱', hint: '需要人工参与的对话。列表会自动更新。', none: '没有人在等待人工服务。',
+    title: '收件箱', hint: '需要人工参与的对话。列表会自动更新。', none: '没有人在等待人工服务。', waiting: '等待中',
     since: '自', waits: '等待人工服务', waitsEnded: '曾要求人工服务；对话已结束', talks: (name: string) => `${name} 正在对话`,
     youTalk: '您正在对话', scriptTalks: '脚本正在对话', takeOver: '接管', giveBack: '交还', dismiss: '不需要人工',
     backHint: '脚本正在等待。您交还对话后，它会再次提出它的问题。',
