@@ -1,6 +1,7 @@
 """The connections of a server: uvicorn's HTTP/1.1, with bounds for headers, silence and the number of connections."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -79,14 +80,18 @@ class Connection(HttpToolsProtocol):
     """
 
     server_state: Connections
+    write: Callable[[bytes], None]
+    is_closing: Callable[[], bool]
     waiting_since: float
     """When it was accepted, or its last response ended, in seconds of the event loop's clock."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request, unless the server has too many connections."""
         super().connection_made(transport)
+        self.write, self.is_closing = transport.write, transport.is_closing
         self.waiting_since = self.loop.time()
         self._is_in_body = False
+        self._stays = False
         self._is_half_closed = False
         self._header_bytes = 0
         self._answering: RequestResponseCycle | None = None
@@ -99,6 +104,9 @@ class Connection(HttpToolsProtocol):
             self._answering.disconnected = True
             self._answering.message_event.set()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self.cycle = self._answering = None  # type: ignore[assignment]  # they refer to this object
+        self.pipeline.clear()
 
     @property
     def host(self) -> str:
@@ -114,8 +122,7 @@ class Connection(HttpToolsProtocol):
         """Parse what was received. The time for headers goes on until they are complete."""
         if self._is_half_closed:
             return
-        if not self._is_in_body:
-            self._header_bytes += len(data)
+        self._header_bytes += len(data)
         self._unset_keepalive_if_required()
         self._parse(data)
         if self.transport.is_closing():
@@ -148,6 +155,9 @@ class Connection(HttpToolsProtocol):
                 raise HttpParserError
             return
         super().on_headers_complete()
+        self.cycle.transport = self  # type: ignore[assignment]  # has what a cycle calls
+        self._stays, self.cycle.keep_alive = self.cycle.keep_alive, False  # until its body is complete
+        self.headers = []  # of trailers, which are ignored
         self._is_in_body, self._header_bytes = True, 0
         if len(self.pipeline) > PIPELINED_MAX:
             raise HttpParserError
@@ -160,19 +170,37 @@ class Connection(HttpToolsProtocol):
         """Expect the headers of the next request."""
         if self.parser.should_upgrade():
             return
-        self._is_in_body = False
+        self._is_in_body, self._header_bytes = False, 0
+        if not self.cycle.response_started:
+            self.cycle.keep_alive = self._stays
         super().on_message_complete()
 
-    def on_response_complete(self) -> None:
-        """Wait for the next request. If the body of this one is still being sent, there is none: the connection ends.
+    def on_body(self, body: bytes) -> None:
+        """Keep a part of the body; other bytes between two parts are bounded like headers."""
+        self._header_bytes = 0
+        super().on_body(body)
 
-        What was sent is read meanwhile, because the system would drop an answer of a connection that is closed before.
-        """
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
         self.waiting_since = self.loop.time()
         super().on_response_complete()
-        if self._is_in_body and self.cycle.response_complete and not self.transport.is_closing():
+
+    def close(self) -> None:
+        """End the connection after an answer, or because there is none.
+
+        If the body is still being sent after its answer, it is read meanwhile: the system would drop an answer of a
+        connection that is closed before.
+        """
+        if self._is_in_body and not self.is_closing() and self.cycle.response_complete:
             self._is_half_closed = True
             self.transport.write_eof()
+        else:
+            self.transport.close()
+
+    def shutdown(self) -> None:
+        """End the connection when its request is answered."""
+        self._stays = False
+        super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         """Close the connection; answer what is not a request in the format of the API's errors.

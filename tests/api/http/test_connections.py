@@ -260,6 +260,40 @@ async def test_requests_for_another_protocol_keep_their_bodies(serve: Serve, is_
     assert got.count(b"SCRIPT_NOT_FOUND") == 3
 
 
+async def test_trailers_are_not_headers(serve: Serve) -> None:
+    request = b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+    trailer = b"Content-Type: application/json\r\n"
+    last = HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    server = serve()
+    await server.ready()
+    async with connected(server.port, 1, request + trailer + b"\r\n" + last) as (connection,):
+        got = await ended(connection, 20)
+    assert [int(each) for each in re.findall(rb"HTTP/1.1 (\d+) ", got)] == [415, 200]
+    async with connected(server.port, 1, request + b"X: ") as (connection,):
+        with contextlib.suppress(ConnectionError):
+            for _ in range(300):
+                connection.sendall(b"a" * 10_000)
+                await asyncio.sleep(0.01)
+            pytest.fail("a trailer without an end is received")
+
+
+@pytest.mark.parametrize("asked", [b"", b"Connection: close\r\n"], ids=["stays", "closes"])
+async def test_a_client_that_is_refused_reads_the_answer(serve: Serve, asked: bytes) -> None:
+    """It reads after it has sent its body, as most clients do. The answer says that the connection ends."""
+    head = b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\n" + asked
+    server = serve()
+    await server.ready()
+    async with connected(server.port, 1, head + b"Content-Length: 20000000\r\n\r\n") as (connection,):
+        await asyncio.sleep(0.2)
+        async with asyncio.timeout(20):
+            connection.setblocking(False)
+            for _ in range(200):
+                await asyncio.get_running_loop().sock_sendall(connection, b" " * 100_000)
+        got = await ended(connection, 20)
+    assert got.startswith(b"HTTP/1.1 404 ")
+    assert got.count(b"connection: close") == 1
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no such bound")
 async def test_an_answer_that_is_not_read_ends_its_connection(serve: Serve) -> None:
