@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -164,6 +165,8 @@ class Connection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answering = cycle
+        if cycle.scope["http_version"] == "1.0":
+            app = partial(_answer_without_chunks, app, cycle)
         super()._start_asgi_task(cycle, app)
 
     def on_message_complete(self) -> None:
@@ -221,3 +224,22 @@ class Connection(HttpToolsProtocol):
         """Close the connection if its next request does not begin in time."""
         until = self.waiting_since + self.timeout_keep_alive
         self.timeout_keep_alive_task = self.loop.call_at(until, self.timeout_keep_alive_handler)
+
+
+async def _answer_without_chunks(app: Any, cycle: RequestResponseCycle, scope: Any, receive: Any, send: Any) -> None:
+    """Answer a client of HTTP/1.0, which knows neither chunks nor 100: an answer without a length ends with the
+    connection.
+    """
+    cycle.waiting_for_100_continue = False
+    has_length = False
+
+    async def send_part(message: Any) -> None:
+        nonlocal has_length
+        if message["type"] == "http.response.start":
+            has_length = b"content-length" in dict(message["headers"])
+            cycle.chunked_encoding = None if has_length else False
+        elif not has_length:
+            cycle.expected_content_length = len(message.get("body", b""))
+        await send(message)
+
+    await app(scope, receive, send_part)

@@ -294,6 +294,25 @@ async def test_a_client_that_is_refused_reads_the_answer(serve: Serve, asked: by
     assert got.count(b"connection: close") == 1
 
 
+async def test_clients_of_http_1_0_get_no_chunks(serve: Serve) -> None:
+    server = serve()
+    await server.ready()
+    async with server.client() as api:
+        session = (await api.create_session("diary"))["sessionId"].encode()
+    body = b'{"content": "one"}'
+    head = b"POST /api/sessions/%s/messages HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n" % session
+    head += b"Accept: text/event-stream\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)
+    async with connected(server.port, 1, head) as (connection,):
+        await asyncio.sleep(0.2)
+        connection.sendall(body)
+        head, _, stream = (await ended(connection, 20)).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert b"chunked" not in head
+    assert stream.startswith((b"id: ", b"event: ", b"retry: "))
+    assert b"Entry 1: one" in stream
+    assert stream.endswith(b"\n\n")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no such bound")
 async def test_an_answer_that_is_not_read_ends_its_connection(serve: Serve) -> None:
