@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import structlog
@@ -23,6 +24,7 @@ RESERVE = 256
 PIPELINED_MAX = 100
 """Requests that a client may send before the first of them is answered; uvicorn keeps any number."""
 _LOG_EVERY_S = 60.0
+_ASCII = bytes(range(128))
 
 log = structlog.get_logger()
 
@@ -123,6 +125,8 @@ class Connection(HttpToolsProtocol):
         """Parse what was received. The time for headers goes on until they are complete."""
         if self._is_half_closed:
             return
+        if not (self._is_in_body or self._header_bytes or data.isascii()):
+            data = _with_ascii_address(data)
         self._header_bytes += len(data)
         self._unset_keepalive_if_required()
         self._parse(data)
@@ -224,6 +228,12 @@ class Connection(HttpToolsProtocol):
         """Close the connection if its next request does not begin in time."""
         until = self.waiting_since + self.timeout_keep_alive
         self.timeout_keep_alive_task = self.loop.call_at(until, self.timeout_keep_alive_handler)
+
+
+def _with_ascii_address(data: bytes) -> bytes:
+    """Encode bytes above 127 in the first line of a request as `%XX`: curl sends them, and httptools refuses them."""
+    line, end, rest = data.partition(b"\r\n")
+    return quote(line, _ASCII).encode() + end + rest
 
 
 async def _answer_without_chunks(app: Any, cycle: RequestResponseCycle, scope: Any, receive: Any, send: Any) -> None:

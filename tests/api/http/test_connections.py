@@ -313,6 +313,20 @@ async def test_clients_of_http_1_0_get_no_chunks(serve: Serve) -> None:
     assert stream.endswith(b"\n\n")
 
 
+async def test_addresses_need_not_be_encoded(serve: Serve) -> None:
+    server = serve()
+    await server.ready()
+    request = "GET /api/sessions/jürgen?größe=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    async with connected(server.port, 1, request) as (connection,):
+        got = (await ended(connection, 20)).decode()
+    assert got.startswith("HTTP/1.1 400 ")
+    assert "größe: there is no such parameter" in got
+    async with connected(server.port, 1, request.replace("?größe=1".encode(), b"")) as (connection,):
+        got = (await ended(connection, 20)).decode()
+    assert got.startswith("HTTP/1.1 404 ")
+    assert '"sessionId":"jürgen"' in got
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no such bound")
 async def test_an_answer_that_is_not_read_ends_its_connection(serve: Serve) -> None:
