@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from datetime import date, timedelta
 
 from playwright.async_api import Route, expect
 
@@ -53,6 +54,26 @@ async def test_filters_are_in_the_address(open_page: OpenPage, server: ServerPro
     await expect(rows).to_have_count(1)
     await page.get_by_role("link", name="Clear filters").click()
     await expect(rows).to_have_count(2)
+
+
+async def test_sessions_and_messages_are_filtered_by_days(open_page: OpenPage, server: ServerProcess) -> None:
+    await two_turns(server)
+    page = await open_page("/sessions")
+    rows = page.get_by_role("main").get_by_role("listitem")
+    await expect(rows).to_have_count(1)
+    today = date.fromisoformat(await page.evaluate("new Date().toLocaleDateString('sv')"))
+    for first, last, count in ((0, 0, 1), (1, 1, 0), (-1, -1, 0), (-1, 1, 1)):
+        await page.get_by_label("From").fill(str(today + timedelta(first)))
+        await page.get_by_label("To", exact=True).fill(str(today + timedelta(last)))
+        await page.get_by_role("button", name="Filter").click()
+        await expect(page).to_have_url(re.compile(f"from={today + timedelta(first)}&to={today + timedelta(last)}"))
+        await expect(rows).to_have_count(count)
+    for day, count in ((1, 0), (0, 1)):
+        await page.goto(page.url.partition("?")[0] + f"?q=old&from={today + timedelta(day)}")
+        await expect(page.get_by_text("A search in messages has the filters script, user and days.")).to_be_visible()
+        await expect(rows).to_have_count(count)
+    await page.goto(page.url.partition("?")[0] + "?from=yesterday")
+    await expect(page.get_by_role("alert")).to_contain_text("activeAfter")
 
 
 async def test_back_returns_to_the_same_place_of_the_list(open_page: OpenPage, server: ServerProcess) -> None:

@@ -36,7 +36,8 @@ export const en = {
   } as Record<string, string>,
   filters: {
     title: 'Filters', status: 'Status', outcome: 'Outcome', script: 'Script', version: 'Version', user: 'User', metadata: 'Metadata',
-    metadataHint: 'name:value', text: 'Messages contain', apply: 'Filter', clear: 'Clear filters',
+    metadataHint: 'name:value', text: 'Messages contain', from: 'From', to: 'To', apply: 'Filter', clear: 'Clear filters',
+    ofSearch: 'A search in messages has the filters script, user and days.',
   },
   list: {
     empty: 'No sessions yet', emptyHint: 'A session begins when somebody talks to a script.',

@@ -35,7 +35,8 @@ export const zh: Strings = {
   },
   filters: {
     title: '筛选', status: '状态', outcome: '结果', script: '脚本', version: '版本', user: '用户', metadata: '元数据',
-    metadataHint: '名称:值', text: '消息包含', apply: '筛选', clear: '清除筛选',
+    metadataHint: '名称:值', text: '消息包含', from: '从', to: '至', apply: '筛选', clear: '清除筛选',
+    ofSearch: '搜索消息时，只能按脚本、用户和日期筛选。',
   },
   list: {
     empty: '还没有会话', emptyHint: '有人与脚本对话时，会话就开始了。', none: '没有符合条件的会话。',
