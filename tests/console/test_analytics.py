@@ -134,6 +134,21 @@ async def test_an_error_of_a_query_is_shown(open_page: OpenPage, server: ServerP
     await expect(page.get_by_role("alert")).to_contain_text("nothing", timeout=RESULT_MS)
 
 
+async def test_running_query_is_stopped(open_page: OpenPage) -> None:
+    page = await open_page("/sql")
+    box = page.get_by_role("textbox", name="SQL")
+    await box.fill("SELECT sum(a.range) FROM range(100000000) a, range(10000) b")
+    await page.get_by_role("button", name="Run").click()
+    async with page.expect_event("requestfailed"):
+        await page.get_by_role("button", name="Stop").click()
+    await expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    await expect(box).to_be_focused()
+    await box.fill("SELECT 42 AS answer")
+    await page.get_by_role("button", name="Run").click()
+    await expect(page.get_by_role("cell", name="42")).to_be_visible(timeout=RESULT_MS)
+
+
 async def test_texts_need_the_role_reader(open_page: OpenPage, server: ServerProcess, new_key: NewKey) -> None:
     await two_sessions(server)
     analyst = await new_key("analyst")

@@ -218,7 +218,7 @@ export const en = {
   },
   analytics: {
     title: 'Analytics', reports: 'Reports', sql: 'SQL', pick: 'Select a report, or write a query.', parameters: 'Parameters',
-    run: 'Run', runKeys: 'Ctrl + Enter', unmasked: 'With texts and user ids', running: 'Running…', chart: 'Chart', result: 'Result',
+    run: 'Run', stop: 'Stop', runKeys: 'Ctrl + Enter', unmasked: 'With texts and user ids', running: 'Running…', chart: 'Chart', result: 'Result',
     turnsRead: (done: number, total: number) => `${done} of ${total} new turns read`, definition: 'Definition and SQL',
     rows: (count: number) => counted(count, 'row'), truncated: 'there are more', tables: 'Tables',
     firstRows: (count: number) => `the first ${count} are shown; the files have all`, masked: 'without texts and user ids',

@@ -219,7 +219,7 @@ export const zh: Strings = {
   },
   analytics: {
     title: '分析', reports: '报表', sql: 'SQL', pick: '请选择报表，或编写查询。', parameters: '参数',
-    run: '运行', runKeys: 'Ctrl + Enter', unmasked: '包含文本和用户 ID', running: '运行中…', chart: '图表', result: '结果',
+    run: '运行', stop: '停止', runKeys: 'Ctrl + Enter', unmasked: '包含文本和用户 ID', running: '运行中…', chart: '图表', result: '结果',
     turnsRead: (done, total) => `已读取 ${total} 个新轮次中的 ${done} 个`, definition: '定义与 SQL',
     rows: (count) => `${count} 行`, truncated: '还有更多', tables: '表',
     firstRows: (count) => `显示前 ${count} 行，文件包含全部`, masked: '不含文本和用户 ID',
