@@ -4,6 +4,7 @@ import asyncio
 import re
 from urllib.parse import quote
 
+import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.console.conftest import NewKey, OpenPage, sign_in
@@ -132,6 +133,28 @@ async def test_an_error_of_a_query_is_shown(open_page: OpenPage, server: ServerP
     await page.get_by_role("textbox", name="SQL").fill("SELECT nothing FROM messages")
     await page.get_by_role("button", name="Run").click()
     await expect(page.get_by_role("alert")).to_contain_text("nothing", timeout=RESULT_MS)
+
+
+@pytest.mark.parametrize("address", ["/analytics/completion", "/sql?sql=SELECT+42+AS+answer"])
+async def test_pages_wait_until_the_tables_are_built(open_page: OpenPage, server: ServerProcess, address: str) -> None:
+    await two_sessions(server)
+    page = await open_page("/analytics")
+    refusals = 0
+
+    async def refuse_twice(route: Route) -> None:
+        nonlocal refusals
+        refusals += 1
+        error = {"code": "ANALYTICS_NOT_READY", "message": "not yet", "recovery": {"suggestion": ""}}
+        await route.fulfill(status=503, json={"success": False, "error": error})
+
+    for path in ("**/reports/completion?**", "**/analytics/query"):
+        await page.route(path, refuse_twice, times=2)
+    await page.goto(page.url.replace("/analytics", address))
+    if "sql" in address:
+        await page.get_by_role("button", name="Run").click()
+    await expect(page.locator("tbody tr").first).to_be_visible(timeout=RESULT_MS)
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    assert refusals == 2
 
 
 async def test_running_query_is_stopped(open_page: OpenPage) -> None:

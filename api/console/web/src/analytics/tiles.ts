@@ -1,6 +1,7 @@
 // The parts of a dashboard: what each shows, and where its result comes from.
 import { api, dataOf, type Schemas } from '../api/client'
 import { language } from '../strings/index.svelte'
+import { whenReady } from './when_ready'
 
 export type Tile = Schemas['Tile']
 type Answer = Schemas['QueryAnswer']
@@ -32,11 +33,11 @@ export async function run(tile: Tile): Promise<Answer> {
 async function resultOf(tile: Tile): Promise<Answer> {
   if (tile.report) {
     const params = { path: { report: tile.report }, query: { ...tile.parameters, masked: true } }
-    return dataOf(await api.GET('/api/analytics/reports/{report}', { params })) as Answer
+    return whenReady(async () => dataOf(await api.GET('/api/analytics/reports/{report}', { params })) as Answer)
   }
   const query = dataOf(await api.GET('/api/analytics/queries/{queryId}', { params: { path: { queryId: tile.queryId ?? '' } } }))
   const body = { sql: query.sql, format: 'json' as const, masked: true, rowsMax: 200, timeoutS: 60, maxAgeS: 60, title: tile.title, language: language() }
-  return dataOf(await api.POST('/api/analytics/query', { body })) as Answer
+  return whenReady(async () => dataOf(await api.POST('/api/analytics/query', { body })) as Answer)
 }
 
 /** Return the tiles with one moved by a number of places. */
