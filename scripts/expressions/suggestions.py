@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -22,20 +22,17 @@ def _synonyms() -> Mapping[str, str]:
     return msgspec.yaml.decode(Path(__file__).with_name("synonyms.yaml").read_text("utf-8"), type=dict[str, str])
 
 
-def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None) -> str:
-    """Return ``Did you mean `x`?`` for a similar word, otherwise `otherwise` or the allowed words."""
+def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None, *, used: Collection[str] = ()) -> str:
+    """Return ``Did you mean `x`?`` for a similar word that is not `used` already, otherwise `otherwise` or the allowed
+    words.
+    """
     plain = snake_case(word)
     synonyms = [each for each, words in _synonyms().items() if each in allowed and plain in words.split()]
     close = synonyms[:1] or _closest(word, allowed) or _closest(plain, allowed)
-    if close:
+    if close and close[0] not in used:
         return f"Did you mean `{close[0]}`?"
     if otherwise is not None:
         return otherwise
-    return one_of(allowed)
-
-
-def one_of(allowed: Sequence[str]) -> str:
-    """Return ``Use one of …`` with the allowed words."""
     names = ", ".join(f"`{name}`" for name in sorted(allowed)[:LISTED_MAX])
     more = f" and {len(allowed) - LISTED_MAX} more" if len(allowed) > LISTED_MAX else ""
     return f"Use one of {names}{more}." if names else ""

@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from scripts.expressions.suggestions import SURE, likeness, one_of, suggest
+from scripts.expressions.suggestions import SURE, likeness, suggest
 from scripts.expressions.values import shorten
 from scripts.model import actions, languages
 from scripts.model.json_schemas import JSON_TYPES
@@ -85,10 +85,7 @@ def unknown_key_fix(
     first, _, rest = key.text.partition(" ")
     if first in fields and rest:
         return f"Write a colon after `{first}`: `{first}: {rest}`."
-    if " " in key.text.strip():
-        return _CONTINUED
-    fix = suggest(key.text, allowed)
-    return one_of(allowed) if any(fix == f"Did you mean `{each}`?" for each in present) else fix
+    return _CONTINUED if " " in key.text.strip() else suggest(key.text, allowed, used=present)
 
 
 def _elsewhere_fix(key: str, fields: Mapping[str, Field], path: str, written: FileFormat) -> str:

@@ -1,5 +1,8 @@
 import { tick } from 'svelte'
 
+/** A reader who is further up than this, in pixels, is not moved when something is said. */
+export const NEAR_PX = 160
+
 /** Add what comes before what an element shows; what was read stays where it is. */
 export async function keepPlace(element: Element, add: () => Promise<unknown>) {
   const below = element.scrollHeight - element.scrollTop
