@@ -231,6 +231,21 @@ async def test_a_refused_message_can_be_sent_again(open_page: OpenPage, server: 
     await expect(page.get_by_text("This message was not sent:")).to_have_count(0)
 
 
+async def test_message_after_the_end_is_shown_but_not_sent_again(open_page: OpenPage, server: ServerProcess) -> None:
+    address = await new_link(server)
+    page = await open_page(address)
+    await begin(page)
+    await page.route("**/session/messages", lambda route: route.abort("connectionreset"))
+    await say(page, "Ana")
+    await expect(page.get_by_text("This message was not sent:")).to_be_visible()
+    async with server.client() as api:
+        session = (await api.get("/api/sessions")).json()["data"][0]["sessionId"]
+        await api.post(f"/api/sessions/{session}/end", json={})
+    await expect(page.get_by_text("The conversation is over.")).to_be_visible()
+    await expect(page.get_by_text("This message was not sent:")).to_be_visible()
+    await expect(page.get_by_role("button", name="Send again")).to_have_count(0)
+
+
 async def test_error_of_a_stream_has_its_status_and_is_tried_again(open_page: OpenPage, server: ServerProcess) -> None:
     page = await open_page(await new_link(server))
     await begin(page)

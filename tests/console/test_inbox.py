@@ -111,6 +111,18 @@ async def test_typed_text_is_there_after_the_page_was_loaded_again(open_page: Op
     await expect(typed).to_have_value("")
 
 
+async def test_double_click_takes_over_and_does_not_give_back(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(HELP, strict=False)
+        session = await api.create_session("help")
+    page = await open_page(f"/inbox/{session['sessionId']}")
+    await expect(page.get_by_text("The script talks")).to_be_visible()
+    await page.get_by_role("button", name="Take over").dblclick(delay=150)
+    await expect(page.get_by_text("You talk")).to_be_visible()
+    await page.wait_for_timeout(500)
+    await expect(page.get_by_text("You talk")).to_be_visible()
+
+
 async def test_ended_conversation_cannot_be_taken_over(open_page: OpenPage, server: ServerProcess) -> None:
     async with server.client() as api:
         await api.publish_script(HELP, strict=False)

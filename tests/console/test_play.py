@@ -181,6 +181,18 @@ async def test_restart_begins_another_session(open_page: OpenPage) -> None:
     await expect(page).not_to_have_url(first)
 
 
+async def test_text_typed_before_a_restart_goes_along(open_page: OpenPage) -> None:
+    page = await open_page("/play")
+    await begin(page)
+    first, typed = page.url, page.get_by_role("textbox", name="Message")
+    await typed.fill("My name is")
+    await page.get_by_role("button", name="Restart").click()
+    await expect(page).not_to_have_url(first)
+    await expect(typed).to_have_value("My name is")
+    await page.goto(first)
+    await expect(typed).to_have_value("")
+
+
 async def test_with_the_keyboard_alone(open_page: OpenPage) -> None:
     page = await open_page("/play")
     begin = page.get_by_role("button", name="Begin")

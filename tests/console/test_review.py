@@ -92,6 +92,12 @@ async def test_answers_stay_with_their_session_however_fast_a_rater_is(
     await page.get_by_role("button", name="Previous").click()
     await expect(talk).to_contain_text("Ana 2")
     await expect(remark).to_have_value("Not saved yet.")
+    await page.get_by_label("3").check()
+    await page.reload()
+    await expect(remark).to_have_value("Not saved yet.")
+    await expect(page.get_by_label("3")).to_be_checked()
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("1 of 3 rated")).to_be_visible()
 
 
 async def test_a_long_conversation_is_shown_to_its_end(open_page: OpenPage, server: ServerProcess) -> None:
