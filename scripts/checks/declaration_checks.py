@@ -31,9 +31,14 @@ def declaration_faults(declared: Iterable[Declaration], *, is_native: bool) -> I
 def value_faults(node: Declaration | Output, value: Value, key: str, *, is_native: bool) -> Iterator[Fault]:
     """Check the type and choices of a declaration or output, and the value under its `key`."""
     declared = node.kind
+    chosen = node.choice_list if isinstance(node, Output) else node.choices
+    if chosen and declared != "choice":
+        message = f"`type: {declared}` accepts any {declared}, also one that is not among the `choices`"
+        fix = "Write `min` and `max` instead." if declared == "number" else "Remove `type`, or write `type: choice`."
+        yield Fault("KEY_IGNORED", message, node.mark("choices"), fix)
     yield from list_faults(node.choices, node.mark("choices"))
     yield from reply_faults(node.choices, node.mark("choices"), None if is_native else "warning")
-    if declared == "choice" and not (node.choice_list if isinstance(node, Output) else node.choices):
+    if declared == "choice" and not chosen:
         yield Fault("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"), "Add `choices: [a, b]`.")
     elif len(set(node.choices)) < len(node.choices):
         yield Fault("CHOICES_INVALID", "a choice occurs twice", node.mark("choices"))

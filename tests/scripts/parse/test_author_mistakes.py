@@ -1004,3 +1004,13 @@ def test_variable_a_missing_include_file_may_set_is_not_reported() -> None:
 def test_variable_read_in_the_line_of_an_error_is_not_reported() -> None:
     reading = read_script(Source(f"{NATIVE}- {{say: 'Hello {{{{ town }}}}', into: town}}\n"))
     assert [problem.code for problem in reading.problems] == ["UNKNOWN_KEY"]
+
+
+@pytest.mark.parametrize(("kind", "fix"), [("number", "Write `min` and `max`"), ("text", "Remove `type`")])
+@pytest.mark.parametrize("keys", ["ask: How many?\n  into: {{var: many, type: {}, choices: ['1', '2']}}", "say: Hello"])
+def test_choices_of_a_type_that_accepts_all_are_reported(keys, kind, fix) -> None:
+    declared = "" if "ask" in keys else f"declare: [{{var: many, type: {kind}, choices: ['1', '2']}}]\n"
+    reading = read_script(Source(f"cuebook: 1\nscript: s\n{declared}actions:\n- {keys.format(kind)}\n"))
+    problem = next(each for each in reading.problems if each.code == "KEY_IGNORED")
+    assert problem.message == f"`type: {kind}` accepts any {kind}, also one that is not among the `choices`"
+    assert problem.fix.startswith(fix)
