@@ -257,6 +257,8 @@ async def test_language_and_theme_stay_after_a_reload(open_page: OpenPage) -> No
     await expect(page.get_by_role("heading", level=1, name="会话")).to_be_visible()
     assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert await page.evaluate("document.documentElement.lang") == "zh"
+    await page.goto(page.url.rstrip("/") + "/sessions/100%25")
+    await expect(page.get_by_role("alert")).to_contain_text("会话不存在。")
 
 
 def test_the_pages_refer_to_no_other_host() -> None:

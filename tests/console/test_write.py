@@ -174,6 +174,9 @@ async def test_problems_are_marked_explained_and_lead_to_their_line(open_page: O
     await page.keyboard.press("End")
     await page.keyboard.type(" now")
     await expect(text_of(page)).to_contain_text("sy: Bye. now")
+    await page.get_by_label("Language").select_option("zh")
+    await expect(panel).to_contain_text("没有这个名称的动作。")
+    await expect(panel).to_contain_text("Did you mean `say`?")
 
 
 async def test_text_is_saved_as_it_is_written_with_its_errors(open_page: OpenPage, server: ServerProcess) -> None:

@@ -43,6 +43,18 @@ export function showIn(locale: string) {
   if (name === 'en' || name === 'zh') show(name)
 }
 
+type Meanings = { problems: Record<string, string>; errors: Record<string, string> }
+let meanings: Meanings | undefined = $state.raw()
+let reading: Promise<void> | undefined
+
+/** Return what a problem of a script, or an error of the server, means in the chosen language, and what to do. Empty in
+ * English, whose words come from the server, and until the texts are read. */
+export function meaning(kind: keyof Meanings, code: string): string {
+  if (chosen.language === 'en') return ''
+  reading ??= import('./meanings.zh.json').then((file) => void (meanings = file.default), () => void (reading = undefined))
+  return meanings?.[kind][code] ?? ''
+}
+
 export function timeText(value: string | null | undefined): string {
   if (!value) return ''
   return new Intl.DateTimeFormat(chosen.language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(value))

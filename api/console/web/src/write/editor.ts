@@ -10,7 +10,7 @@ import {
 } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import type { Schemas } from '../api/client'
-import { t } from '../strings/index.svelte'
+import { meaning, t } from '../strings/index.svelte'
 import { completion } from './completion'
 import { insertionFor } from './snippets'
 
@@ -88,7 +88,7 @@ export class Editor {
       const end = /^[^\s,:}\]]+/.exec(doc.sliceString(from, line.to))?.[0].length ?? 0
       const severity = each.severity === 'error' || each.severity === 'warning' ? each.severity : 'info'
       const actions = each.patch ? [{ name: t().write.patch(each.patch.text), apply: () => this.patch(each.patch!) }] : []
-      return { from, to: from + end, severity, source: each.code, message: [each.message, each.fix].filter(Boolean).join('\n'), actions }
+      return { from, to: from + end, severity, source: each.code, message: [meaning('problems', each.code), each.message, each.fix].filter(Boolean).join('\n'), actions }
     })
     this.view.dispatch(setDiagnostics(this.view.state, found.sort((a, b) => a.from - b.from)))
   }
