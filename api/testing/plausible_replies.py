@@ -106,7 +106,9 @@ def missing_outputs(program: Program, state: State) -> list[Output]:
     records = [field for item in items if isinstance(item, Records) for field in item.fields]
     declarations = Scopes(program, state).declarations()
     return [
-        structs.replace(output, type=declared.type, choice_list=declared.choices)
+        structs.replace(
+            output, type=declared.type, choice_list=declared.choices, labels=output.labels or declared.labels
+        )
         if output.kind is None and (declared := declarations.get(output.get)) is not None
         else output
         for output in (*missing, *records)

@@ -49,7 +49,8 @@ def typed_as_declared(run: TurnContext, output: Output) -> Output:
     if declared is None or (declared.type is None and not declared.choices):
         is_counted = output.fallback != "raw" and run.program.is_counted(run.home(), output.get)
         return msgspec.structs.replace(output, type="number") if is_counted else output
-    return msgspec.structs.replace(output, type=declared.type, choice_list=declared.choices)
+    labels = output.labels or declared.labels
+    return msgspec.structs.replace(output, type=declared.type, choice_list=declared.choices, labels=labels)
 
 
 def _evaluated(run: TurnContext, item: OutputItem) -> OutputItem:

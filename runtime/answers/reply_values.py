@@ -176,6 +176,8 @@ def _parsed(
             return parse_datetime(text, today, locale)
         case "choice":
             return match_choice(text, choices, locale)
+        case "number" if choices and (found := match_choice(text, choices, locale)) is not None:
+            return number_in(found)
         case "record":
             return _record(text)
         case _:
@@ -288,7 +290,7 @@ def checked(output: Output, value: object, values: Mapping[str, Value], holds: H
         if declared is not None:
             plain = coerce(plain, declared, output.choices)
     except ValueRefused as refused:
-        return AnswerRefused(str(refused), declared or "invalid")
+        return AnswerRefused(str(refused), "choice" if output.choices else declared or "invalid")
     reason = _mismatch(output, plain) or _limits(output, plain)
     if reason:
         return AnswerRefused(reason, "invalid", value=plain)

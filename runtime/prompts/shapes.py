@@ -9,6 +9,7 @@ from typing import get_args
 
 from runtime.prompts.prompt import Schema
 from runtime.state.ports import Advance, DetectorQuestion, ModelRequest
+from scripts.expressions.values import number_in
 from scripts.model.variables import Output, Records
 
 _SCALAR = ["string", "number", "boolean", "null"]
@@ -107,6 +108,9 @@ def _list_of(records: Records) -> Schema:
 def _value(output: Output) -> Schema:
     notes = [output.define, *limits_of(output)]
     match output.kind:
+        case "number" if output.choices:
+            numbers = [number_in(each) for each in output.choices]
+            return _described({"type": ["number", "null"], "enum": [*numbers, None]}, [*notes, *_labels(output)])
         case "number":
             return _described({"type": ["number", "null"]}, notes)
         case "boolean":
@@ -114,14 +118,17 @@ def _value(output: Output) -> Schema:
         case "date" | "time" | "datetime" | "timezone":
             return _described({"type": ["string", "null"]}, [*notes, _NOTATIONS[output.kind]])
         case "choice" if output.choices:
-            called = [f"{value}: {label}" for value, label in output.labels.items() if value != label]
-            return _described({"type": ["string", "null"], "enum": [*output.choices, None]}, [*notes, *called])
+            return _described({"type": ["string", "null"], "enum": [*output.choices, None]}, [*notes, *_labels(output)])
         case "list":
             return _described({"type": ["array", "null"], "items": {"type": _SCALAR[:-1]}}, notes)
         case "record":  # strict mode does not allow objects with arbitrary names
             return _described({"type": ["array", "null"], "items": _PAIR}, notes)
         case "text" | "choice" | None:
             return _described({"type": ["string", "null"]}, notes)
+
+
+def _labels(output: Output) -> list[str]:
+    return [f"{value}: {label}" for value, label in output.labels.items() if value != label]
 
 
 _NOTATIONS = {

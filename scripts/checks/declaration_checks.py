@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from scripts.checks.choice_checks import list_faults, reply_faults
 from scripts.checks.identifier_checks import variable_faults
-from scripts.expressions.values import Value, ValueRefused, coerce
-from scripts.model.diagnostics import Fault
+from scripts.detectors.words import folded
+from scripts.expressions.values import Value, ValueRefused, coerce, number_in, shorten, text_of
+from scripts.model.diagnostics import Fault, Severity
 from scripts.model.variables import Declaration, Output
 
 _VALUE_FIXES = {
@@ -32,16 +33,23 @@ def value_faults(node: Declaration | Output, value: Value, key: str, *, is_nativ
     """Check the type and choices of a declaration or output, and the value under its `key`."""
     declared = node.kind
     chosen = node.choice_list if isinstance(node, Output) else node.choices
-    if chosen and declared != "choice":
+    if chosen and declared not in {"choice", "number"}:
         message = f"`type: {declared}` accepts any {declared}, also one that is not among the `choices`"
-        fix = "Write `min` and `max` instead." if declared == "number" else "Remove `type`, or write `type: choice`."
+        fix = "Remove `type`, or write `type: choice`."
         yield Fault("KEY_IGNORED", message, node.mark("choices"), fix)
     yield from list_faults(node.choices, node.mark("choices"))
-    yield from reply_faults(node.choices, node.mark("choices"), None if is_native else "warning")
+    severity: Severity | None = None if is_native else "warning"
+    yield from reply_faults(node.choices, node.mark("choices"), severity)
+    if len({folded(each) for each in node.labels.values()}) < len(node.labels):
+        yield Fault("CHOICES_INVALID", "two choices have the same text", node.mark("choices"), severity=severity)
     if declared == "choice" and not chosen:
         yield Fault("CHOICES_INVALID", "a choice needs `choices`", node.mark("type"), "Add `choices: [a, b]`.")
     elif len(set(node.choices)) < len(node.choices):
         yield Fault("CHOICES_INVALID", "a choice occurs twice", node.mark("choices"))
+    elif declared == "number" and (words := [each for each in node.choices if text_of(number_in(each)) != each]):
+        message = f"the choice {shorten(words[0])} is not a number as it is stored"
+        fix = "Write numbers such as 0 or 0.5, each with its text: `{0: Never}`; or remove `type`."
+        yield Fault("CHOICES_INVALID", message, node.mark("choices"), fix)
     elif declared is not None:
         try:
             coerce(value, declared, node.choices)

@@ -64,7 +64,7 @@ def coerce(value: Value, declared: DeclaredType, choices: Sequence[str] = ()) ->
         case "text":
             return _as_text(value)
         case "number":
-            return _as_number(value)
+            return _as_number(value, choices)
         case "boolean":
             return _as_boolean(value)
         case "date" | "time" | "datetime" | "timezone":
@@ -94,10 +94,13 @@ def _as_text(value: Value) -> Value:
     return str(value)
 
 
-def _as_number(value: Value) -> Value:
+def _as_number(value: Value, choices: Sequence[str]) -> Value:
     number = _number(value)
     if number is None:
         raise _mismatch(value, "number")
+    allowed = [number_in(each) for each in choices]
+    if allowed and None not in allowed and number not in allowed:
+        raise _no_choice(value, choices)
     return number
 
 
@@ -177,7 +180,11 @@ def _as_choice(value: Value, choices: Sequence[str]) -> Value:
         folded = [choice for choice in choices if choice.casefold() == value.strip().casefold()]
         if len(folded) == 1:
             return folded[0]
-    raise ValueRefused(f"expected one of {', '.join(choices)}; found {shorten(value)}")
+    raise _no_choice(value, choices)
+
+
+def _no_choice(value: Value, choices: Sequence[str]) -> ValueRefused:
+    return ValueRefused(f"expected one of {', '.join(choices)}; found {shorten(value)}")
 
 
 _JSON_WORDS = {None: "null", True: "true", False: "false"}

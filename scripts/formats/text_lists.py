@@ -9,6 +9,7 @@ from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of, word
 from scripts.yaml.unknown_keys import is_note
 
+_LABELS = ("text", "label", "name")
 _SHOWN = ("text", "label", "value", "name", "key")
 _SEPARATORS = re.compile(r"[,，、;；|｜\n]")
 
@@ -22,7 +23,10 @@ def choices_in(tree: Scalar) -> Sequence:
 
 
 def choice_texts(tree: Tree) -> Sequence:
-    """Return the allowed values: texts, ``{A: text}`` or ``{value, label}`` for each, or one text with separators."""
+    """Return the allowed values: texts, ``{A: text}`` or ``{value, label}`` for each, or one text with separators.
+
+    A value with a label becomes a pair of the two.
+    """
     if isinstance(tree, Scalar):
         return choices_in(tree)
     if isinstance(tree, Mapping):
@@ -30,8 +34,12 @@ def choice_texts(tree: Tree) -> Sequence:
     found: list[Tree] = []
     for each in tree.items:
         pairs = pairs_of(each)
-        shown = next((value for name in _SHOWN for key, value in pairs if key.text == name), None)
-        if shown is None and pairs:
+        parts = {key.text: part for key, part in pairs}
+        shown = next((parts[name] for name in _SHOWN if name in parts), None)
+        value, label = parts.get("value"), next((parts[name] for name in _LABELS if name in parts), None)
+        if isinstance(value, Scalar) and isinstance(label, Scalar):
+            found.append(Mapping(((value, label),), each.at))
+        elif shown is None and pairs:
             found += [key if is_coded(key, value) else value for key, value in pairs]
         else:
             found.append(shown or each)

@@ -458,7 +458,7 @@ def as_output(field: FormField) -> Output:
         get=field.name,
         define=field.define,
         type=None if field.computed is not None and kind == "text" else stored,
-        choice_list=field.choice_list if kind == "choice" else (),
+        choice_list=field.choice_list if kind in {"choice", "number"} else (),
         pattern=field.pattern,
         min=field.min,
         max=limit,

@@ -23,6 +23,7 @@ class Declaration(Node, frozen=True, kw_only=True, dict=True):
     choices: tuple[str, ...] = ()
     pii: bool = False
     auto: bool = False  # updated from every message of the user, whatever the question
+    labels: Mapping[str, str] = {}  # of the choices by value, where they differ
 
     @cached_property
     def kind(self) -> DeclaredType | None:
@@ -57,7 +58,7 @@ class Output(Node, frozen=True, kw_only=True, dict=True):
     validate: tuple[Validation, ...] = ()
     invalid: Template | None = None
     fallback: Literal["raw"] | None = None
-    labels: Mapping[str, str] = {}  # labels of the choices by value, in a translated script
+    labels: Mapping[str, str] = {}  # of the choices by value, where they differ
 
     @cached_property
     def kind(self) -> DeclaredType | None:

@@ -289,9 +289,9 @@ class _Texts:
         }
         match node:
             case Output(type=None, choices=(), get=name) if name in declared:
-                changed["labels"] = self._labels(_below(id, "choices"), declared[name].choices, node, owner)
+                changed["labels"] = self._labels(_below(id, "choices"), declared[name], node, owner)
             case Output() | FormField():
-                changed["labels"] = self._labels(_below(id, "choices"), node.choices, node, owner)
+                changed["labels"] = self._labels(_below(id, "choices"), node, node, owner)
         return replace(node, **changed) if changed else node
 
     def value(self, value: Any, id: str, owner: Location, declared: Declared = _NONE) -> Any:
@@ -327,9 +327,10 @@ class _Texts:
         return text if changed == text.source else Template(changed, text.at)
 
     def _labels(
-        self, id: str, choices: tuple[str, ...], node: Output | FormField, owner: Location
+        self, id: str, choosing: Declaration | Output | FormField, node: Output | FormField, owner: Location
     ) -> Mapping[str, str]:
         """Return the labels of choices whose text differs from the value."""
         at = node.mark("choices")
-        labels = {value: self._text(_below(id, value), Template(value, at), owner).source for value in choices}
+        texts = {value: Template(choosing.labels.get(value, value), at) for value in choosing.choices}
+        labels = {value: self._text(_below(id, value), text, owner).source for value, text in texts.items()}
         return {value: label for value, label in labels.items() if label != value}

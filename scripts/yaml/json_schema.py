@@ -88,8 +88,7 @@ class _Definitions:
             closed = {"required": ["confirm"], "additionalProperties": False}
             return {"anyOf": [{"enum": ["ask", "skip"]}, confirm | closed]}
         if kind is actions.ChoiceItem:
-            pair = {"type": "object", "minProperties": 1, "maxProperties": 1, "description": "`KEY: text`."}
-            return {"anyOf": [_WORD, pair | {"additionalProperties": self.reference(Template)}, whole]}
+            return {"anyOf": [_WORD, _pair(self.reference(Template)), whole]}
         short = SHORTHANDS.get(kind.__name__)
         return {"anyOf": [_WORD | {"description": f"Stands for `{short}`."}, whole]} if short is not None else whole
 
@@ -130,6 +129,9 @@ class _Definitions:
         schema = self.of(field.type)
         if field.name == "outputs":
             schema = {"anyOf": [self.of(OutputItem), schema]}  # one result needs no list
+        if field.encode_name == "choices" and "labels" in kind.__struct_fields__:
+            pairs = {"type": "array", "items": {"anyOf": [_WORD, _pair({"type": "string"})]}}
+            schema = {"anyOf": [*schema["anyOf"], pairs]}
         key = key_in("1", kind, field)
         is_verb = kind in _ACTIONS and ACTION_TYPES.get(key) is kind
         about = _documentation(kind) if is_verb else self._describe(kind, key)
@@ -186,6 +188,11 @@ class _Definitions:
         if item is Exit:
             alone = [self.of(item)]
         return {"anyOf": [several, *alone, {"type": "null"}]}
+
+
+def _pair(text: Schema) -> Schema:
+    pair = {"type": "object", "minProperties": 1, "maxProperties": 1, "description": "`KEY: text`."}
+    return pair | {"additionalProperties": text}
 
 
 def _describe_type(kind: type[Struct]) -> Schema:

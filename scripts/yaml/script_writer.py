@@ -22,6 +22,7 @@ from scripts.model.script import (
     After,
     Detector,
     FormDefinition,
+    FormField,
     Interrupt,
     Phase,
     Role,
@@ -167,6 +168,8 @@ class _Writer:
             return plain(assigned_value(value))
         if field.type == Mapping[str, base.Assigned]:
             return _assignments(value)
+        if field.encode_name == "choices" and isinstance(node, Declaration | Output | FormField) and node.labels:
+            return Items(tuple(Item(_labelled_choice(each, node.labels)) for each in value), flow=False)
         is_computable = computable(get_args(field.type))
         if is_computable and isinstance(value, base.Expression):
             return plain(assigned_value(value))
@@ -263,6 +266,10 @@ class _Writer:
         if choice.key == choice.text.source:
             return choice.key
         return Record(((choice.key, choice.text.source),), flow=False)
+
+
+def _labelled_choice(value: str, labels: Mapping[str, str]) -> Layout:
+    return Record(((value, labels[value]),)) if value in labels else plain(escaped(value))
 
 
 def _given(value: Any) -> Layout:

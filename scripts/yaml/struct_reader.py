@@ -25,8 +25,9 @@ from scripts.model.diagnostics import Problems, Severity
 from scripts.model.languages import Language
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
 from scripts.model.script import FormDefinition, FormField, Phase, Script, Topic
-from scripts.model.variables import OutputItem, Validation
+from scripts.model.variables import Declaration, Output, OutputItem, Validation
 from scripts.yaml.branches import nested
+from scripts.yaml.choice_labels import labels_of, values_of
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given
 from scripts.yaml.grammar import (
     ALIASES,
@@ -48,7 +49,7 @@ from scripts.yaml.key_fixes import (
     mapping_fix,
     unknown_key_fix,
 )
-from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, is_empty, is_null, pairs_of, plain_value
+from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, is_empty, is_null, pairs_of, plain_value, replaced
 from scripts.yaml.parser import Sequence as SequenceTree
 from scripts.yaml.unknown_keys import is_ignorable
 
@@ -63,6 +64,7 @@ _BESIDE_IF = {
 }
 """Fixes for an item with a second action, by whether the first and the second are `if`."""
 _OUTER = (Script, Phase, Topic)
+_LABELLED = (Declaration, Output, FormField)  # types whose choices may have labels
 _INCREASES = re.compile(r"(?P<sign>[+-])=\s*(?P<value>\w+)")
 
 
@@ -308,7 +310,9 @@ class StructReader:
             tree = nested(tree, self.mismatch)
         if kind is actions.Set and self._language == "1":
             self._signs(tree.get("set"))
-        values, marks = self._members(tree, fields)
+        labels = labels_of(tree.get("choices")) if kind in _LABELLED else {}
+        values, marks = self._members(replaced(tree, "choices", values_of) if labels else tree, fields)
+        values |= {"labels": labels} if labels else {}
         self._require(tree, kind, [field for field in fields.values() if field.name not in values], marks)
         located = {"at": tree.at, "marks": marks} if issubclass(kind, Node) else {}
         if self._language == "older" and kind in languages.OLDER_KEYS:

@@ -90,7 +90,7 @@ def _each_once(notation: StageReader, fields: list[FormField]) -> tuple[FormFiel
 def _field(notation: StageReader, tree: Mapping) -> FormField:
     item = Item(notation, tree)
     name = item.take(*FIELD_KEYS)
-    choices = choices_of(notation, item.take("choices", *_CHOICES))
+    choices, labels = choices_of(notation, item.take("choices", *_CHOICES))
     kind = _kind(notation, item, choices)
     define = item.word("define", "desc", "description")
     label = item.template("label", "title", "text")
@@ -105,6 +105,7 @@ def _field(notation: StageReader, tree: Mapping) -> FormField:
         define=define,
         type="text" if kind == "table" and not columns else kind,
         choice_list=choices,
+        labels=labels,
         required=bool(notation.truth(item.take("required", "must"))),
         placeholder=item.template("placeholder", "hint", "tip"),
         pattern=item.word("pattern", "regex") or None,

@@ -1,6 +1,7 @@
 """`declare` and `output` of the stage format, in all their spellings."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping as MappingType
 from typing import TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ from scripts.formats.text_lists import choice_texts, has_variable_name, named, r
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location, without_places
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
+from scripts.yaml.choice_labels import labels_of, values_of
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of
 
 _DEFINES = ("define", "desc", "description", "prompt", "meaning", "note")
@@ -95,12 +97,14 @@ def _of_mapping(notation: StageReader, tree: Mapping, *, are_values: bool = Fals
         pairs = (*pairs_of(listed), *item.the_rest())
         return [_of_pair(notation, key, value, is_value=are_values) for key, value in pairs]
     value_tree = item.take(*_VALUES)
+    choices, labels = choices_of(notation, item.take("choices", "options", "enum"))
     declared = Declaration(
         var=notation.variable(name),
         define=item.text(*_DEFINES),
         value=None if value_tree is None else notation.value(value_tree),
         type=kind_of(notation, item.take("type", "kind")),
-        choices=choices_of(notation, item.take("choices", "options", "enum")),
+        choices=choices,
+        labels=labels,
         pii=bool(notation.truth(item.take("pii"))),
         auto=bool(notation.truth(item.take("auto"))),
         at=tree.at,
@@ -173,11 +177,15 @@ def kind_of(notation: StageReader, tree: Tree | None) -> DeclaredType | None:
     return VARIABLE_TYPES.get(word)
 
 
-def choices_of(notation: StageReader, tree: Tree | None) -> tuple[str, ...]:
-    """Read the allowed values in any spelling."""
+def choices_of(notation: StageReader, tree: Tree | None) -> tuple[tuple[str, ...], MappingType[str, str]]:
+    """Read the allowed values in any spelling, and the labels of those that have one."""
     report_letters(notation.reader, tree)
-    texts = map(notation.word, choice_texts(tree).items) if tree is not None else ()
-    return tuple(dict.fromkeys(text for text in texts if text))
+    if tree is None:
+        return (), {}
+    choices = choice_texts(tree)
+    labels = labels_of(choices)
+    texts = map(notation.word, values_of(choices).items)
+    return tuple(dict.fromkeys(text for text in texts if text)), labels
 
 
 # -- output -----------------------------------------------------------------------------------------------------------
@@ -251,7 +259,7 @@ class _OutputCollector:
     def get(self, item: Item, name: Tree, tolist: str) -> None:
         notation = self.notation
         computed = item.take("set") if "set" in item else None
-        choices = choices_of(notation, item.take("choices", "options", "enum"))
+        choices, labels = choices_of(notation, item.take("choices", "options", "enum"))
         kind = kind_of(notation, item.take("type", "kind"))
         default = notation.value(item.take("default", "value"))
         output = Output(
@@ -259,6 +267,7 @@ class _OutputCollector:
             define=item.word(*_DEFINES),
             type=_with_choices(notation, kind, choices, item.at),
             choice_list=choices,
+            labels=labels,
             pattern=item.word("pattern", "regex") or None,
             min=limit(notation.value(item.take("min"))),
             max=limit(notation.value(item.take("max"))),

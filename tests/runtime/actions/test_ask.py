@@ -113,6 +113,41 @@ async def test_invalid_text_is_of_the_output_the_action_or_the_locale(
     assert session.said == [said]
 
 
+SCORED = "{get: score, type: number, choices: [{0: Never}, {1: Some days}, {10: Always}]}"
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"), [("some days", 1), ("Always", 10), ("10", 10), ("about 1", 1), ("the last one", 10)]
+)
+async def test_a_choice_may_stand_for_a_number(drive: StartSession, reply, score) -> None:
+    session = await drive(
+        f"- {{ask: How often?, output: [{SCORED}]}}\n- say: 'Twice is {{{{ score * 2 }}}}.'\n- user_say: ok"
+    )
+    assert [(each.key, each.text) for each in session.state.wait.choices] == [
+        ("0", "Never"),
+        ("1", "Some days"),
+        ("10", "Always"),
+    ]
+    await session.reply(reply)
+    assert (session.values, session.said) == ({"score": score}, [f"Twice is {score * 2}."])
+
+
+async def test_a_number_that_is_no_choice_is_refused(drive: StartSession) -> None:
+    session = await drive(f"- {{ask: How often?, output: [{SCORED}]}}\n- say: done")
+    await session.reply("7")
+    assert session.said == ["Sorry, please choose one of these: Never, Some days, Always."]
+
+
+async def test_labels_of_a_declaration_are_offered(drive: StartSession) -> None:
+    session = await drive("""
+        script: declared
+        declare: [{var: mood, choices: [{low: Not so well}, ok]}]
+        phases: [{phase: p, topics: [{topic: t, actions: [{ask: "How are you?", output: [{get: mood}]}]}]}]
+    """)
+    assert [(each.key, each.text) for each in session.state.wait.choices] == [("low", "Not so well"), ("ok", "ok")]
+    assert (await session.reply("not so well")).values == {"mood": "low"}
+
+
 async def test_the_choices_are_named_when_none_was_taken(drive: StartSession) -> None:
     session = await drive("- {ask: Which?, output: [{get: drink, choices: [tea, coffee]}]}")
     assert [choice.key for choice in session.state.wait.choices] == ["tea", "coffee"]

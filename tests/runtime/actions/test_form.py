@@ -147,6 +147,20 @@ async def test_every_type_is_checked(drive: StartSession, field, bad, good, expe
     assert (await fill(session, x=good)).values == {"x": expected}
 
 
+SCORES = "[{0: Not at all}, {1: Several days}, {2: Every day}]"
+
+
+async def test_fields_with_labelled_numbers_add_up(drive: StartSession) -> None:
+    fields = f"[{{field: a, type: number, choices: {SCORES}}}, {{field: b, type: number, choices: {SCORES}}},"
+    session = await drive(script(f"{fields} {{field: sum, computed: a + b}}]"))
+    shown = session.state.wait.form.fields[0]
+    assert (shown.type, shown.choices, shown.labels["1"]) == ("number", ("0", "1", "2"), "Several days")
+    await fill(session, a=3, b=1)
+    assert errors(session) == {"a": "Sorry, please choose one of these: Not at all, Several days, Every day."}
+    await session.reply("a: every day, b: several days")
+    assert session.values == {"a": 2, "b": 1, "sum": 3}
+
+
 async def test_words_of_the_field_come_before_the_runtimes(drive: StartSession) -> None:
     fields = "[{field: age, type: number, invalid: 'A number, {{ who }}.'}, {field: pet, choices: [cat, dog]}]"
     text = script(fields, declare="declare: [{var: who, value: Ana}]")

@@ -400,7 +400,7 @@ def test_an_output_may_be_written_in_the_words_of_other_versions(session_action:
         "message: Well?, choices: good/bad, target_variable: mood",
         "prompt: Well?, save_to: mood, options: 好、坏",
         "content: Well?, output: {get: mood, choices: good | bad}",
-        "content: Well?, output: {get: mood, choices: [{value: 1, label: good}, {value: 2, label: bad}]}",
+        "content: Well?, output: {get: mood, choices: [{label: good}, {label: bad}]}",
         "content: Well?, output: {get: mood, choices: {A: good, B: bad}}",
     ],
 )
@@ -411,6 +411,15 @@ def test_a_question_may_have_its_choices_beside_it(session_action: FirstAction, 
         [("mood", ("good", "bad"))],
         [("mood", ("好", "坏"))],
     )
+
+
+@pytest.mark.parametrize("label", ["label", "text", "name"])
+def test_a_choice_with_a_value_and_a_label_stores_the_value(session_action: FirstAction, label) -> None:
+    choices = f"[{{value: 0, {label}: good}}, {{{label}: bad, value: 1}}, unsure]"
+    keys = f"content: Well?, output: {{get: mood, choices: {choices}}}"
+    read = session_action(f"- {{action_type: ai_ask, action_id: a, config: {{{keys}}}}}")
+    (mood,) = read.outputs
+    assert (mood.choices, mood.labels) == (("0", "1", "unsure"), {"0": "good", "1": "bad"})
 
 
 @pytest.mark.parametrize(

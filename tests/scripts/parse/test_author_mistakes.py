@@ -1006,11 +1006,26 @@ def test_variable_read_in_the_line_of_an_error_is_not_reported() -> None:
     assert [problem.code for problem in reading.problems] == ["UNKNOWN_KEY"]
 
 
-@pytest.mark.parametrize(("kind", "fix"), [("number", "Write `min` and `max`"), ("text", "Remove `type`")])
+@pytest.mark.parametrize("kind", ["text", "list"])
 @pytest.mark.parametrize("keys", ["ask: How many?\n  into: {{var: many, type: {}, choices: ['1', '2']}}", "say: Hello"])
-def test_choices_of_a_type_that_accepts_all_are_reported(keys, kind, fix) -> None:
+def test_choices_of_a_type_that_accepts_all_are_reported(keys, kind) -> None:
     declared = "" if "ask" in keys else f"declare: [{{var: many, type: {kind}, choices: ['1', '2']}}]\n"
     reading = read_script(Source(f"cuebook: 1\nscript: s\n{declared}actions:\n- {keys.format(kind)}\n"))
     problem = next(each for each in reading.problems if each.code == "KEY_IGNORED")
     assert problem.message == f"`type: {kind}` accepts any {kind}, also one that is not among the `choices`"
-    assert problem.fix.startswith(fix)
+    assert problem.fix == "Remove `type`, or write `type: choice`."
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ("[{0: Never}, {often: Often}]", "the choice 'often' is not a number as it is stored"),
+        ("['01', '2']", "the choice '01' is not a number as it is stored"),
+        ("[{0: Never}, {1: never}]", "two choices have the same text"),
+        ("[{0: Never}, {0: Often}]", "a choice occurs twice"),
+    ],
+)
+def test_choices_that_are_ambiguous_or_no_numbers_are_errors(choices, message) -> None:
+    asked = f"- ask: How often?\n  into: {{var: a, type: number, choices: {choices}}}\n"
+    reading = read_script(Source(f"{NATIVE}{asked}"))
+    assert [(each.code, each.message) for each in reading.errors] == [("CHOICES_INVALID", message)]

@@ -304,6 +304,18 @@ phases:
     assert native_yaml(reading.script) == text
 
 
+def test_labels_of_choices_are_written() -> None:
+    choices = '[{"0": Never}, {"1": Always}, other]'
+    fields = f"[{{field: a, type: choice, choices: {choices}}}]"
+    asked = (
+        f"[{{form: sheet}}, {{ask: How often?, into: {{var: often, choices: {choices}}}}}, {{ask: Really?, into: b}}]"
+    )
+    declared = f"[{{var: b, choices: {choices}}}]"
+    forms = f"[{{form: sheet, fields: {fields}}}]"
+    text = f"cuebook: 1\nscript: s\ndeclare: {declared}\nactions: {asked}\nforms: {forms}\n"
+    assert assert_same(read_text(text)).count('- {"1": Always}') == 3
+
+
 # -- what stands beside the script ----------------------------------------------------------------------------------
 
 

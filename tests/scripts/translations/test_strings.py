@@ -99,6 +99,21 @@ repairs: [{repair: cancel, say: As you wish.}, skip]
     ]
 
 
+def test_labels_of_choices_are_translated(script: ReadValid) -> None:
+    asked = "- {ask: How often?, id: a, output: [{get: often, choices: [{0: Never}, {1: Always}, other]}]}\n"
+    read = script(
+        written(f"- {{form: sheet, id: fill}}\n{asked}", FORMS.replace("[low, ok]", "[{low: Not so well}, ok]"))
+    )
+    found = {line.id: line.text for line in lines_of(read) if "choices" in line.id}
+    assert found == {
+        "p/t/a.output.often.choices.0": "Never",
+        "p/t/a.output.often.choices.1": "Always",
+        "p/t/a.output.often.choices.other": "other",
+        "form:sheet/mood.choices.low": "Not so well",
+        "form:sheet/mood.choices.ok": "ok",
+    }
+
+
 def test_the_lines_of_a_detector_are_called_by_it(script: ReadValid) -> None:
     detectors = """\
 detectors:

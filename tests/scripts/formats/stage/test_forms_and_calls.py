@@ -73,6 +73,13 @@ def test_every_widget_is_a_field_of_its_own(form) -> None:
     assert found.text.source == "请如实填写"
 
 
+@pytest.mark.parametrize("kind", ["combobox: 频率", "radio: 频率", "text: 频率"])
+def test_a_choice_with_a_value_shows_its_label(form, kind) -> None:
+    options = "[{value: 0, label: 从不}, {value: 3, text: 每天}]"
+    found = form(f"forms:\n- form: 基本信息\n  fields:\n  - {kind}\n    options: {options}\n").fields[0]
+    assert (found.choices, found.labels) == (("0", "3"), {"0": "从不", "3": "每天"})
+
+
 def test_a_table_has_the_columns_of_its_format(form) -> None:
     *_, family, day = form(WIDGETS).fields
     assert [(each.name, each.type) for each in family.columns] == [("姓名", "text"), ("关系", "text"), ("年龄", "text")]
