@@ -18,6 +18,7 @@ from scripts.model.action_ids import with_variable_ids
 from scripts.model.actions import Action, Call, Form
 from scripts.model.base import NOWHERE, Location
 from scripts.model.diagnostics import Problems
+from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import SHARED, IncludeFile, Script, Topic, all_actions
 from scripts.translations.string_tables import read_table
 from scripts.yaml.decoder import Reader
@@ -187,13 +188,28 @@ class _IncludeReader:
         if tree.get("strings") is not None:
             table = read_table(tree, Reader(reader.problems, lenient=False))
             return IncludeFile(strings=(table,)) if table is not None else None
-        if self._in_stages or sections.recognises(tree):
-            self.stage_files.add(name)
-            return sections.read(tree, reader, self._outside)
-        written, native_reader = native.reader_of(tree, reader.problems)
-        spelled = ((word("globals", key) if key.text == "global" else key, value) for key, value in written.pairs)
-        file = native_reader.read(Mapping(tuple(spelled), tree.at), IncludeFile)
-        return with_variable_ids(file) if file is not None and written is not tree else file
+        if not self._in_stages and not sections.recognises(tree):
+            problems = Problems(name)
+            file = _native_file(tree, problems)
+            is_marked = any(tree.get(key) is not None for key in (LANGUAGE_KEY, "globals"))
+            if not problems.fatal or is_marked or self._fails_in_stages(name, tree):
+                reader.problems.extend(problems)
+                return file
+        self.stage_files.add(name)
+        return sections.read(tree, reader, self._outside)
+
+    def _fails_in_stages(self, name: str, tree: Mapping) -> bool:
+        """Return whether a file has errors in the stage format, too."""
+        problems = Problems(name)
+        sections.read(tree, Reader(problems, lenient=True), self._outside)
+        return problems.fatal
+
+
+def _native_file(tree: Mapping, problems: Problems) -> IncludeFile | None:
+    written, reader = native.reader_of(tree, problems)
+    spelled = ((word("globals", key) if key.text == "global" else key, value) for key, value in written.pairs)
+    file = reader.read(Mapping(tuple(spelled), tree.at), IncludeFile)
+    return with_variable_ids(file) if file is not None and written is not tree else file
 
 
 def _is_known(tree: Mapping) -> bool:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from collections.abc import Sequence as Sequence_
 from typing import Any
 
-from scripts.formats.stage.keywords import FOREACH, UNSUPPORTED
+from scripts.formats.stage.keywords import DO, FOREACH, UNSUPPORTED
 from scripts.formats.stage.names import KnownNames, bare, is_name, node_id, variable_name
 from scripts.formats.stage.stage_reader import Item, StageReader, braced, content_at, entries
 from scripts.formats.text_lists import choices_in, is_coded
+from scripts.formats.words import VERBS
 from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, ListedChoices, Loop
 from scripts.model.base import Expression, Location, Template, unused_name
 from scripts.model.variables import Output
@@ -21,6 +22,8 @@ _FROM = ("from", "get")
 CHOICE = "choice"  # variable of a choice without a variable
 _RESULT_KEYS = ("output", "outputs", "var", "get", "name")
 _CHOICE_KEYS = {"key", "text", "value", "id", "when", "if", "condition", "label", "desc"}
+_SURELY_ACTIONS = {*DO, "say", "goto", "call", "set", *(verb for verb in VERBS if "_" in verb)}
+"""Keywords that no author means as a choice, unlike `stop` or `chat`."""
 
 
 # -- call -------------------------------------------------------------------------------------------------------------
@@ -272,7 +275,7 @@ class _Choices:
                 case Mapping() if {"key", "text", "label"} & set(each.keys()):
                     self.named(each)
                 case Mapping():
-                    self.pairs(each)
+                    self.pairs(each, is_whole=each is tree)
 
     def named(self, tree: Mapping) -> None:
         """Read ``{key, text}`` with the actions of the choice."""
@@ -284,10 +287,15 @@ class _Choices:
             self.keep(self._notation.word(key or shown), label, tree, self._notation.value(value), actions)
         item.finish()
 
-    def pairs(self, tree: Mapping) -> None:
-        """Read ``{A: text}`` for each choice, with its actions beside or below it."""
+    def pairs(self, tree: Mapping, *, is_whole: bool) -> None:
+        """Read ``{A: text}`` for each choice, with its actions beside or below it.
+
+        `is_whole`: the mapping has all choices. Then a word such as `stop` is a choice, as in the first key of an item.
+        """
         item = Item(self._notation, tree)
-        labels = [(key, value) for key, value in tree.pairs if key.text not in self._verbs | _CHOICE_KEYS]
+        actions_of_it = {key for index, key in enumerate(tree.keys()) if index and not is_whole} | _SURELY_ACTIONS
+        others = (self._verbs & actions_of_it) | _CHOICE_KEYS
+        labels = [(key, value) for key, value in tree.pairs if key.text not in others]
         for index, (key, value) in enumerate(labels):
             item.take(key.text)
             if isinstance(value, Mapping) and not _is_text(value):

@@ -170,6 +170,17 @@ def test_an_action_means(native, written, meant) -> None:
     assert native(written) == [meant]
 
 
+@pytest.mark.parametrize("choices", ["{talk: Talk, stop: Stop}", "[{talk: Talk}, {stop: Stop}]"])
+def test_a_choice_may_be_named_like_an_action(native, choices) -> None:
+    (found,) = native(f"- user_option: plan\n  choices: {choices}")
+    assert found["choices"] == [{"talk": "Talk"}, {"stop": "Stop"}]
+
+
+def test_an_action_behind_a_choice_is_not_a_choice(native) -> None:
+    (found,) = native("- user_option: plan\n  choices: [{A: Stop, end: Bye}, {B: Go on}]")
+    assert found["choices"] == [{"key": "A", "text": "Stop", "do": [{"end": "Bye"}]}, {"B": "Go on"}]
+
+
 @pytest.mark.parametrize(
     "choices",
     [
@@ -469,6 +480,12 @@ def test_a_native_script_uses_the_files_of_this_form(script: ReadValid) -> None:
     found: Script = script(text, "strict", **files)
     assert found.roles[0].attributes["voice"] == "WARM"
     assert [type(each) for each in found.interrupts] == [Interrupt, Interrupt]
+
+
+@pytest.mark.parametrize("roles", ["[{role: Ann, type: ai}]", "[{role: Ann, type: 来访者}]", "[Ann]"])
+def test_native_scripts_use_roles_in_any_words_of_this_form(script: ReadValid, roles) -> None:
+    text = "cuebook: 1\nscript: native\nuse: roles.yaml\nactions: [{say: Hello., role: Ann}]\n"
+    assert [each.id for each in script(text, roles_yaml=f"roles: {roles}\n").roles] == ["Ann"]
 
 
 def test_an_attribute_that_looks_like_a_slip_is_reported(read: ReadScript) -> None:
