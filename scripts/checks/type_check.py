@@ -6,7 +6,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from scripts.checks.abstract_state import Level
-from scripts.checks.control_flow import Cell, ControlFlowGraph, Node, names_written
+from scripts.checks.control_flow import Cell, ControlFlowGraph, Node
 from scripts.checks.effects import Each, Read, Select, Write, effect_of
 from scripts.checks.time_checks import action_moments
 from scripts.expressions.condition_algebra import Unknown
@@ -108,12 +108,12 @@ class _Sense:
         their keys count where a condition compares with the text of one.
         """
         layout = self._layout
-        at_any_time = layout.at_any_time.union(*(names_written(each.actions) for each in layout.script.watchers))
+        watched = [pair for each in layout.script.watchers for pair in _written_types(each.actions)]
         found: dict[Cell, list[InferredType | None]] = {}
         for node, writes in self._writes.items():
-            for name, nature in writes:
+            for name, nature in (*writes, *watched):
                 declared = layout.sight(node).declaration(name)
-                if declared is not None and declared.kind is None and name not in at_any_time:
+                if declared is not None and declared.kind is None and name not in layout.at_any_time:
                     is_kind = nature is not None and infer_type(declared.value) == nature.kind
                     is_empty = nature is not None and nature.kind == "choice" and declared.value == ""
                     is_alike = declared.value is None or is_kind or is_empty
@@ -383,6 +383,8 @@ def _typed_writes(action: Action) -> "Iterator[_Written]":
 
 
 def _literal(value: Expression) -> InferredType | None:
+    if value.source in {"detected.severity", "detected.score"}:
+        return InferredType("number")
     found = value.facts.value
     return InferredType("choice", (found,)) if isinstance(found, str) else None
 

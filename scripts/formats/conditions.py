@@ -34,15 +34,17 @@ _COMPARING = (
 )
 CHARS_MAX = 2_000
 _COMPARES = re.compile(rf"\}}\s*(?:[=!<>＝！＜＞≥≤≠]|{_COMPARING})")  # “{age}＞18”
+_EMPTY = r"(?<!是否)(?:不?为空|非空)(?!(?![且或并而])\w)"  # not in the name 是否为空
 _LONG_WORDS = (
     rf"{_COMPARING}"
+    r"|(?:does[ ]not|doesn't|not)[ ](?:contain|include)s?\b|is[ ](?:not[ ])?(?:in|one[ ]of)\b"
     r"|不包含|不包括|包含|包括|含有|不属于|属于|并且|而且|或者|不是|is[ ]not\b"
 )
 _TOKEN = re.compile(
     rf"(?P<space>\s+)|(?P<text>{_TEXT})|(?P<placeholder>\$?\{{[{{%]?\s*(?P<name>{NAME}{INDEX})\s*[}}%]?\}})"
     rf"|(?P<date>\d{{4}}(?P<dash>[-/])\d{{1,2}}(?P=dash)\d{{1,2}}(?!\d))|(?P<number>\d+(?:\.\d+)?)"
-    rf"|(?P<long>{_LONG_WORDS})|(?P<short>[且或非是](?!\w))"
-    rf"|(?P<sign>{_SIGNS})|(?P<word>[^\W\d](?:(?!{_COMPARING})\w)*)"  # 年龄大于20
+    rf"|(?P<long>{_LONG_WORDS})|(?P<short>[且或非是](?!\w)|(?<=空)[且或])"
+    rf"|(?P<sign>{_SIGNS})|(?P<word>{_EMPTY}|[^\W\d](?:(?!{_COMPARING}|{_EMPTY})\w)*)"  # 年龄大于20, 年龄不为空
 )
 _OPERAND = rf"(?:\$?\{{\{{?\s*{NAME}\s*\}}?\}}|\d+(?:\.\d+)?)"
 _AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}(?:\s?[-/]\s?\$?\{{[^{{}}]*\}})+")
@@ -256,9 +258,10 @@ class _Parser:
         return left
 
     def collection(self) -> _Part:
-        """Read what `in` looks in; a number, or a range as in `{age} in 12-18`, contains nothing."""
+        """Read what `in` looks in: a list, or a word, which names one; a number or a range contains nothing."""
         begin = self._next
-        part = self.sum(right=True)
+        is_name = self.is_unknown(self.ahead()) and not self.is_unknown(self.ahead(1))
+        part = self.sum(right=not is_name)
         written = self._tokens[begin : self._next]
         is_number = {token.kind for token in written if token.kind != "sign"} == {"number"}
         is_difference = any(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 
 from scripts.expressions.suggestions import SURE, likeness
-from scripts.expressions.values import shorten
+from scripts.expressions.values import number_in, shorten
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs_of, word
 from scripts.yaml.unknown_keys import is_note
@@ -87,3 +87,16 @@ def named(name: str, key: Scalar, value: Tree, otherwise: str) -> Mapping:
     """
     inner = value.pairs if isinstance(value, Mapping) else ((word(otherwise, key), value),)
     return Mapping(((word(name, key), key), *inner), key.at)
+
+
+def is_meaning(value: Tree) -> bool:
+    """Return whether the part of a declared variable ``{name: part}`` is its meaning: a text that spells no value."""
+    if not isinstance(value, Scalar) or not isinstance(value.value, str):
+        return False
+    return number_in(value.text) is None and value.text.strip().lower() not in {"true", "false"}
+
+
+def is_record(value: Tree, own: Collection[str]) -> bool:
+    """Return whether the part of a declared variable is a value: a mapping without a declaration's `own` keys."""
+    keys = [key.text for key, _ in pairs_of(value)]
+    return bool(keys) and not any(likeness(key, each) >= SURE for key in keys for each in own)

@@ -62,7 +62,9 @@ def with_responses(
     If crisis words have an action of their own, the other actions ignore these words: a safety word is not a sign of
     what the detector looks for, unless one of its labels is the same.
     """
-    builder = _Builder(detector, reader, scale, spares_crisis=crisis is not None and CRISIS not in map(id_of, labels))
+    spares_crisis = crisis is not None and CRISIS not in map(id_of, labels)
+    is_graded = bool(labels) and all(each.casefold() in words.DEGREES for each in labels)
+    builder = _Builder(detector, reader, scale, spares_crisis=spares_crisis, is_graded=is_graded)
     for tree in replies:
         builder.take(tree)
     if crisis is not None:
@@ -73,13 +75,14 @@ def with_responses(
 
 
 class _Builder:
-    def __init__(self, detector: Detector, reader: Reader, scale: int, *, spares_crisis: bool) -> None:
+    def __init__(self, detector: Detector, reader: Reader, scale: int, *, spares_crisis: bool, is_graded: bool) -> None:
         self.actions: list[Action] = []
         self.replace: Template | None = None
         self._detector = detector
         self._reader = reader
         self._scale = scale
         self._spares_crisis = spares_crisis
+        self._is_graded = is_graded  # the labels are levels such as `high`
 
     def _id(self, name: str) -> str:
         return unused_name(id_of(name), {action.id for action in self.actions})
@@ -134,9 +137,14 @@ class _Builder:
 
     def _seen_as(self, name: str) -> str:
         """Return the part of the detection that a variable of this name stores."""
-        if (part := _part(name)) is not None:
-            return f"detected.{part}"
+        if _part(name) is not None:
+            return self._said_as(name)
         return "detected.now" if self._detector.measures else "detected.label"
+
+    def _said_as(self, name: str) -> str:
+        """Return the expression of a placeholder; a level is the word for it if the labels are such words."""
+        is_level = self._is_graded and name.rpartition("_")[2] == "level"
+        return "detected.label" if is_level else _in_text(name)
 
     def _end(self, kind: Scalar, held: dict[str, Tree]) -> None:
         reason = held.pop("reason", None)
@@ -164,14 +172,14 @@ class _Builder:
         if not isinstance(found, Scalar):
             return None
         report_placeholders(self._reader, found.text, found.content_at)
-        return Template(to_template(found.text, _in_text), found.content_at)
+        return Template(to_template(found.text, self._said_as), found.content_at)
 
     def _value(self, tree: Tree) -> Expression:
         """Return a value as an expression, its texts with their placeholders replaced."""
         value = plain_value(tree)
         for text in texts_in(value):
             report_placeholders(self._reader, text, tree.at)
-        return Expression(to_value_expression(value, _in_text), tree.at)
+        return Expression(to_value_expression(value, self._said_as), tree.at)
 
     def _tell(self, kind: Scalar, held: dict[str, Tree]) -> None:
         """Convert any other response to an event for the application, with all its data."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from scripts.formats.text_lists import report_letters, report_meaning
+from scripts.formats.text_lists import is_meaning, report_letters, report_meaning
 from scripts.formats.words import OUTPUT_KEYS, SESSION_KEYS
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Scalar, Tree, items_of, pairs_of, pairs_within
@@ -47,7 +47,7 @@ def report_meanings(tree: Tree, reader: Reader, known: Collection[str]) -> None:
     the variables that something sets.
     """
     for key, value in pairs_within(tree):
-        found = [(name, text) for name, text in pairs_of(value) if isinstance(text, Scalar) and text.value == text.text]
+        found = [(name, text) for name, text in pairs_of(value) if isinstance(text, Scalar) and is_meaning(text)]
         is_one = any(name.text in _NAMES for name, _ in pairs_of(value))
         unset = next(((name, text) for name, text in found if name.text not in known), None)
         if key.text in _DECLARING and not is_one and unset is not None:

@@ -10,7 +10,7 @@ from scripts.expressions.suggestions import SURE, likeness, snake_case
 from scripts.formats import words
 from scripts.formats.condition_trees import condition_text
 from scripts.formats.session.config import TEXT_KEYS, Config
-from scripts.formats.text_lists import choice_texts, has_variable_name, named
+from scripts.formats.text_lists import choice_texts, has_variable_name, is_meaning, is_record, named
 from scripts.model.variables import Declaration, Output
 from scripts.yaml.parser import (
     Mapping,
@@ -234,8 +234,10 @@ def _declared(tree: Tree) -> Tree:
         return tree
     found = []
     for key, value in tree.pairs:
-        is_meaning = isinstance(value, Scalar) and isinstance(value.value, str)
-        found.append(named("var", key, value, "define" if is_meaning else "value"))
+        if is_record(value, _DECLARATION_KEYS - _NAMES_OF_VARIABLES):
+            found.append(Mapping(((word("var", key), key), (word("value", key), value)), key.at))
+        else:
+            found.append(named("var", key, value, "define" if is_meaning(value) else "value"))
     return Sequence(tuple(found), tree.at)
 
 

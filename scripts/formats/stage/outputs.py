@@ -10,7 +10,15 @@ from msgspec.structs import replace
 from scripts.expressions.suggestions import suggest
 from scripts.expressions.values import DeclaredType, Value, ValueRefused, coerce, shorten
 from scripts.formats.stage.stage_reader import Item, StageReader, entries, parts_of
-from scripts.formats.text_lists import choice_texts, has_variable_name, named, report_letters, report_meaning
+from scripts.formats.text_lists import (
+    choice_texts,
+    has_variable_name,
+    is_meaning,
+    is_record,
+    named,
+    report_letters,
+    report_meaning,
+)
 from scripts.formats.words import VARIABLE_TYPES
 from scripts.model.base import Location, without_places
 from scripts.model.variables import Assignment, Declaration, Output, OutputItem, Records
@@ -117,9 +125,9 @@ def _of_mapping(notation: StageReader, tree: Mapping, *, are_values: bool = Fals
 def _of_pair(notation: StageReader, key: Scalar, value: Tree, *, is_value: bool) -> Declaration:
     """Read ``name: meaning``, ``name: 0`` or ``name: []``."""
     var = notation.variable(key)
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and not is_record(value, _DECLARATION_KEYS - set(_VARS)):
         return _of_mapping(notation, named("var", key, value, "define"))[0]
-    if isinstance(value, Scalar) and isinstance(value.value, str) and not is_value:
+    if isinstance(value, Scalar) and is_meaning(value) and not is_value:
         if notation.names.valued and var not in notation.names.valued:
             report_meaning(notation.reader, key, value)
         return Declaration(var=var, define=value.text, at=key.at, marks={"var": key.at})

@@ -150,3 +150,12 @@ def test_answer_of_another_type_is_an_error_in_new_files(read: ReadScript) -> No
 def test_a_text_variable_stores_answers_of_other_types(read: ReadScript, kind: str) -> None:
     text = topic(output=f"{{get: age, type: {kind}}}", top="declare: [{var: age, type: text}]")
     assert "ANSWER_TYPE_MISMATCH" not in {each.code for each in read(text).problems}
+
+
+@pytest.mark.parametrize(("value", "reported"), [("=detected.severity", 1), ("=detected.score", 1), ("high", 0)])
+@pytest.mark.parametrize("declared", ["", "declare: [risk]\n"])
+def test_a_share_that_a_detector_stores_is_a_number(read: ReadScript, value, reported, declared) -> None:
+    text = f"cuebook: 1\nscript: talk\nuse: risk.yaml\n{declared}actions: [{{say: Oh., when: risk == 'high'}}]\n"
+    risk = f"cuebook: 1\ndetectors:\n- detector: d\n  rules: [{{words: [sad]}}]\n  do: [{{set: {{risk: {value}}}}}]\n"
+    problems = [each.code for each in read(text, risk_yaml=risk).problems]
+    assert problems.count("TYPE_CLASH") == reported, problems

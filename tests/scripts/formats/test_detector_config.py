@@ -223,6 +223,24 @@ def test_scores_and_levels_are_those_of_the_detection() -> None:
     )
 
 
+def test_a_stored_level_is_the_word_for_it_if_there_is_one() -> None:
+    text = """
+consciousness:
+  consciousness_id: leaving
+  detection_config: {risk_levels: [{level: high, keywords: [bye]}, {level: low, keywords: [well]}]}
+  output_config:
+    trigger_actions:
+      - {action_type: update_session_state, config: {state_key: risk_level}}
+      - {action_type: update_session_state, config: {state_key: severity}}
+      - {action_type: say, config: {message: "A {risk_level} risk."}}
+"""
+    (detector,) = read_script(Source(text)).script.detectors
+    level, severity, said = detector.actions
+    assert level.assignments["risk_level"].source == "detected.label"
+    assert severity.assignments["severity"].source == "detected.severity"
+    assert said.texts[0].source == "A {{ detected.label }} risk."
+
+
 def test_levels_of_a_risk_measure_nothing() -> None:
     (detector,) = read_script(Source(RISK)).script.detectors
     assert detector.measures == ()

@@ -524,6 +524,18 @@ def test_variables_may_be_declared_by_name(script: ReadValid, key) -> None:
     ]
 
 
+def test_records_and_numbers_in_quotes_are_values_of_variables(read: ReadScript) -> None:
+    declared = "variables: {home: {city: Rome, name: Sun}, code: '007', is_new: 'true', moods: [calm]}\n"
+    reading = read(f"session_id: talk\n{declared}{PHASES}")
+    assert [each.value for each in reading.script.declare] == [{"city": "Rome", "name": "Sun"}, "007", "true", ["calm"]]
+    assert not {"UNKNOWN_KEY", "VALUE_AMBIGUOUS"} & {each.code for each in reading.problems}
+
+
+def test_a_word_in_which_a_condition_looks_is_a_variable(script: ReadValid) -> None:
+    phases = PHASES.replace("phase_id: ", "entry_condition: '{mood} in moods', phase_id: ", 1)
+    assert script(f"session_id: talk\nvariables: {{moods: [calm]}}\n{phases}").phases[0].when.source == "mood in moods"
+
+
 def test_an_empty_value_is_a_missing_one(session_action: FirstAction) -> None:
     keys = (
         "content: Well?, tone: , exit: , output: [{get: mood, define: , choices: }], content_template: , max_rounds: "

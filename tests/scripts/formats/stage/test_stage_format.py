@@ -917,6 +917,13 @@ def test_a_declared_text_is_a_meaning_unless_the_variable_is_set(read: ReadScrip
     assert problem.message == "'Rome' is read as the meaning of `city`, which nothing sets"
 
 
+def test_a_record_in_the_declared_variables_is_a_value(read: ReadScript) -> None:
+    text = HEAD.replace("[age, city, {var: people, value: []}]", "{home: {city: Rome, name: Sun}, code: '007'}")
+    reading = read(text + "    - {goal: g, actions: [{say: '{home.city}, {code}'}]}\n")
+    assert [each.value for each in reading.script.declare] == [{"city": "Rome", "name": "Sun"}, "007"]
+    assert [each.code for each in reading.problems] == ["ID_DERIVED"]
+
+
 def test_letters_of_the_choices_of_an_output_are_reported(goal) -> None:
     reading = goal("- ai_ask: why\n  output: [{get: city, choices: [{A: Lyon}, {B: Paris}]}]")
     assert [each.line for each in reading.problems if each.code == "KEY_IGNORED"] == [10]
