@@ -17,6 +17,7 @@ from runtime.answers.reply_values import (
     label_of,
     parse_answer,
     read_further,
+    read_records,
 )
 from runtime.state.events import Exited
 from runtime.state.ports import ModelReply, Purpose
@@ -46,6 +47,7 @@ async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | No
     progress.round += 1
     progress.replies.append(reply)
     found = _parsed(run, action, outputs, reply) if picked is None else {outputs[0].get: picked}
+    _take_records(run, action, reply, found)
     refused = _keep(run, outputs, found)
     missing = _missing(run, action)
     if not refused and missing:
@@ -77,6 +79,15 @@ def _parsed(run: TurnContext, action: Ask, outputs: tuple[Output, ...], reply: s
     """Return the values that the parsers find in a reply for the outputs of a question."""
     known = {output.get for output in outputs} - {output.get for output in _missing(run, action)}
     return dict(read_further(outputs, known, reply, run.today(), run.state.locale).values)
+
+
+def _take_records(run: TurnContext, action: Ask, reply: str, found: dict[str, object]) -> None:
+    """Store the records of a reply that lists several; their fields are then no values of another one."""
+    for item in records.records_of(outputs_of(run, action)):
+        if listed := read_records(item.fields, reply, run.today(), run.state.locale):
+            records.take_list(run, item, listed)
+            for field in item.fields:
+                found.pop(field.get, None)
 
 
 # -- ai_ask -----------------------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ _SOFT_YES_WORDS_MAX = 5  # "right" opens an answer, but also "right now my head 
 _I_DO = re.compile(r"i (?:do|am|have|did|was|will|can|would|could)(?: indeed| too)?", re.ASCII)
 
 _HAN_LEAD = re.compile(
-    r"(?:(?:当然|肯定|确实|的确|绝对|完全|一定|几乎|基本上?|真的|根本|想)(?=[不没])|我们|我|这|那|其实|应该|好像|觉得|认为|感觉|想说|真的(?=[^\s吗])|也|还|就|都|现在|目前|暂时|从来|从|一直|并|倒|嗯|啊|呃|唔|哦|恩|\s){0,6}"
+    r"(?:(?:当然|肯定|确实|的确|绝对|完全|一定|几乎|基本上?|真的|根本|想)(?=[不没])|我们|我|这|那|其实|应该|好像|觉得|认为|感觉|想说|算(?=是)|真的(?=[^\s吗])|也|还|就|都|现在|目前|暂时|从来|从|一直|并|倒|嗯|啊|呃|唔|哦|恩|\s){0,6}"
 )
 _HAN_HUM = re.compile(r"[嗯恩唔哦啊]+|(?:uh|um|mm|hmm|well|oh)+", re.ASCII)
 _HAN_NO = re.compile(  # 不好意思 is an apology, 不少 and 不止 say much, 不过 and 不管 begin a clause

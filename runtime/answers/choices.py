@@ -45,7 +45,7 @@ class _Words:
         self.lead = re.compile(
             rf"(?:(?:(?:{leads})(?![a-zà-ɏ])|no\.|我|就|选择|选项|选|要|答案|是|第)[\s:：#'.]*){{0,{_LEAD_WORDS_MAX}}}"
         )
-        self.tail = re.compile(rf"[\s)）\].。!！,，、:：]*(?:{tails}|谢谢|吧|个|项|号)?[\s.。!！]*")
+        self.tail = re.compile(rf"[\s)）\].。!！,，、:：]*(?:(?:{tails}|谢谢|吧|个|项|号)[\s.。!！]*){{0,2}}")
         self.ordinal = re.compile(
             rf"\b(?:(?P<word>{either(ordinals, ())})|(?P<nth>[0-9]{{1,3}})(?:{suffixes}))"
             rf"(?=\s(?:{either(found.nouns, english.nouns)})\b|\s*[.,!]?\s*(?:(?:{tails})[\s.!]*)?$)"
@@ -81,6 +81,7 @@ CORE_CHARS_MAX = 12
 _OPENING = "([（【\"'“¿¡„« "
 _LETTERED = re.compile(r"[(（]?([A-Za-z])\s*[.．、:：)）]\s*(\S.*)", re.DOTALL)
 _CORE = re.compile(r"[a-z0-9]+|[一二两三四五六七八九十]+")
+_POSITION = re.compile(r"\d+|[一二两三四五六七八九十]+|[^\W\d_\u3400-\u9fff]+")  # not 三个小时
 
 
 def match_choice(text: str, choices: Sequence[Choice | str], locale: Locale = "en") -> str | None:
@@ -169,7 +170,7 @@ def _by_position(answer: _ChoiceReply) -> set[str]:
     if any(named.values()):  # the choices are numbers themselves: 2 then means the choice named 2
         by_value = {key for key, values in named.items() if number is not None and number in values}
         return by_order | by_value
-    if not by_order and isinstance(number, int) and (core.isdecimal() or core.isalpha()):
+    if not by_order and isinstance(number, int) and _POSITION.fullmatch(core):
         return {_at(number, choices)} - {""}
     return by_order
 

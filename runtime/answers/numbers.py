@@ -103,6 +103,9 @@ _PRONOUN_ONE = re.compile(r" (?:of|on|day|should|could|must|can|would|might|by|a
 _BEFORE_LONE_HAN = frozenset("是有选约概到为就才要给打")
 _NOT_A_COUNT_BEFORE = frozenset("第每另这那哪某同唯统专单初高老几")
 _NOT_ONE = re.compile(r"一(?:天到晚|年到头|年四季|口气|个劲|部分|句话|个人|点|分钱)")
+_NOT_EVEN_ONE = re.compile(
+    rf"(?<![0-9零一二两三四五六七八九十百千每第周月年日天有])一[{_COUNTED.replace('点', '')}](?:都|也)[没不]"
+)
 _IDIOMS = re.compile(
     r"(?<![零一二两三四五六七八九十百千万亿0-9])(?:万一|千万(?![元块])|万分|十足|十分(?=[^\W\d_]))"
     r"|三心二意|乱七八糟|七上八下|不三不四|百分之(?!百)|四川|三亚"
@@ -112,7 +115,8 @@ _TIMES = frozenset("次个遍顿杯粒片包瓶小")
 _NEGATED = re.compile(r"(?:\bnot|n't|不是|不到|没有?|没到) ?$")
 
 _UNREADABLE = re.compile(
-    r"[0-9]\s?[:/]\s?[0-9]|[0-9一二三四五六七八九]折|[0-9]h[0-9]|[0-9]m[0-9]{2}|分之|点半|[一二两三四五六七八九]半|几[十百千万亿]|[数上][百千万亿]|数十"
+    rf"[一二两三四五六七八九十][到至或][一二两三四五六七八九十]{{1,2}}[{_COUNTED}]"
+    r"|[0-9]\s?[:/]\s?[0-9]|[0-9一二三四五六七八九]折|[0-9]h[0-9]|[0-9]m[0-9]{2}|分之|点半|[一二两三四五六七八九]半|几[十百千万亿]|[数上][百千万亿]|数十"
     r"|[0-9零一二三四五六七八九十百千万亿](?:[几多余成来]|好几|出头|[米块斤尺][0-9一二三四五六七八九]|[岁年月天周个次块元]多)|\b(?:dozens?|half|halves|quarters?|(?:hundred|thousand|million)(?:s|ths?))\b"
 )
 _SCALED = re.compile(r"(?<![\w.,])([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(k|hundred|thousand|million|billion)(?![a-z])")
@@ -170,6 +174,7 @@ def _settled(number: int | float) -> int | float | None:
 def _words_to_digits(text: str, *, english: bool) -> str:
     """Return English number words as digits; ``零下`` and ``百分之`` resolved, and false number words removed."""
     text = text.replace("百分百", "100").replace("百分之百", "100").replace("零下", "负")
+    text = _NOT_EVEN_ONE.sub("0", text)
     text = re.sub(r"(?<=[\u4e00-\u9fff])[ \t]+(?=[\u4e00-\u9fff])", "", _IDIOMS.sub("~", text))
     text = text.encode("utf-8", "replace").decode("utf-8")
     return _english_in_digits(text) if english else _readable(text)

@@ -110,6 +110,25 @@ def read_labelled(outputs: tuple[Output, ...], reply: str, today: date, locale: 
     return {name: value for name, value in values.items() if is_given(value)}
 
 
+def read_records(fields: tuple[Output, ...], reply: str, today: date, locale: Locale) -> list[Value]:
+    """Return the records of a reply that repeats the labels of their fields: ``name: Ana, age: 3; name: Ben``.
+
+    Any other reply has none.
+    """
+    label_at, _ = _labels_at(tuple(label for field in fields for label in _labels(field)), locale)
+    reply = reply[:CHARS_MAX]
+    starts, seen = [0], set[str]()
+    for match in label_at.finditer(reply):
+        label = _folded(match["label"])
+        if label in seen:
+            starts.append(match.start())
+            seen.clear()
+        seen.add(label)
+    parts = (reply[start:end] for start, end in pairwise([*starts, len(reply)]))
+    found = [dict(record) for part in parts if (record := read_labelled(fields, part, today, locale))]
+    return list(found) if len(found) > 1 else []
+
+
 def label_of(output: Output) -> str:
     """Return what a reply may call an output: its description if that is short, else its name."""
     return _labels(output)[-1]
@@ -134,7 +153,18 @@ def _read(output: Output, text: str | None, reply: str, today: date, locale: Loc
     if text is None:
         return None
     choices = choices_of(output) if output.choices else ()
+    text = _without_scale(text, output) if output.kind == "number" else text
     return parse_answer(text, output.kind, choices=choices, today=today, locale=locale)
+
+
+_SCALE = re.compile(
+    r"\s?(?:/|\bout of\b|\bof\b)\s?(?P<most>\d+)(?!\d)|满分(?:是|为)?(?P<full>\d+)分?|(?P<score>\d+)分?满分", re.I
+)
+
+
+def _without_scale(text: str, output: Output) -> str:
+    """Return a reply without the highest number that the output may have: 7 for ``7/10`` and ``7 out of 10``."""
+    return _SCALE.sub(lambda found: " " if number_in(found[found.lastgroup or 0]) == output.max else found[0], text)
 
 
 def _match(pattern: str, text: str) -> str | None:

@@ -4,7 +4,7 @@ It says texts as they are written, returns the values that the parsers find, and
 """
 
 from runtime.answers.languages import farewells, phrase
-from runtime.answers.reply_values import labelled_parts, read_further, read_outputs
+from runtime.answers.reply_values import CERTAIN_TYPES, labelled_parts, read_further, read_outputs, read_records
 from runtime.context.extracts import memo_of, summary_of
 from runtime.state.ports import ModelReply, ModelRequest, OnReply
 from scripts.detectors.words import mentioned
@@ -50,11 +50,20 @@ def _ask(request: ModelRequest) -> ModelReply:
     repeats = request.ends_by_condition is True  # the question is put again until its values meet the condition
     known = listed if repeats else request.known.keys() | listed  # a list with a record needs no further one
     parsed = read_further(request.outputs, known, request.reply, request.now.date(), request.locale)
-    wanted = [output.get for output in request.outputs if output.required or len(request.outputs) == 1]
-    done = not repeats and all(name in parsed.values or name in known for name in wanted)
+    values = dict(parsed.values)
+    for each in request.records:
+        if records := read_records(each.fields, request.reply, request.now.date(), request.locale):
+            values = {name: value for name, value in values.items() if name not in {field.get for field in each.fields}}
+            values[each.tolist] = records
+            known |= {field.get for field in each.fields}
+    outputs = request.outputs
+    wanted = [output.get for output in outputs if output.required or len(outputs) == 1]
+    is_open = any(each.kind not in CERTAIN_TYPES or each.required is False for each in outputs)
+    is_answer = not outputs or is_open or bool(values or known)  # a reply with none of several values is no answer
+    done = not repeats and is_answer and all(name in values or name in known for name in wanted)
     return ModelReply(
         text="" if done else request.task,
-        values=parsed.values,
+        values=values,
         reasons=parsed.reasons,
         exit=done,
         exit_reason="a valid reply" if done else "",

@@ -253,6 +253,14 @@ async def test_ai_think_fills_its_outputs_in_silence(drive: StartSession) -> Non
     ]
 
 
+@pytest.mark.parametrize(("required", "asked"), [("", 1), (", required: false", 0)])
+async def test_offline_a_reply_without_any_value_is_no_answer(drive: StartSession, required, asked) -> None:
+    outputs = f"[{{get: age, type: number{required}}}, {{get: mood, choices: [low, good]{required}}}]"
+    session = await drive(f"- {{ai_ask: How old, output: {outputs}}}\n- user_say: go on")
+    await session.reply("Why?")
+    assert session.said == ["How old"] * asked
+
+
 async def test_ai_think_offline_reads_labelled_parts_of_the_last_reply(drive: StartSession) -> None:
     session = await drive("""
         - user_say: tell

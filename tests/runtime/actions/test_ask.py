@@ -497,3 +497,13 @@ async def test_choices_that_are_no_list_of_texts_leave_the_value_open(drive: Sta
     assert "expression_failed" in dict(session.warnings)
     await session.reply("Lima")
     assert session.said == ["Lima"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"), [("7/10", 7), ("7 out of 10", 7), ("满分10分，我打7分", 7), ("7/12", None), ("10/10", 10)]
+)
+async def test_a_number_may_be_given_beside_the_highest_one(drive: StartSession, reply, value) -> None:
+    question = "ask: From 0 to 10?, output: [{get: score, type: number, min: 0, max: 10}]"
+    session = await drive(f"- {{{question}}}\n- user_say: go on")
+    await session.reply(reply)
+    assert session.values.get("score") == value

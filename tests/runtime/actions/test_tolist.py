@@ -45,6 +45,13 @@ async def test_what_may_be_missing_is_left_out_of_its_record(drive: StartSession
     assert session.values["family"] == [{"name": "Ana"}, {"name": "Bo", "age": 5}]
 
 
+@pytest.mark.parametrize("asks", ["ask", "ai_ask"])
+async def test_a_reply_may_repeat_the_labels_of_its_records(drive: StartSession, asks) -> None:
+    session = await drive(FAMILY.replace("ask: Who", f"{asks}: Who"))
+    await session.reply("name: Ana, age: 28; name: Bo; Name: Cy, age: 5")
+    assert session.values["family"] == [{"name": "Ana", "age": 28}, {"name": "Bo"}, {"name": "Cy", "age": 5}]
+
+
 async def test_a_model_may_find_several_records_in_one_reply(drive: StartSession) -> None:
     found = [{"name": "Ana", "age": "28"}, {"name": "Bo", "age": "many"}, "junk", {}]
     session = await drive(

@@ -44,6 +44,11 @@ COLOURS = ["red", "dark red", "blue"]
         ("age-28", 28),
         ("it was -5 outside", -5),
         ("零下5度", -5),
+        ("一次都没有", 0),
+        ("我一个也不喜欢", 0),
+        ("每周一次都没落下", 1),
+        ("七到八分", None),
+        ("从一到十打分，我打七分", 7),
         ("minus two", -2),
         ("70kg", 70),
         ("5k", 5000),
@@ -169,7 +174,7 @@ def test_a_number_is_read_in_context(reply: str, number: float | None) -> None:
             "yes|Yes.|yeah sure|yep|y|sure|OK|ＹＥＳ|okay|of course|I do|I think so|that's right|no problem"
             "|why not|Why not?|I wouldn't mind|I couldn't agree more|Don't worry, I will"
             "|not bad|well, yes|I'd say yes|true|yes, I do not sleep|yes, I have 3 children"
-            "|是|是的|对|对的|嗯|嗯嗯|好|好的|行|有|会|可以|当然|没问题|没有问题|没错|不错|还不错|我有|我觉得是|应该是的|真的"
+            "|是|是的|算是吧|对|对的|嗯|嗯嗯|好|好的|行|有|会|可以|当然|没问题|没有问题|没错|不错|还不错|我有|我觉得是|应该是的|真的"
             "|有，经常失眠|是啊，有时候没有力气|嗯，我会的|有点|我愿意|不好意思，是的|没什么问题|无疑",
         ),
         (
@@ -324,6 +329,8 @@ def test_a_list_is_split_into_its_items(reply: str, items: list[str] | None) -> 
         ("选2", "B"),
         ("第二个", "B"),
         ("我选第二个，谢谢", "B"),
+        ("我选二号吧", "B"),
+        ("大概两个小时吧", None),
         ("the second one", "B"),
         ("I'd take the 2nd option", "B"),
         ("最后一个", "C"),
