@@ -46,9 +46,7 @@ async def answer_ask(run: TurnContext, action: Ask, reply: str, picked: str | No
         return _say_and_wait(run, action, progress.said_last)
     progress.round += 1
     progress.replies.append(reply)
-    found: dict[str, object] = {outputs[0].get: picked}
-    if picked is None:
-        found = _parsed(run, action, outputs, reply)
+    found = _parsed(run, action, outputs, reply) if picked is None else dict[str, object]({outputs[0].get: picked})
     _take_records(run, action, reply, found)
     refused = _keep(run, outputs, found)
     missing = _missing(run, action)

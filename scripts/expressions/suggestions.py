@@ -13,6 +13,7 @@ SURE = 0.8  # similarity of two words that differ in one letter
 _CLOSE = 0.75  # least similarity of a word and the one that is suggested for it
 _CLOSE_START = 0.65  # of words with the same first letter, which is seldom wrong
 _CLOSE_SHORT = 0.6  # of words with at most four letters, which one wrong letter changes more
+_OPPOSITES = ({"entry", "exit"}, {"min", "max"}, {"start", "end"}, {"before", "after"})
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -28,7 +29,8 @@ def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None, *, 
     """
     plain = snake_case(word)
     synonyms = [each for each, words in _synonyms().items() if each in allowed and plain in words.split()]
-    close = synonyms[:1] or _closest(word, allowed) or _closest(plain, allowed)
+    others = [each for each in allowed if not _is_opposite(plain, each)]
+    close = synonyms[:1] or _closest(word, others) or _closest(plain, others)
     if close and close[0] not in used:
         return f"Did you mean `{close[0]}`?"
     if otherwise is not None:
@@ -36,6 +38,11 @@ def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None, *, 
     names = ", ".join(f"`{name}`" for name in sorted(allowed)[:LISTED_MAX])
     more = f" and {len(allowed) - LISTED_MAX} more" if len(allowed) > LISTED_MAX else ""
     return f"Use one of {names}{more}." if names else ""
+
+
+def _is_opposite(word: str, other: str) -> bool:
+    """Return whether two keys differ in opposite words: `exit_condition` and `entry_condition`."""
+    return set(word.split("_")) ^ set(other.split("_")) in _OPPOSITES
 
 
 def _closest(word: str, allowed: Sequence[str]) -> list[str]:

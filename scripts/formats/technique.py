@@ -11,12 +11,23 @@ from scripts.formats.session.session_format import TopicForm, translated_topic
 from scripts.formats.session.unused_keys import report_unused
 from scripts.formats.text_lists import choices_in, has_variable_name, named
 from scripts.formats.words import PARAMETER_KEYS, TECHNIQUE_KEYS, VARIABLE_TYPES
-from scripts.model.actions import Call
-from scripts.model.base import Expression, Location, Node
+from scripts.model.actions import Action, AiAsk, AiThink, Call, outputs_of
+from scripts.model.base import Expression, Node
 from scripts.model.script import FormDefinition, Parameter, Phase, Script, Skill, Topic
-from scripts.model.variables import Declaration
+from scripts.model.variables import Declaration, Output, OutputItem
 from scripts.yaml.decoder import Reader
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, items_of, keys_renamed, pairs_of, word
+from scripts.yaml.parser import (
+    Mapping,
+    Scalar,
+    Sequence,
+    Tree,
+    is_null,
+    items_of,
+    keys_renamed,
+    pairs_of,
+    text_in,
+    word,
+)
 
 _PARTS = {"topic", "topics", "actions", "input_parameters", "output_variables", "technique_name"}
 _OF_NAME = {"name", "var", "variable", "get"}
@@ -148,23 +159,46 @@ def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
 
 
 def _report_unused(tree: Mapping, reader: Reader) -> None:
-    """Record unknown metadata, and descriptions of outputs: a skill has none."""
+    """Record unknown metadata."""
     for key, value in pairs_of(tree.get("metadata")):
         if key.text not in _Technique.__struct_fields__ and not is_null(value):
             report_unused(reader, key.text, value.at)
-    for key, value in (pair for part in (tree, tree.get("technique")) for pair in pairs_of(part)):
-        if TECHNIQUE_KEYS.get(key.text, key.text) == "output_variables":
-            for at in _meanings(value):
-                report_unused(reader, "description", at)
 
 
-def _meanings(outputs: Tree) -> Iterator[Location]:
-    """Yield the places of the descriptions of outputs, also of ``{name: meaning}``."""
-    for each in (outputs, *items_of(outputs)):
-        names = {key.text for key, _ in pairs_of(each) if PARAMETER_KEYS.get(key.text, key.text) == "name"}
+def _meanings(tree: Mapping) -> Iterator[tuple[str, Scalar]]:
+    """Yield the outputs that have a description, also of ``{name: meaning}``, and the descriptions."""
+    pairs = (pair for part in (tree, tree.get("technique")) for pair in pairs_of(part))
+    listed = [value for key, value in pairs if TECHNIQUE_KEYS.get(key.text, key.text) == "output_variables"]
+    for each in (part for outputs in listed for part in (outputs, *items_of(outputs))):
+        names = [text_in(part) for key, part in pairs_of(each) if PARAMETER_KEYS.get(key.text, key.text) == "name"]
         for key, value in pairs_of(each):
-            if not is_null(value) and (not names or PARAMETER_KEYS.get(key.text, key.text) == "description"):
-                yield value.at
+            is_meaning = not names or PARAMETER_KEYS.get(key.text, key.text) == "description"
+            if is_meaning and isinstance(value, Scalar) and not is_null(value):
+                yield (names[0] if names else key.text), value
+
+
+def _with_meanings(actions: tuple[Action, ...], tree: Mapping, reader: Reader) -> tuple[Action, ...]:
+    """Return actions whose outputs have the meanings of those of the technique; one that none takes is recorded."""
+    meanings = dict(_meanings(tree))
+    defined = {
+        each.get for action in actions for each in outputs_of(action) if isinstance(each, Output) and each.define
+    }
+    asked = {each.get for action in actions for each in outputs_of(action) if isinstance(each, Output)} - defined
+    for name, written in meanings.items():
+        if name not in asked:
+            message = f"the meaning of the output `{name}` has no effect"
+            reader.add("KEY_IGNORED", message, written.at, "Write it at the question that sets it.", severity="note")
+
+    def completed(item: OutputItem) -> OutputItem:
+        is_open = isinstance(item, Output) and item.get in asked and item.get in meanings
+        return replace(item, define=meanings[item.get].text) if isinstance(item, Output) and is_open else item
+
+    return tuple(
+        replace(action, outputs=tuple(map(completed, action.outputs)))
+        if isinstance(action, AiAsk | AiThink)
+        else action
+        for action in actions
+    )
 
 
 def _skill(technique: _Technique, reader: Reader, tree: Mapping) -> tuple[Skill, tuple[FormDefinition, ...]]:
@@ -177,7 +211,7 @@ def _skill(technique: _Technique, reader: Reader, tree: Mapping) -> tuple[Skill,
         params=tuple(_parameter(each) for each in technique.input_parameters),
         returns=technique.output_variables,
         declare=topic.declare,
-        actions=topic.actions,
+        actions=_with_meanings(topic.actions, tree, reader),
         at=technique.at,
         marks={"skill": technique.mark("technique_id"), "returns": technique.mark("output_variables")},
     )
@@ -198,6 +232,13 @@ def _parameter(declared: TechniqueInput) -> Parameter:
     )
 
 
+def _given(parameter: Parameter) -> Expression:
+    """Return the value of a parameter: that of the variable of its name, which an optional one may lack."""
+    reference = variable_reference(parameter.var)
+    is_known = parameter.required or parameter.value is not None
+    return Expression(reference if is_known else f"{reference} | default(none)", parameter.at)
+
+
 def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     """Return a script that only calls the skill, with the session's initial variables as parameters."""
     technique = _technique(tree, reader)
@@ -207,7 +248,7 @@ def read_as_script(tree: Mapping, reader: Reader) -> Script | None:
     call = Call(
         id="call",
         skill=skill.id,
-        input={each.var: Expression(variable_reference(each.var), each.at) for each in skill.params},
+        input={each.var: _given(each) for each in skill.params},
         output={name: name for name in skill.returns},
         at=skill.at,
     )

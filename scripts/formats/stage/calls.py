@@ -104,7 +104,8 @@ def _is_one(tree: Mapping) -> bool:
     """Return whether a mapping is a single parameter with its value, rather than several parameters by name."""
     keys = set(tree.keys())
     is_named = "name" in keys and bool(keys & {"value", *_FROM})
-    return is_named or bool(keys & {"set", "var", *FOREACH}) or {"get", "value"} <= keys
+    is_taken = "get" in keys and ("value" in keys or keys <= {"get", "define", "desc", "description", "type"})
+    return is_named or is_taken or bool(keys & {"set", "var", *FOREACH})
 
 
 def _one_given(notation: StageReader, item: Item) -> Iterator[tuple[str, Expression]]:

@@ -27,6 +27,11 @@ def test_a_word_that_only_shares_letters_is_not_suggested(written) -> None:
     assert suggest(written, KEYS, "") == ""
 
 
+def test_an_opposite_word_is_not_suggested() -> None:
+    assert suggest("exit_condition", ["entry_condition"], "") == ""
+    assert suggest("entry_conditions", ["entry_condition"], "") == "Did you mean `entry_condition`?"
+
+
 def test_the_name_of_a_field_in_other_tools_is_its_key_here() -> None:
     assert suggest("name", ["choices", "field", "type"]) == "Did you mean `field`?"
 

@@ -344,6 +344,20 @@ def test_technique_has_described_outputs_and_typed_parameters(script: ReadValid)
     """)
     assert [each.type for each in read.skills[0].params] == ["number", None]
     assert read.skills[0].returns == ("word",)
+    assert [each.define for each in read.skills[0].actions[0].outputs] == ["how it was"]
+
+
+def test_the_meaning_of_a_result_without_a_question_is_reported(read) -> None:
+    reading = read(f"technique_id: calm\ninput_parameters: [thought]\noutputs: {{thought: it}}\nactions: {ASKS}")
+    (problem,) = (each for each in reading.problems if each.code == "KEY_IGNORED")
+    assert (problem.message, problem.line) == ("the meaning of the output `thought` has no effect", 3)
+
+
+def test_an_optional_parameter_may_have_no_value(script: ReadValid) -> None:
+    parameters = "[{name: a}, {name: b, required: false}, {name: c, required: false, default: 5}]"
+    read = script(f"technique_id: calm\ninput_parameters: {parameters}\nactions: {ASKS}")
+    given = read.phases[0].topics[0].actions[0].input
+    assert {name: each.source for name, each in given.items()} == {"a": "a", "b": "b | default(none)", "c": "c"}
 
 
 ONE = "session: {{session_id: s, phases: [{{phase_id: p, topics: [{{topic_id: t, actions: [{}]}}]}}]}}"
