@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.model.actions import AiSay, Call, walk
+from scripts.model.actions import AiSay, Call, outputs_of, walk
 from scripts.parse.read_script import Source, read_script
 
 CALLER = """
@@ -153,4 +153,5 @@ def test_keys_without_effect_are_reported_and_names_stored() -> None:
     assert reading.script is not None, reading.errors
     assert (reading.script.title, reading.script.phases[0].topics[0].title) == ("Reframing", "Steps")
     reported = [(each.code, each.severity, each.message) for each in reading.problems]
-    assert reported == [("KEY_IGNORED", "note", f"`{key}` has no effect here") for key in ("description", "audience")]
+    assert reported == [("KEY_IGNORED", "note", "`audience` has no effect here")]
+    assert [each.define for action in reading.script.skills[0].actions for each in outputs_of(action)] == ["how"]
