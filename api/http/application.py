@@ -263,11 +263,12 @@ def _require_no_fields(body: bytes) -> None:
 
     Raises ApiError REQUEST_INVALID.
     """
-    sent = msgspec.json.decode(body)
-    if isinstance(sent, dict) and sent:
+    try:
+        sent = msgspec.json.decode(body, type=dict[str, msgspec.Raw] | None)
+    except msgspec.ValidationError as error:
+        raise ApiError("REQUEST_INVALID", "this request has no body") from error
+    if sent:
         raise invalid_field(next(iter(sent))[:NAME_CHARS_MAX], "there is no such field; this request has no body")
-    if sent not in (None, {}):
-        raise ApiError("REQUEST_INVALID", "this request has no body")
 
 
 def _json_problem(body: bytes, error: msgspec.DecodeError) -> str:

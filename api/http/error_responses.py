@@ -36,6 +36,7 @@ NAMES_MAX = 12
 """The names that a message lists if none of them is close to the one that was sent."""
 NAME_CHARS_MAX = 100
 """The characters that a message repeats of a name that was sent."""
+SENT_TWICE = "sent twice"
 HANDLERS_MAX = 2_000
 """Handlers whose parameters are cached: those of all route tables of a process."""
 
@@ -47,7 +48,8 @@ _MISSING_FIELD = re.compile(r"Object missing required field `(.*)`")
 
 
 def require_known_parameters(request: Request[Any, Any, Any]) -> None:
-    """Check the names of a request's query parameters, because a filter that is misspelt would select everything.
+    """Check the names of a request's query parameters, because a filter that is misspelt would select everything, and
+    that each is sent once, unless it is a list, because only one of two values would be used.
 
     Pages ignore parameters that they do not know, and so does OPTIONS, whose answer depends on none. Raises ApiError
     REQUEST_INVALID.
@@ -57,11 +59,14 @@ def require_known_parameters(request: Request[Any, Any, Any]) -> None:
         return
     if not request.scope["path"].startswith(_API) or request.method == "OPTIONS":
         return
-    known = _query_parameters(handler)
+    known, seen = _query_parameters(handler), set[str]()
     for name, value in request.query_params.multi_items():
         if name not in known:
             raise invalid_field(name[:NAME_CHARS_MAX], f"there is no such parameter{_instead_of(name, known)}")
-        if known[name] and number_in(value) is not None:  # Litestar would read it as the seconds since 1970
+        if name in seen and list not in known[name]:
+            raise invalid_field(name, SENT_TWICE)
+        seen.add(name)
+        if datetime in known[name] and number_in(value) is not None:  # Litestar would read it as the seconds since 1970
             raise invalid_field(name, TIME_EXPECTED)
 
 
@@ -134,10 +139,10 @@ def _instead_of(name: str, known: Collection[str]) -> str:
 
 
 @lru_cache(maxsize=HANDLERS_MAX)
-def _query_parameters(handler: HTTPRouteHandler) -> Mapping[str, bool]:
-    """Return the names of the query parameters, and whether each is a time."""
+def _query_parameters(handler: HTTPRouteHandler) -> Mapping[str, set[object]]:
+    """Return the names of the query parameters, each with its types, such as list or datetime."""
     return {
-        _sent_name(name, field): any(each.annotation is datetime for each in (field, *field.inner_types))
+        _sent_name(name, field): {each.origin or each.annotation for each in (field, *field.inner_types)}
         for name, field in _fields(handler).items()
         if isinstance(field.kwarg_definition, QueryParameter)
     }

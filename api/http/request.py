@@ -217,6 +217,13 @@ def location(description: str) -> ResponseHeader:
     return ResponseHeader(name="Location", documentation_only=True, value="", description=description)
 
 
+def link(page: str) -> ResponseHeader:
+    """Document the `Link` header of a list, which a response has while there is such a page."""
+    return ResponseHeader(
+        name="Link", documentation_only=True, value="", description=f"The URL of the {page} page, if there is one."
+    )
+
+
 def respond_at(number: int, view: T, *, created: str = "") -> Response[T]:
     """Return a response whose `ETag` is a turn or revision; 201 with the URL of what the request created."""
     headers = {"ETag": f'"{number}"'} | ({"Location": created} if created else {})

@@ -15,7 +15,7 @@ from api.analytics.execute import MEDIA_TYPES
 from api.analytics.queries import QueryResult
 from api.auth.principal import masks
 from api.errors import ApiError, invalid_field, refusing
-from api.http.error_responses import ANY_PARAMETERS
+from api.http.error_responses import ANY_PARAMETERS, SENT_TWICE
 from api.http.files import answering, download
 from api.http.request import PAGE_MAX, ApiRequest, Cursor, Limit, page_of, query
 from api.schemas.analytics import (
@@ -172,7 +172,7 @@ def _parameters(request: ApiRequest) -> dict[str, str]:
     parameters: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in parameters:
-            raise invalid_field(name, "sent twice")
+            raise invalid_field(name, SENT_TWICE)
         parameters[name] = value
     return {name: value for name, value in parameters.items() if name not in _OURS}
 

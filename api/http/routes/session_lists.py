@@ -21,6 +21,7 @@ from api.http.request import (
     SessionId,
     UserId,
     also,
+    link,
     moment,
     number,
     number_of,
@@ -112,7 +113,7 @@ async def list_sessions(
     return await session_page(request.services.store, request.tenant, which, order=sort, limit=limit, cursor=cursor)
 
 
-@get("/users/{userId:str}/sessions", summary="List a user's sessions")
+@get("/users/{userId:str}/sessions", summary="List a user's sessions", response_headers=[link("next")])
 async def list_user_sessions(
     user_id: UserId, request: ApiRequest, limit: Limit = 50, cursor: Cursor = None
 ) -> Response[list[SessionEntry]]:

@@ -25,6 +25,7 @@ from api.http.request import (
     WithEvents,
     condition,
     creation_condition,
+    link,
     number,
     number_of,
     query,
@@ -117,7 +118,11 @@ async def get_session(session_id: SessionId, request: ApiRequest) -> Response[Se
     return respond_at(cached.state.turn, view)
 
 
-@get("/sessions/{sessionId:str}/messages", summary="List the messages of a session")
+@get(
+    "/sessions/{sessionId:str}/messages",
+    summary="List the messages of a session",
+    response_headers=[link("previous")],
+)
 async def list_messages(
     session_id: SessionId,
     request: ApiRequest,

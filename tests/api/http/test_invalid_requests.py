@@ -116,9 +116,12 @@ async def test_value_outside_the_possible_ones_is_answered_with_them(api: ApiCli
         ("/api/sessions?limit=3&userID=ana", "userID: there is no such parameter; did you mean `userId`?"),
         ("/api/scripts?zzzz=1", "zzzz: there is no such parameter"),
         ("/api/sessions/x?debug=true", "debug: there is no such parameter"),
+        ("/api/sessions?status=active&status=paused", "status: sent twice"),
+        ("/api/sessions?createdAfter=2026-01-01&createdAfter=2026-02-01", "createdAfter: sent twice"),
+        ("/api/users/ana/sessions?limit=1&limit=1", "limit: sent twice"),
     ],
 )
-async def test_a_parameter_that_a_route_does_not_have_is_refused(api: ApiClient, path: str, message: str) -> None:
+async def test_a_parameter_that_would_have_no_effect_is_refused(api: ApiClient, path: str, message: str) -> None:
     assert (await detail_of(api, "GET", path))[0].startswith(message)
 
 
@@ -206,6 +209,9 @@ async def test_request_with_an_undocumented_body_changes_nothing(api: ApiClient)
         )
     assert (await detail_of(api, "DELETE", path, {"dryRun": True}))[1] == "dryRun"
     assert (await api.post(f"{path}/pause", json=["dryRun"])).status_code == 400
+    for number in (b"1e400", b'{"limit": 1e400}', b"9" * 5000):
+        answer = await api.post(f"{path}/pause", content=number, headers={"content-type": "application/json"})
+        assert answer.status_code == 400, answer.text
     assert (await api.read(path))["status"] == "active"
     assert (await api.post(f"{path}/pause", json={})).status_code == 200
     assert (await api.post(f"{path}/resume", json=None)).status_code == 200

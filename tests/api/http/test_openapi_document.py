@@ -145,6 +145,15 @@ async def test_what_is_created_says_where_it_is(document: Any) -> None:
     assert not {(method, path) for method, path, _ in created} & CREATE_200
 
 
+async def test_links_to_other_pages_are_described(document: Any) -> None:
+    described = [
+        path
+        for method, path, each in operations(document)
+        if "Link" in each["responses"].get("200", {}).get("headers", {})
+    ]
+    assert described == ["/api/sessions/{sessionId}/messages", "/api/users/{userId}/sessions"]
+
+
 async def test_every_list_is_read_in_pages(document: Any) -> None:
     schemas = document["components"]["schemas"]
     lists = {}
