@@ -10,6 +10,7 @@ import structlog
 from litestar.exceptions import HTTPException
 from msgspec import UNSET, Struct
 
+from api.key_file import KeyUnwritable
 from api.logs.turn_fields import fields_of
 from api.memory_errors import InvalidMemoryRequest, TooManyJobs, UnitIdExists
 from api.schemas.errors import ErrorAnswer, ErrorBody, ErrorDetail, ErrorType, Recovery
@@ -183,7 +184,7 @@ _QUOTING = frozenset({"ACTION_EXECUTION_ERROR", "MEMORY_FAILED"})
 
 _LOGGED_ONCE = frozenset({"DATABASE_FILE_LOST", "DATABASE_STOPPED"})
 """Codes that are logged once when they occur, not with every request that fails."""
-_NO_DEFECTS = ApiError | DatabaseUnreachable | DiskFull | DiskTooSmall | FolderUnwritable | BackupFailed
+_NO_DEFECTS = ApiError | DatabaseUnreachable | DiskFull | DiskTooSmall | FolderUnwritable | KeyUnwritable | BackupFailed
 """Errors whose stack says nothing more."""
 _NO_FAILURES = frozenset({"ANALYTICS_NOT_READY"})
 """Codes above 500 with which clients are only asked to wait for work that goes on."""
@@ -225,6 +226,7 @@ _TRANSLATED: Mapping[type[BaseException], tuple[str, str]] = {
         "the database file was deleted, moved or replaced while the server had it open; nothing is written",
     ),
     RestartNeeded: ("DATABASE_STOPPED", "the disk failed, so nothing is written until the server is restarted"),
+    KeyUnwritable: ("DATABASE_UNAVAILABLE", ""),
     WriteFailed: ("DATABASE_UNAVAILABLE", "the database could not be written"),
     DatabaseUnreachable: ("DATABASE_UNAVAILABLE", "the database cannot be read or written now"),
     FolderUnwritable: ("DATABASE_ERROR", ""),

@@ -6,8 +6,24 @@ import secrets
 from pathlib import Path
 
 from api.atomic_files import create_private
+from store.interface.errors import WriteFailed
 
 KEY_BYTES = 32
+
+
+class KeyUnwritable(WriteFailed):
+    """The file of a key could not be written, for example because the disk is full."""
+
+
+def create_key(path: Path, content: bytes) -> bytes:
+    """Create the file of a key, unless another process creates it first, and return its content.
+
+    Raises KeyUnwritable.
+    """
+    try:
+        return create_private(path, content)
+    except OSError as error:
+        raise KeyUnwritable(f"the key file {path.name} cannot be written: {error.strerror}") from error
 
 
 class SecretKeyFile:
@@ -18,13 +34,13 @@ class SecretKeyFile:
         self._key: bytes | None = None
 
     def key(self) -> bytes:
-        """Return the key. Raises OSError, ValueError if the file has no key."""
+        """Return the key. Raises OSError, KeyUnwritable, ValueError if the file has no key."""
         if self._key is None:
             self._key = self._read() or self._make()
         return self._key
 
     def signature(self, text: str) -> bytes:
-        """Return a signature of a text with the key (HMAC, SHA-256). Raises OSError, ValueError as `key`."""
+        """Return a signature of a text with the key (HMAC, SHA-256). Raises the errors of `key`."""
         return hmac.digest(self.key(), text.encode(), hashlib.sha256)
 
     def _read(self) -> bytes | None:
@@ -35,4 +51,4 @@ class SecretKeyFile:
 
     def _make(self) -> bytes:
         """Create a key, on disk before anything is signed with it; another server may create it at the same time."""
-        return bytes.fromhex(create_private(self.path, secrets.token_hex(KEY_BYTES).encode()).decode("ascii"))
+        return bytes.fromhex(create_key(self.path, secrets.token_hex(KEY_BYTES).encode()).decode("ascii"))

@@ -18,6 +18,7 @@ from runtime.models.hosted.settings import Secret
 FILE_NAME = "cuebook.toml"
 PREFIX = "CUEBOOK_"
 _BUDGET = "budgets_"  # prefix of the names of budgets in variables
+_MISSING = re.compile(r"Object missing required field (`[^`]*`)")
 _UNKNOWN = re.compile(r"there is no setting `(.*)`")
 _PLACE = re.compile(r" - at `\$\.?(.*)`$")  # in a message of msgspec
 _LISTS = frozenset(each.name for each in msgspec.structs.fields(Settings) if each.type == list[str])
@@ -101,6 +102,7 @@ def _convert(values: Mapping[str, Any], origin: str) -> Settings:
         place = found[1] if (found := _PLACE.search(problem)) else ""
         problem = humanize_validation_error(name_choices(_PLACE.sub("", problem), types_at(Settings, place)))
         problem = problem.replace("Object contains unknown field", "there is no setting")
+        problem = _MISSING.sub(r"the setting \1 is missing", problem)
         if not place and (unknown := _UNKNOWN.fullmatch(problem)):
             close = get_close_matches(unknown[1], Settings.__struct_fields__, 1)
             problem += f"; did you mean `{close[0]}`?" if close else ""

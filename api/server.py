@@ -43,7 +43,7 @@ class AddressRefused(ValueError):
 
 
 class FolderMissing(ValueError):
-    """The scripts folder does not exist."""
+    """The folder of scripts, or the one of key files, does not exist."""
 
 
 def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: bool = False) -> None:
@@ -56,9 +56,10 @@ def serve(settings: Settings, announce: Callable[[str, str], None], *, reload: b
     raises.
     """
     tokens_of(settings)  # validates the JWT key before anything is opened
-    if not settings.scripts.is_dir():
-        missing = "is not a folder" if settings.scripts.exists() else "does not exist"
-        raise FolderMissing(f"the scripts folder {settings.scripts} {missing}")
+    for name, folder in (("scripts", settings.scripts), ("key", settings.key_folder)):
+        if folder is not None and not folder.is_dir():
+            missing = "is not a folder" if folder.exists() else "does not exist"
+            raise FolderMissing(f"the {name} folder {folder} {missing}")
     configure_logging(settings.log_level, settings.log_format)
     connections = raise_open_files(settings.connections_max, RESERVE)
     model = make_model(settings)

@@ -20,6 +20,7 @@ from runtime.models.hosted.settings import (
     FormatSetting,
     ModelSettings,
     Price,
+    Seconds,
     Secret,
     Temperature,
 )
@@ -195,7 +196,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """The endpoint of `openai:NAME`."""
     model_key: Secret | None = None
     """The key of that endpoint; best as `CUEBOOK_MODEL_KEY`."""
-    model_timeout_s: Amount | None = None
+    model_timeout_s: Seconds | None = None
     model_attempts: Attempts | None = None
     model_concurrency: Count | None = None
     model_fallback: str | None = None
@@ -210,7 +211,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     context: ContextSettings | str | None = None
     """What models see of conversations whose script and session do not say: the name of a strategy, or a table
     `[context]`. The default is the newest 50 messages."""
-    context_s: Amount = 20.0
+    context_s: Seconds = 20.0
     """The longest time for the summaries of a turn; never all that is left of `turn_s`."""
     budgets: Budgets = Budgets()
     """Limits on what calls of language models use: a table `[budgets]`."""
@@ -226,7 +227,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """Where `sentence-transformers` computes: `cpu`, `cuda`, `cuda:1`, `mps`. The default is the best one available."""
     embedder_batch: Annotated[int, Meta(ge=1, le=2_048)] = 32
     """Texts that are embedded at a time."""
-    embedder_timeout_s: Amount = 30.0
+    embedder_timeout_s: Seconds = 30.0
     """The longest time for a call of an embedder's endpoint."""
     memory_units_max: Count = 100_000
     """Units in one user's memory; if there are more, the least important are forgotten."""
@@ -243,12 +244,12 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """External memories that searches may name: tables `[memories.NAME]`."""
     recalls_max: Count = 20
     """Memory queries of one turn."""
-    recall_s: Amount = 10.0
+    recall_s: Seconds = 10.0
     """The longest time for one memory query of a turn."""
 
     busy: Literal["reject", "queue"] = "reject"
     """What happens to a message while the session answers another one: it is rejected, or it waits."""
-    queue_s: Amount = 30.0
+    queue_s: Seconds = 30.0
     """How long a message may wait."""
     queue_max: Count = 64
     """How many messages may wait for one session."""
@@ -260,7 +261,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """Calls of language models of one turn."""
     output_chars_max: Count = 100_000
     """Characters of output of one turn."""
-    turn_s: Amount = 120.0
+    turn_s: Seconds = 120.0
     """Seconds of one turn."""
     stop_delay_s: Delay = 0.0
     """Seconds for which a server still takes requests after SIGTERM, while `/ready` answers 503 and connections end
@@ -270,7 +271,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """The time zone of sessions, users and scripts without one, as a name of the IANA database."""
     timer_concurrency: Count = 16
     """Timers that fire at the same time; messages of users are answered meanwhile."""
-    catch_up_s: Amount = 3_600.0
+    catch_up_s: Seconds = 3_600.0
     """The greatest delay of a reminder, such as after a stop of the server; an older one is missed."""
     hold_late_timers: bool = False
     """Whether timers that are already due when the server starts are held, as after the restoration of a backup."""
@@ -298,11 +299,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """Open streams of one key, and of one address."""
     session_streams_max: Count = 10
     """Open streams of one session."""
-    stream_s: Amount = 3_600.0
+    stream_s: Seconds = 3_600.0
     """How long a stream lasts."""
-    stream_write_s: Amount = 30.0
+    stream_write_s: Seconds = 30.0
     """How long a client of a stream may take to read."""
-    keep_alive_s: Amount = 15.0
+    keep_alive_s: Seconds = 15.0
     """How often a stream without news sends a comment; the chat page takes one for lost after 60 s without."""
     requests_per_minute: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None
     """Requests of a key in a minute; beyond: 429 `RATE_LIMITED`. 0: no limit. The default is 6000 for each key, and no
@@ -348,17 +349,17 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, di
     """Permitted private targets: networks, addresses and hosts, with a port or without, such as `["10.0.0.0/8",
     "127.0.0.1:9000", "hooks.internal"]`. A server without keys may also send to this machine; addresses of cloud
     metadata are always refused."""
-    webhook_timeout_s: Amount = 10.0
+    webhook_timeout_s: Seconds = 10.0
     """The longest time of an attempt."""
     webhook_attempts: Count = 10
     """The number of attempts."""
-    webhook_retry_s: Amount = 5.0
+    webhook_retry_s: Seconds = 5.0
     """The first wait between attempts; each wait is four times the one before, at most 6 hours."""
     webhook_concurrency: Count = 32
     """Deliveries at a time; at most half of them to one webhook."""
     webhook_pending_max: Count = 10_000
     """Deliveries that may wait for one webhook; beyond, the oldest fail permanently."""
-    webhook_keep_s: Amount = 604_800.0
+    webhook_keep_s: Seconds = 604_800.0
     """How long finished deliveries are stored."""
 
     tools: Literal["live", "examples"] | None = None

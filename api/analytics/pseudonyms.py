@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
-from api.atomic_files import create_private
+from api.key_file import create_key
 
 FILE_NAME = "pseudonyms.key"
 _BYTES = 32
@@ -32,4 +32,4 @@ def _secret(path: Path) -> bytes:
         secret = path.read_bytes()
     except FileNotFoundError:
         secret = b""
-    return secret if len(secret) == _BYTES else create_private(path, secrets.token_bytes(_BYTES))
+    return secret if len(secret) == _BYTES else create_key(path, secrets.token_bytes(_BYTES))

@@ -45,6 +45,10 @@ ERRORS: Mapping[str, tuple[str, ...]] = {
 }
 """The codes of the errors of a route by its handler, besides those that its path, parameters and policy can cause."""
 
+_RETRY_AFTER = {
+    "description": "Seconds after which the same request may succeed, if it may.",
+    "schema": {"type": "integer"},
+}
 _LIMITS = frozenset(
     {
         "minimum",
@@ -155,7 +159,8 @@ async def prepare(app: Litestar) -> None:
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:
     """Add what Litestar leaves out: the limits of bodies that are 0 or in lists, mappings and nullable values, that
-    bodies have no other fields, that some requests need no body, and that responses have fields with defaults too.
+    bodies have no other fields, that some requests need no body, that responses have fields with defaults too, and that
+    errors say when to try again.
     """
     shown = document["components"]["schemas"]
     for name, own in msgspec.json.schema_components(_kinds(Body))[1].items():
@@ -169,6 +174,7 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
     for path in document["paths"].values():
         for operation in path.values():
             _permit_absence(operation.get("requestBody"))
+            _add_retries(operation["responses"])
     return document
 
 
@@ -187,6 +193,14 @@ def _permit_absence(body: dict[str, Any] | None) -> None:
             described["schema"] = {**schema, **others}
         case _:
             pass
+
+
+def _add_retries(responses: dict[str, Any]) -> None:
+    """Describe the header `Retry-After` of the errors that have it; their description lists their codes."""
+    for response in responses.values():
+        kinds = [CODES[code] for code in response["description"].split(", ") if code in CODES]
+        if any(kind.retry_after_s for kind in kinds):
+            response.setdefault("headers", {})["Retry-After"] = _RETRY_AFTER
 
 
 def _require_defaults(shown: dict[str, Any], view: type[View]) -> None:

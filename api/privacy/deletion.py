@@ -15,7 +15,7 @@ from api.errors import require_session
 from api.schemas.users import ReceiptView
 from api.sessions.chat import Chat
 from api.sessions.turn_runner import TurnRunner
-from store.interface.errors import FolderUnwritable, StoreError
+from store.interface.errors import FolderUnwritable, StoreError, write_failure
 from store.interface.private_files import make_folder
 from store.interface.rows import is_uuid
 from store.store import Store
@@ -127,4 +127,5 @@ def _note_unfinished(path: Path, tenant: str) -> None:
         make_folder(path.parent)
         create_private(path, tenant.encode())
     except OSError as error:
-        raise FolderUnwritable(path.parent, error) from error
+        unwritable = FolderUnwritable(path.parent, error)
+        raise write_failure(error, "the note that an erasure began", unwritable) from error

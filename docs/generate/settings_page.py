@@ -146,7 +146,7 @@ def _limits(of: types.IntType | types.FloatType) -> str:
     least = f"at least {of.ge:g}" if of.ge is not None else f"more than {of.gt:g}" if of.gt is not None else ""
     if of.le is None:
         return f", {least}" if least else ""
-    return f", {of.ge:g} to {of.le:.0f}" if of.ge is not None else f", {least}, at most {of.le:g}"
+    return f", {of.ge:g} to {of.le:.0f}" if of.ge is not None else f", {least}, at most {of.le:.0f}"
 
 
 def _default(field: types.Field) -> str:

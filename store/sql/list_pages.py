@@ -116,7 +116,8 @@ def list_conditions(
     """
     found, parameters = set_filters(which, conditions)
     for number, (name, value) in enumerate(which.metadata):
-        found.append(f"s.metadata ->> $metadata_{number} = $value_{number}")
+        text, json = (f"s.metadata {sign} $metadata_{number}" for sign in ("->>", "->"))
+        found.append(f"coalesce({text}, CAST({json} AS VARCHAR)) = $value_{number}")  # null is JSON, but no text
         parameters |= {f"metadata_{number}": name, f"value_{number}": value}
     if start is not None:
         found.append(f"({', '.join(by)}) < ($after_time::TIMESTAMPTZ, $after_id::UUID)")

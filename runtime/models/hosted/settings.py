@@ -12,6 +12,8 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Amount: TypeAlias = Annotated[float, Meta(gt=0)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=1_000_000_000)]
+"""31 years at most: no time can be computed with an endless one."""
 """Seconds, or an amount of money."""
 Attempts: TypeAlias = Annotated[int, Meta(ge=1, le=10)]
 Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=2)]
@@ -62,7 +64,7 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The key of the endpoint."""
     key_env: str = ""
     """The environment variable that contains the key, instead of `key`."""
-    timeout_s: Amount = 30.0
+    timeout_s: Seconds = 30.0
     """The longest wait for the first text of a reply, and for each further one (a reply without streaming comes at
     once)."""
     attempts: Attempts = 3

@@ -76,6 +76,14 @@ def test_file_of_replies_and_external_memory_are_beside_the_file(write: WriteFil
         ("", {"CUEBOOK_PORT": "70000"}, "CUEBOOK_PORT: expected a whole number of at most 65535"),
         ("[budgets]\nday_calls = 0", {}, "cuebook.toml: budgets.day_calls: expected a whole number of at least 1"),
         ("prot = 1", {}, "cuebook.toml: there is no setting `prot`; did you mean `port`?"),
+        ("catch_up_s = inf", {}, "cuebook.toml: catch_up_s: expected a number of at most 1000000000"),
+        ("", {"CUEBOOK_WEBHOOK_KEEP_S": "1e14"}, "CUEBOOK_WEBHOOK_KEEP_S: expected a number of at most 1000000000"),
+        (
+            "[models.a]\ntimeout_s = inf",
+            {},
+            "cuebook.toml: models.a.timeout_s: expected a number of at most 1000000000",
+        ),
+        ("[[retention]]\naction = 'redact'", {}, "cuebook.toml: retention[0]: the setting `after_days` is missing"),
     ],
 )
 def test_a_problem_names_its_setting_first(
@@ -141,6 +149,8 @@ def test_scripts_folder_that_is_a_file_is_not_reported_missing(cuebook: RunComma
     assert f"{file} is not a folder" in " ".join(cuebook("serve", "--port", "0", "--scripts", file).stderr.split())
     missing = cuebook("serve", "--port", "0", "--scripts", file.with_name("none"))
     assert "does not exist" in " ".join(missing.stderr.split())
+    keys = cuebook("serve", "--port", "0", env={"CUEBOOK_KEY_FOLDER": str(file.with_name("none"))})
+    assert keys.exit_code == 2 and "none does not exist" in " ".join(keys.stderr.split())
 
 
 def test_a_server_says_where_its_console_is_and_what_to_try(tmp_path: Path) -> None:

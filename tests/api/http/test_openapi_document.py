@@ -154,6 +154,14 @@ async def test_links_to_other_pages_are_described(document: Any) -> None:
     assert described == ["/api/sessions/{sessionId}/messages", "/api/users/{userId}/sessions"]
 
 
+async def test_errors_that_pass_say_when_to_try_again(document: Any) -> None:
+    responses = [each for _, _, operation in operations(document) for each in operation["responses"].values()]
+    with_retry = {each["description"] for each in responses if "Retry-After" in each.get("headers", {})}
+    assert any("SESSION_BUSY" in codes for codes in with_retry)
+    assert any("RATE_LIMITED" in codes for codes in with_retry)
+    assert not any(codes in {"REQUEST_INVALID", "SESSION_NOT_FOUND"} for codes in with_retry)
+
+
 async def test_every_list_is_read_in_pages(document: Any) -> None:
     schemas = document["components"]["schemas"]
     lists = {}

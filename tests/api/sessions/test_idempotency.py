@@ -176,3 +176,18 @@ async def test_repeated_request_is_answered_once_its_turn_is_on_disk(
         answer = await api.send_message(session, {"content": "Ana"}, headers)
         assert (answer.status_code, answer.json()["turn"]) == (200, 1)
         assert (await api.read(f"/api/sessions/{session['sessionId']}"))["turn"] == 1
+
+
+async def test_a_key_file_that_cannot_be_written_is_tried_again(app: OpenApp, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    async with app(tmp_path / "data", key_folder=keys) as api:
+        body = {"userId": "ana", "scriptId": "diary"}
+        refused = await api.post("/api/sessions", json=body, headers=key("k"))
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "DATABASE_UNAVAILABLE")
+        assert refused.headers["retry-after"] == "5"
+        assert refused.json()["error"]["message"].startswith("the key file pseudonyms.key cannot be written: ")
+        links = await api.post("/api/participants/tokens", json=body)
+        assert links.status_code == 503, links.text
+        keys.mkdir()
+        assert (await api.post("/api/sessions", json=body, headers=key("k"))).status_code == 200
+        assert (await api.post("/api/participants/tokens", json=body)).status_code == 201
