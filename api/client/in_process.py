@@ -85,10 +85,12 @@ class _Exchange(httpx.AsyncByteStream):
     async def _next(self) -> _Message:
         """Return the next message of the application. Raises httpx.TransportError if it ended without one."""
         getting = asyncio.create_task(self._messages.get())
-        await asyncio.wait({getting, self._running}, timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
-        if getting.done():
-            return getting.result()
-        getting.cancel()
+        try:
+            await asyncio.wait({getting, self._running}, timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
+            if getting.done():
+                return getting.result()
+        finally:  # also if the caller gives up
+            getting.cancel()
         raise httpx.RemoteProtocolError("the application ended before its response did")
 
     async def _receive(self) -> _Message:

@@ -441,4 +441,4 @@ def path_of(session_id: str, *further: str) -> str:
 
 def once(idempotency_key: str | None = None) -> dict[str, str]:
     """Return the Idempotency-Key header; the server carries out requests with the same key once."""
-    return {"Idempotency-Key": idempotency_key or str(uuid4())}
+    return {"Idempotency-Key": str(uuid4()) if idempotency_key is None else idempotency_key}

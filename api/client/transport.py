@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
+from api.ids import has_control
 from api.schemas.errors import ErrorAnswer, ErrorDetail
 
 T = TypeVar("T")
@@ -177,19 +179,39 @@ class HttpTransport:
         body = options.get("body")
         try:
             content = None if body is None else msgspec.json.encode(body)
+            headers = [(name.encode(), value.encode()) for name, value in (options.get("headers") or {}).items()]
         except UnicodeEncodeError as error:
             half = "a text has half of a surrogate pair, such as \\ud800, which is not a character"
             raise CuebookError(INVALID, half) from error
-        kind = {} if content is None else {"Content-Type": "application/json"}
+        if content is not None and b"null" in content and not _is_finite(msgspec.to_builtins(body)):
+            raise CuebookError(INVALID, "a number is NaN or infinite, which JSON has no numbers for")
+        for name, value in (options.get("headers") or {}).items():
+            if has_control(value):
+                raise CuebookError(INVALID, f"{name}: it has a control character or a line break")
+        if content is not None:
+            headers.append((b"Content-Type", b"application/json"))
         answer_s = options.get("answer_s") or self._patience.answer_s
         return self._http.build_request(
             method,
             path,
             params={name: value for name, value in parameters.items() if value is not None},
             content=content,
-            headers={**kind, **(options.get("headers") or {})},
+            headers=headers,
             timeout=httpx.Timeout(answer_s, connect=self._patience.connect_s),
         )
+
+
+def _is_finite(value: object) -> bool:
+    """Return whether a value has no NaN and nothing infinite, which msgspec writes as null."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(map(_is_finite, value.values()))
+        case list() | tuple():
+            return all(map(_is_finite, value))
+        case _:
+            return True
 
 
 def _decode(content: bytes, kind: type[T]) -> T:

@@ -257,6 +257,36 @@ async def test_odd_texts_and_ids_have_codes_and_odd_keys_are_sent(cuebook) -> No
         assert (await client.sessions.get(session.session_id)).session_id == session.session_id
 
 
+async def test_a_number_that_json_does_not_have_is_refused(cuebook) -> None:
+    for number in (float("nan"), float("inf"), [{"deep": -float("inf")}]):
+        with pytest.raises(CuebookError, match="REQUEST_INVALID: a number is NaN or infinite"):
+            await cuebook.sessions.create("ana", initial_variables={"none": None, "score": number})
+    session = await cuebook.sessions.create("ana", initial_variables={"word": "null", "score": 0.5})
+    assert session.variables["score"] == 0.5
+
+
+async def test_an_idempotency_key_may_be_any_text_but_no_empty_one(cuebook) -> None:
+    session = await cuebook.sessions.create("ana", idempotency_key="ключ")
+    assert (await cuebook.sessions.create("ana", idempotency_key="ключ")).session_id == session.session_id
+    for key, problem in (("", "it is empty"), ("a\nb", "Idempotency-Key: it has a control character")):
+        with pytest.raises(CuebookError, match=problem):
+            await cuebook.sessions.create("ana", idempotency_key=key)
+
+
+async def test_nothing_runs_on_of_a_request_that_is_cancelled(cuebook) -> None:
+    others = asyncio.all_tasks()
+    request = asyncio.create_task(cuebook.sessions.create("ana"))
+    for _ in range(5):  # until the application runs, and its response is awaited
+        await asyncio.sleep(0)
+    request.cancel()
+    await asyncio.wait({request})
+    for _ in range(500):
+        if asyncio.all_tasks() <= others:
+            break
+        await asyncio.sleep(0.01)
+    assert asyncio.all_tasks() <= others
+
+
 async def test_a_session_that_has_ended_is_followed_to_its_end(cuebook) -> None:
     session = await cuebook.sessions.create("ana", "diary")
     await cuebook.sessions.send(session.session_id, "stop")
