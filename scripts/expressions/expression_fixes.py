@@ -71,6 +71,8 @@ def expression_fix(source: str, message: str) -> str:
         return _unknown_fix(message)
     if "{{" in source:
         return "Write the name alone; an expression has no {{ }}."
+    if source.startswith("="):
+        return "Remove the `=`, or begin the file with `cuebook: 1`, where `=` marks an expression."
     fix = _unknown_fix(message) or _sign_fix(source) or _contains_fix(source) or _word_fix(source)
     if not fix and message == ") is missing at the end":
         return "Write a `)` where the part in parentheses ends."
@@ -179,6 +181,8 @@ def _sign_fix(source: str) -> str:
         return "Write `A if CONDITION else B` instead of CONDITION ? A : B."
     if (swapped := _SWAPPED.search(source)) is not None:
         return f"Write {swapped[1]}= instead of {swapped[0]}."
+    if source.startswith("="):
+        return "Remove the `=`."
     return "Compare with ==." if _ASSIGNS.search(source) else ""
 
 

@@ -436,6 +436,13 @@ SLIPS = {
     "an unknown tag": (NATIVE + '  - say: "{% fi x %}a{% endif %}"\n', "4:10", "'fi'", "Use {% if … %}"),
     "|| in a text": (NATIVE + '  - say: "{{ x || 1 }}"\n', "4:10", "'|'", "`or` instead of ||"),
     "= in a text": (NATIVE + '  - say: "{% if x = 1 %}a{% endif %}"\n', "4:10", "'='", "Compare with =="),
+    "= before a name in a text": (NATIVE + '  - say: "{{ =x }}"\n', "4:10", "'='", "Remove the `=`."),
+    "= in an older file": (
+        script("- say: Hi.", "  id: hi", "- {set: {n: =n + 1}, id: more}"),
+        "9:23",
+        "unexpected '='",
+        "begin the file with `cuebook: 1`",
+    ),
     "a blank in a name": (NATIVE + '  - say: "{{ my answer }}"\n', "4:10", "'answer'", "{{ my_answer }}"),
     "=>": (NATIVE + "  - say: Hi.\n    when: score => 8\n", "5:11", "too early", "Write >= instead of =>"),
     "===": (NATIVE + "  - say: Hi.\n    when: score === 8\n", "5:11", "'='", "Write == instead of ==="),
