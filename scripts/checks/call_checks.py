@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from scripts.expressions.suggestions import suggest
+from scripts.expressions.suggestions import colon_fix, stands_for, suggest
 from scripts.model.actions import Call, walk
 from scripts.model.base import Location
 from scripts.model.diagnostics import Fault
@@ -34,9 +34,9 @@ def parameter_faults(
     missing = [name for name in required if name not in given]
     for name, value in given.items():
         if name not in known:
-            fix = suggest(name, list(known))
+            fix = colon_fix(name, known) or suggest(name, list(known))
             yield Fault("PARAMETER_UNKNOWN", f"{callee} has no parameter `{name}`", value.at, fix)
-            missing = [each for each in missing if not suggest(name, [each], "")]
+            missing = [each for each in missing if not stands_for(name, each)]
     for name in missing:
         yield Fault("PARAMETER_MISSING", f"{callee} requires `{name}`", at, f"Add `{name}:` to {within}.")
 

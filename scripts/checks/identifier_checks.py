@@ -15,6 +15,7 @@ from scripts.model.tools import ToolDefinition
 from scripts.yaml.syntax_hints import hidden_character
 
 _ID = regex.compile(r"[^\s/:\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # a name: sessions also store names of the older formats
+_GLUED = regex.compile(r"(?P<name>[^\W\d]\w*)\s*[:;=]")  # a name with its value, without the colon and the space
 _LABEL = regex.compile(r"\w[\w.\-]*")
 _LABEL_NOUNS = {"event": "an event", "milestone": "a milestone", "outcome": "an outcome"}
 VARIABLE_NAME = regex.compile(r"[^\W\d]\w*")
@@ -49,7 +50,9 @@ def variable_faults(name: str, at: Location, *, is_native: bool) -> Iterator[Fau
     allowed = VARIABLE_NAME if is_native else _OLDER_VARIABLE_NAME
     if not allowed.fullmatch(name) or len(name) > ID_CHARS_MAX:
         names = several_names(name)
+        glued = _GLUED.match(name)
         fix = f"Write a list: `[{', '.join(names)}]`." if names else ""
+        fix = f"Write a colon and a space after `{glued['name']}`." if glued else fix
         yield Fault("VARIABLE_NAME_INVALID", f"{name!r} is not a valid variable name", at, fix)
     elif is_reserved(name):
         yield Fault("RESERVED_NAME", f"the runtime reserves the name `{name}`", at)

@@ -15,19 +15,23 @@ LISTED_MAX = 20  # problems of one kind per table; more would hide the other pro
 _UPDATE = "Run `cuebook strings SCRIPT --locale {}`"
 
 
-def check_strings(script: Script, problems: Problems) -> None:
-    """Add every problem of a script's string tables; every node must have an id."""
+def check_strings(script: Script, problems: Problems, *, is_whole: bool) -> None:
+    """Add every problem of a script's string tables; every node must have an id.
+
+    `is_whole` is whether no part of the script is unreadable, for which a line may be unknown or an id be missing.
+    """
     if not script.strings:
         return
     lines = lines_of(script)
-    for line in lines:
+    for line in lines if is_whole else ():
         if not line.id:
             message = "the action has no id of its own, so its texts cannot be translated"
             problems.add("STRING_WITHOUT_ID", message, line.owner)
     _check_locales(script, problems)
     by_id = {line.id: line for line in lines if line.id}
     for table in script.strings:
-        _Table(table, by_id, problems).check(is_own=table.locale.casefold() == (script.locale or "").casefold())
+        is_own = table.locale.casefold() == (script.locale or "").casefold()
+        _Table(table, by_id, problems).check(is_own=is_own, is_whole=is_whole)
 
 
 def _check_locales(script: Script, problems: Problems) -> None:
@@ -49,10 +53,11 @@ class _Table:
         self._problems = problems
         self._update = _UPDATE.format(table.locale)
 
-    def check(self, *, is_own: bool) -> None:
+    def check(self, *, is_own: bool, is_whole: bool) -> None:
         """`is_own`: the table has the language of the script itself, so lines may be missing."""
         self._phrases()
-        self._unknown()
+        if is_whole:
+            self._unknown()
         for id, translation in self._table.lines.items():
             if id in self._lines and not translation.is_missing:
                 self._translation(self._lines[id], translation)

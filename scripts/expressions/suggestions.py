@@ -14,6 +14,7 @@ _CLOSE = 0.75  # least similarity of a word and the one that is suggested for it
 _CLOSE_START = 0.65  # of words with the same first letter, which is seldom wrong
 _CLOSE_SHORT = 0.6  # of words with at most four letters, which one wrong letter changes more
 _OPPOSITES = ({"entry", "exit"}, {"min", "max"}, {"start", "end"}, {"before", "after"})
+_NO_COLON = re.compile(r"(?P<key>[^\W\d]\w*)(?:\s*(?P<sign>[:;=])\s*|\s+)(?P<value>\S.*)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -43,6 +44,21 @@ def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None, *, 
 def _is_opposite(word: str, other: str) -> bool:
     """Return whether two keys differ in opposite words: `exit_condition` and `entry_condition`."""
     return set(word.split("_")) ^ set(other.split("_")) in _OPPOSITES
+
+
+def stands_for(written: str, name: str) -> bool:
+    """Return whether an unknown key is probably this name: misspelt, or without the colon before its value."""
+    return re.split(r"[\s:：;=]", written)[0] == name or bool(suggest(written, [name], ""))
+
+
+def colon_fix(written: str, names: Collection[str], *, is_list: bool = False) -> str:
+    """Return the fix for one of these names with another sign than a colon and a space before its value, or an empty
+    text. In a list, a text without a sign may be the rest of the item before it, unless it is one word.
+    """
+    found = _NO_COLON.fullmatch(written)
+    if found is None or found["key"] not in names or (is_list and not found["sign"] and " " in found["value"]):
+        return ""
+    return f"Write a colon and a space after `{found['key']}`: `{found['key']}: {found['value']}`."
 
 
 def _closest(word: str, allowed: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from scripts.expressions.suggestions import suggest
+from scripts.expressions.suggestions import stands_for, suggest
 from scripts.model.actions import Experiment
 from scripts.model.base import Node
 from scripts.model.diagnostics import Fault
@@ -76,11 +76,12 @@ def block_faults(action: Experiment, plans: tuple[ExperimentPlan, ...]) -> Itera
         yield Fault("EXPERIMENT_UNKNOWN", f"unknown experiment {action.plan}", action.mark("experiment"), fix)
         return
     at = action.mark("arms")
+    missing = [name for name in plan.names if name not in action.arms] if action.arms else []
     for name, inner in action.arms.items():
         if name not in plan.names:
             where = inner[0].at if inner else at
             yield Fault("ARM_UNKNOWN", f"{plan.id} has no arm {name}", where, suggest(name, plan.names))
-    missing = [name for name in plan.names if name not in action.arms] if action.arms else []
+            missing = [each for each in missing if not stands_for(name, each)]
     if missing:
         fix = f"Add `{missing[0]}:`, with `[]` if it has no actions."
         yield Fault("ARM_MISSING", f"no actions for the arm {', '.join(missing)}", at, fix)

@@ -140,8 +140,9 @@ def read_script(source: Source, mode: Mode = "compat") -> Reading:
         script = with_ids(script, problems)
         if script.form == "stage" and mode == "compat":
             problems.soften(_ODD_BUT_RUNS)
+        is_whole = not problems.fatal
         check_script(script, problems, {"": source.text, **source.side_files})
-        check_strings(script, problems)
+        check_strings(script, problems, is_whole=is_whole)
     return Reading(source, None if problems.fatal else script, problems.sorted(), script)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from scripts.expressions.suggestions import SURE, likeness, suggest
+from scripts.expressions.suggestions import SURE, colon_fix, likeness, suggest
 from scripts.expressions.values import shorten
 from scripts.model import actions, languages
 from scripts.model.json_schemas import JSON_TYPES
@@ -77,14 +77,12 @@ def unknown_key_fix(
     if is_switched_off(key.text, value):
         return SWITCH_FIX
     fix = character_fix(key.text) or _elsewhere_fix(key.text, fields, path, written)
+    fix = fix or colon_fix(key.text, fields, is_list=is_empty(value))
     if fix:
         return fix
     allowed = [field.key for field in fields.values() if not field.instead]
     if is_empty(value) and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
         return COMMA
-    first, _, rest = key.text.partition(" ")
-    if first in fields and rest:
-        return f"Write a colon after `{first}`: `{first}: {rest}`."
     return _CONTINUED if " " in key.text.strip() else suggest(key.text, allowed, used=present)
 
 
@@ -116,20 +114,21 @@ def action_fix(written: str, tree: parser.Mapping, allowed: Sequence[str]) -> st
     """Return the fix for an item without one of these actions: `written` is its unknown key, or empty."""
     if not written and tree.pairs:
         return f"Write the action beside `{tree.pairs[0][0].text}`, or no dash if that belongs to the action above."
-    action, _, rest = written.partition(" ")
-    if action in allowed and rest:
-        return f"Write the colon after `{action}`: `{action}: {rest}`."
-    fix = character_fix(written) or _BRANCHES.get(written, "") or suggest(written, list(allowed), "")
+    fix = (
+        colon_fix(written, allowed)
+        or character_fix(written)
+        or _BRANCHES.get(written, "")
+        or suggest(written, list(allowed), "")
+    )
     if not fix and written in languages.action_keys():
         return f"`{written}` is a key of an action: write it without a dash, below the key of its action."
     return fix or suggest(written, list(allowed))
 
 
-def colon_fix(text: str, keys: Collection[str]) -> str:
+def pair_fix(text: str, keys: Collection[str]) -> str:
     """Return the fix for a text that must be one of these keys and a value, or an empty text."""
-    key, _, rest = text.partition(" ")
-    if key in keys:
-        return f"Write a colon after it: `{key}: {rest}`." if rest else f"Write a colon after it: `{key}:`."
+    if (fix := colon_fix(text, keys) or (f"Write a colon after it: `{text}:`." if text in keys else "")) != "":
+        return fix
     return _FULL_WIDTH if text.partition("：")[0] in keys else space_missing(text)
 
 

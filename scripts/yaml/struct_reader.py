@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar, Union,
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from scripts.expressions.suggestions import snake_case, suggest
+from scripts.expressions.suggestions import snake_case, stands_for, suggest
 from scripts.expressions.values import ValueRefused, bounded, literal, number_in, shorten
 from scripts.model import actions, languages
 from scripts.model.actions import Exit
@@ -43,10 +43,10 @@ from scripts.yaml.key_fixes import (
     COMMA,
     FileFormat,
     action_fix,
-    colon_fix,
     dash_fix,
     keys_fix,
     mapping_fix,
+    pair_fix,
     unknown_key_fix,
 )
 from scripts.yaml.parser import Mapping, Scalar, Tree, inner_trees, is_empty, is_null, pairs_of, plain_value, replaced
@@ -184,7 +184,7 @@ class StructReader:
         if is_word and (kind := shorthand_of(members)) is not None:
             return self._struct(tree, kind)
         if not isinstance(tree, Mapping):
-            fix = colon_fix(tree.text, by_key) if isinstance(tree, Scalar) else ""
+            fix = pair_fix(tree.text, by_key) if isinstance(tree, Scalar) else ""
             wanted = "an action such as `say: …`" if "say" in by_key else f"a mapping with one of {_names(by_key)}"
             raise self.mismatch(tree, wanted, fix)
         found = [key.text for key, _ in tree.pairs if key.text in by_key]
@@ -330,7 +330,7 @@ class StructReader:
         without what it says, the part would mean something else. The parts of outer types are checked nevertheless.
         """
         unknown = [key.text for key, _ in tree.pairs if self._is_refused(key, kind)]
-        meant = {field.key for field in absent if any(_stands_for(key, field.key) for key in unknown)}
+        meant = {field.key for field in absent if any(_means(key, field.key) for key in unknown)}
         for field in absent:
             if field.required and field.older not in marks and field.key not in meant:
                 with self.inside(f".{field.key}"):
@@ -546,10 +546,9 @@ def _key(tree: Mapping, name: str) -> Scalar:
     return next(key for key, _ in tree.pairs if key.text == name)
 
 
-def _stands_for(key: str, missing: str) -> bool:
+def _means(key: str, missing: str) -> bool:
     """Return whether an unknown key is probably the missing one, or contains what belongs there."""
-    begins = re.split(r"[\s:：]", key)[0] == missing  # the colon, or the space behind it, is missing
-    return begins or bool(suggest(key, [missing], "")) or (key, missing) == ("actions", "topics")
+    return stands_for(key, missing) or (key, missing) == ("actions", "topics")
 
 
 def _names(names: Sequence[str] | dict[str, Any]) -> str:

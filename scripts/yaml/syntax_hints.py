@@ -23,7 +23,7 @@ _HIDDEN_WHERE_YAML_LOOKS = re.compile(rf" *(?:-[ ]*)?(?:[^\s:\"'{{\[]{{1,40}}:[ 
 _TAB = re.compile(r" *(?:-[ ]*)?(?P<char>\t)")
 _BULLET = re.compile(r"\s*(?P<char>[－—–‐−•·●○▪◦＊*+])[ \u3000]*[^\W\d]\w*\s*[:：]")
 _DASH_WITHOUT_SPACE = re.compile(r"\s*-(?P<rest>(?:[^\W\d]\w*:(?:\s|$)|[{\[]).*)")
-_NO_COLON = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[a-z_]+)(?: +(?P<value>[^\s:#].*))?")
+_NO_COLON = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[a-z_]+)(?:(?: *[;=] *| +)(?P<value>[^\s:#].*))?")
 _COLON_WITHOUT_SPACE = re.compile(r"\s*(?:- +)?(?P<key>[^\W\d]\w*):(?P<value>[^\s/:].*)")
 _KEY = re.compile(r"(?P<lead>\s*(?:- +)*)(?P<key>[^\s:#\"'{}\[\],&*!|>%@`-][^:#\"'{}\[\]]{0,60}?) *:(?P<value>\s.*|$)")
 _DASH_BEHIND_KEY = re.compile(r"\s*(?:- +)*(?P<key>[^\W\d]\w*): +(?P<dash>-) (?P<text>.*)")
@@ -209,11 +209,21 @@ class _Diagnosis:
                 return SyntaxHint(self._line, self._column, f"this {here} has no opening bracket", "Remove it.")
             return None
         is_next = self._line > self._opened[0]
+        if (comma := self._no_comma(written)) is not None:
+            return comma
         if written[self._column - 1 : self._column] in _OPENERS.values():
             return self._unclosed()  # another bracket is closed here
         if is_next and (not written.strip() or re.match(r"\s*(?:- |[^\W\d]\w*: )", written)):
             return self._unclosed()
         return self._unquoted(written) or (self._unclosed() if is_next or self._column > len(written) else None)
+
+    def _no_comma(self, written: str) -> SyntaxHint | None:
+        """Find an item in brackets of its own in a line of a list, without a comma after the item above it."""
+        begins = written[: self._column].strip() in _OPENERS and "flow sequence" in self._context
+        above, item = list(self._near())[-1]
+        if not begins or item.rstrip()[-1:] not in _OPENERS.values():
+            return None
+        return SyntaxHint(above, len(item.rstrip()), "a comma is missing after this item", "Write a comma after it.")
 
     def _starts_with_bracket(self) -> SyntaxHint | None:
         """Find an unquoted text that starts with a placeholder or a list, which YAML reads as all of the value."""
@@ -289,7 +299,8 @@ class _Diagnosis:
         number, written = list(self._near())[-1] if is_continued else (self._line, self._at(self._line))
         found = None if ": " in f"{written} " else _NO_COLON.fullmatch(written)
         if found is not None and is_continued and found["lead"]:
-            is_text = "-" not in found["lead"] or self._at(self._line).lstrip().startswith("- ")
+            below_key = self._at(number - 1).rstrip().endswith(":")
+            is_text = ("-" not in found["lead"] and not below_key) or self._at(self._line).lstrip().startswith("- ")
             found = None if is_text else found  # a text may begin with such a word
         return self._without_colon(number, found)
 
