@@ -461,8 +461,9 @@ class _Checker:
 
     def source(self, source: Template | Expression) -> None:
         if isinstance(source, Template) and self.is_native:
+            self.faults(source_checks.quote_faults(source))
             for found in source_checks.single_braces(source):
-                self.flow.mention(*found)
+                self.flow.mention(*found, self.place, is_at_hand=found[0] in self.at_hand)
         fault = source_checks.syntax_fault(source)
         if fault is not None:
             self.faults([fault])

@@ -18,8 +18,11 @@ _WORD = regex.compile(r"\w+")
 
 
 def several_names(text: str) -> list[str]:
-    """Return the names in a text of names with commas between them; none if it is another text."""
-    return _WORD.findall(text) if _SEVERAL_NAMES.fullmatch(text) is not None else []
+    """Return the names in a text of names with commas between them; none if it is another text.
+
+    One of the brackets around them may be missing.
+    """
+    return _WORD.findall(text) if _SEVERAL_NAMES.fullmatch(text.strip("[]")) is not None else []
 
 
 def list_faults(words: Sequence[str], at: Location) -> Iterator[Fault]:

@@ -1,10 +1,12 @@
 """Check declarations of variables, and the types, choices and values of declarations and outputs."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from scripts.checks.choice_checks import list_faults, reply_faults
 from scripts.checks.identifier_checks import variable_faults
 from scripts.detectors.words import folded
+from scripts.expressions.suggestions import stands_for
 from scripts.expressions.values import Value, ValueRefused, coerce, number_in, shorten, text_of
 from scripts.model.diagnostics import Fault, Severity
 from scripts.model.variables import Declaration, Output
@@ -27,6 +29,20 @@ def declaration_faults(declared: Iterable[Declaration], *, is_native: bool) -> I
             yield Fault("DUPLICATE_DECLARATION", f"{each.var} is declared twice here", each.mark("var"))
         seen.add(each.var)
         yield from value_faults(each, each.value, "value", is_native=is_native)
+        if is_native and isinstance(each.value, list):
+            yield from _record_faults(each, each.value)
+
+
+def _record_faults(node: Declaration, items: Sequence[Value]) -> Iterator[Fault]:
+    """Report a key of one record of a list that is probably a key which all its other records have."""
+    records = [each for each in items if isinstance(each, dict)]
+    counts = Counter(key for each in records for key in each)
+    for number, record in enumerate(records, 1) if len(records) == len(items) > 2 else ():
+        missing = [key for key, count in counts.items() if count == len(records) - 1 and key not in record]
+        for key in (key for key in record if counts[key] == 1):
+            for meant in (each for each in missing if stands_for(key, each)):
+                message = f"record {number} of `{node.var}` has no `{meant}`, but `{key}`"
+                yield Fault("UNKNOWN_KEY", message, node.mark("value"), f"Write `{meant}:`.", "warning")
 
 
 def value_faults(node: Declaration | Output, value: Value, key: str, *, is_native: bool) -> Iterator[Fault]:

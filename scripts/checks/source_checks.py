@@ -12,8 +12,10 @@ from scripts.model.base import Expression, Location, Template
 from scripts.model.diagnostics import Fault, Severity
 from scripts.model.script import Phase
 
-_NAME_FIRST = r"\s*(?P<inner>(?P<name>[^\W\d]\w*)(?:\s*(?:\|\|?|\?\?|\bor\b)[^{}｛｝\n]+)?)\s*"  # name, name | upper
-_SINGLE_BRACES = regex.compile(rf"(?<!\{{)\$?\{{{_NAME_FIRST}\}}(?!\}})|｛+{_NAME_FIRST}｝+")
+_MEMBERS = r"(?:\.[^\W\d]\w*|\[\d+\])*"
+_NAME_FIRST = rf"\s*(?P<inner>(?P<name>[^\W\d]\w*){_MEMBERS}(?:\s*(?:\|\|?|\?\?|\bor\b|[-+*/])[^{{}}｛｝\n]+)?)\s*"
+"""A name, perhaps with a member, a filter or an operator: ``name``, ``item.text``, ``name | upper``, ``age + 1``."""
+_SINGLE_BRACES = regex.compile(rf"(?<!\{{)\$?\{{{_NAME_FIRST}\}}{{1,2}}(?!\}})|｛+{_NAME_FIRST}｝+")
 _OPERATOR = r"(?:\s*(?:[<>=!]=|[+*<>])\s*|\s+[-/]\s+)"
 _LIKE_EXPRESSION = regex.compile(rf'"(\w+(?:{_OPERATOR}\w+)*)"')  # a literal, as expressions spell it
 
@@ -63,6 +65,15 @@ def place_faults(source: Template | Expression, phases: Iterable[Phase]) -> Iter
         if place not in known:
             message, at = f"`{function}`: unknown phase or topic {place}", source.at.below(line - 1)
             yield Fault("GOTO_UNKNOWN", message, at, suggest(place, known))
+
+
+def quote_faults(text: Template) -> Iterator[Fault]:
+    """Report a text that ends with a quote which nothing opens."""
+    written = text.source.rstrip()
+    is_unit = written[-2:-1].isdigit()  # inches, seconds
+    if written.endswith('"') and written.count('"') % 2 and not is_unit and len(written) > 1:
+        fix = "Write plain quotes at both ends." if written.startswith("“") else ""
+        yield Fault("QUOTE_UNPAIRED", 'a text ends with ", and nothing opens this quote', text.at, fix)
 
 
 def single_braces(text: Template) -> Iterator[tuple[str, str, Location, str]]:

@@ -69,7 +69,7 @@ class VariableFlow:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._reads: list[_Read] = []
-        self._mentions: list[tuple[str, str, Location, str]] = []
+        self._mentions: list[tuple[str, str, Location, str, bool]] = []
         self._texts: list[tuple[str, Location, Place, Severity | None]] = []
         self._by_detectors: set[str] = set()  # undeclared, it has session scope
         self._writers: dict[str, set[tuple[str, str]]] = {}  # places that write a variable, by name
@@ -85,9 +85,12 @@ class VariableFlow:
         if place.ids[1]:
             self._writers.setdefault(name, set()).add(place.ids)
 
-    def mention(self, name: str, written: str, at: Location, fix: str) -> None:
-        """Record a name in single braces, which are a placeholder only in the older formats, or in no format."""
-        self._mentions.append((name, written, at, fix))
+    def mention(self, name: str, written: str, at: Location, fix: str, place: Place, *, is_at_hand: bool) -> None:
+        """Record a name in single braces, which are a placeholder only in the older formats, or in no format.
+
+        `is_at_hand` is whether it has a value here besides the variables.
+        """
+        self._mentions.append((name, written, at, fix, is_at_hand or name in place.declared))
 
     def text(self, written: str, at: Location, place: Place, severity: Severity | None) -> None:
         """Record a text that would be an expression after `=`, which was probably meant if it has only variables."""
@@ -110,8 +113,8 @@ class VariableFlow:
             is_known = read.name in in_sight or read.name in read.place.declared
             if not is_known and self._check(read, known, problems, lost):
                 reported.add((read.name, read.place.ids))
-        for name, written, at, fix in self._mentions:
-            if name in known:
+        for name, written, at, fix, is_known in self._mentions:
+            if is_known or name in known:
                 problems.add("PLACEHOLDER_INVALID", f"{written} is shown unchanged", at, fix=fix)
         for written, at, place, severity in self._texts:
             names = set(_NAME.findall(written))
