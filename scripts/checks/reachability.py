@@ -131,8 +131,15 @@ class _Transitions:
                 self._problems.add("TOPIC_UNREACHABLE", f"no path leads to phase {phase.id}", phase.mark("phase"))
                 continue
             for spot in spots:
+                topic = self._topics[spot][1]
+                if topic.milestone and not goes_on(topic.actions):
+                    message = f"`{topic.milestone}` is never reached: the topic is always left before its end"
+                    at, fix = (
+                        topic.mark("milestone"),
+                        f"Write `milestone: {topic.milestone}` at the action that leaves it.",
+                    )
+                    self._problems.add("MILESTONE_UNREACHABLE", message, at, path="/".join(spot), fix=fix)
                 if spot not in reached:
-                    topic = self._topics[spot][1]
                     never = _truth_of(topic.when) is False
                     why = "its `when` is never true and no `goto` leads here" if never else "no path leads here"
                     at = topic.mark("topic")
