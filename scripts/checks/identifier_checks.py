@@ -53,6 +53,7 @@ def variable_faults(name: str, at: Location, *, is_native: bool) -> Iterator[Fau
         glued = _GLUED.match(name)
         fix = f"Write a list: `[{', '.join(names)}]`." if names else ""
         fix = f"Write a colon and a space after `{glued['name']}`." if glued else fix
+        fix = "Write a point in a number, such as 1.5." if name.isdecimal() else fix
         yield Fault("VARIABLE_NAME_INVALID", f"{name!r} is not a valid variable name", at, fix)
     elif is_reserved(name):
         yield Fault("RESERVED_NAME", f"the runtime reserves the name `{name}`", at)

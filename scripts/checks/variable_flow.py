@@ -151,7 +151,7 @@ class VariableFlow:
         is_out_of_sight = read.name in known and (isinstance(read.place.node, Skill) or not declared)
         fix = _OUT_OF_SIGHT if is_out_of_sight else meant
         constant = _CONSTANTS.get(read.name.lower(), "")
-        if constant and not fix:
+        if constant and fix == meant:
             fix = f"Write `{constant}`, or '{read.name}' in quotes if it is a text."
         name = read.name
         if self._script.form not in {"native", "detectors"}:

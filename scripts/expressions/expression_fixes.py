@@ -19,6 +19,9 @@ _BETWEEN = re.compile(r"(?P<name>[^\W\d][\w.]*)\s+between\s+(?P<low>\S+)\s+and\s
 _CAPITALS = re.compile(r"\s(?:AND|OR)\s|\bNOT\s")
 _INCREASED = re.compile(r"(?P<name>[^\W\d][\w.]*)\s*(?P<sign>\+\+|--)")
 _BARE_DATE = re.compile(r"(?<![\w'\"-])\d{4}-\d\d-\d\d(?![\w'\"-])")
+_BARE_TEXT = re.compile(r"(?<![\w.:'\"])(?:\d{1,2}:\d\d|0\d+)(?![\w.:'\"])")
+"""A time or a number with a leading zero, such as a postcode."""
+_IS = re.compile(r"(?P<name>[^\W\d][\w.]*)\s+is\s+(?P<negated>not\s+)?(?P<value>-?\d[\d.]*|'[^']*'|\"[^\"]*\")")
 _SWAPPED = re.compile(r"=([<>])(?!=)")
 _ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
 _UNKNOWN = re.compile(r"No (?P<kind>filter|test) named '(?P<name>\w+)'")
@@ -91,6 +94,10 @@ def _word_fix(source: str) -> str:
         return f"Write `{found['name']} {found['sign'][0]} 1`."
     if (found := _BARE_DATE.search(source)) is not None:
         return f"Put quotes around a date: '{found[0]}'."
+    if (found := _BARE_TEXT.search(source)) is not None:
+        return f"Put quotes around a time or a text of digits: '{found[0].zfill(5) if ':' in found[0] else found[0]}'."
+    if (found := _IS.search(source)) is not None:
+        return f"Write `{found['name']} {'!' if found['negated'] else '='}= {found['value']}`."
     return ""
 
 

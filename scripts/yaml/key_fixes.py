@@ -21,6 +21,7 @@ from scripts.yaml.syntax_hints import hidden_character, space_missing
 from scripts.yaml.unknown_keys import SWITCH_FIX, is_switched_off
 
 COMMA = "A comma inside { } ends a value; put quotes around a text with a comma."
+_DECIMAL_COMMA = f"Write a point in a number, such as 1.5. {COMMA}"
 QUOTES = "'\""
 
 _HOLDERS = (
@@ -82,7 +83,7 @@ def unknown_key_fix(
         return fix
     allowed = [field.key for field in fields.values() if not field.instead]
     if is_empty(value) and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
-        return COMMA
+        return _DECIMAL_COMMA if key.text.isdecimal() else COMMA
     return _CONTINUED if " " in key.text.strip() else suggest(key.text, allowed, used=present)
 
 

@@ -301,7 +301,8 @@ class StructReader:
         if not isinstance(tree, Mapping):
             required = [field.key for field in fields.values() if field.required]
             fix = keys_fix(kind, fields, tree.text) if isinstance(tree, Scalar) and tree.text and not short else ""
-            raise self.mismatch(tree, f"a mapping with {_names(required)}", fix)
+            wanted = _names(required) if required else f"keys such as `{next(iter(fields))}`"
+            raise self.mismatch(tree, f"a mapping with {wanted}", fix)
         if self._respell:
             tree = self.in_snake_case(tree, fields)
         if kind in self._respell:
