@@ -3,6 +3,7 @@
 The arm of a user or session is stored in a variable with the experiment's name: a choice, of global or session scope.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal, TypeAlias
 
@@ -65,12 +66,17 @@ def plan_faults(plans: tuple[ExperimentPlan, ...], declared: Iterable[Declaratio
         if plan.id in names:
             yield Fault("DUPLICATE_DECLARATION", f"{plan.id} is already a variable", plan.mark("experiment"))
         if len(plan.arms) < 2:
-            yield Fault("ARMS_TOO_FEW", f"{plan.id} has {'only one' if plan.arms else 'no'} arm", plan.mark("arms"))
+            parts = re.split(r"[\s,，、]+", "".join(plan.names).strip())
+            fix = f"Separate the items with `, `: `[{', '.join(parts)}]`." if len(parts) > 1 else ""
+            message = f"{plan.id} has {'only one' if plan.arms else 'no'} arm"
+            yield Fault("ARMS_TOO_FEW", message, plan.mark("arms"), fix)
 
 
 def block_faults(action: Experiment, plans: tuple[ExperimentPlan, ...]) -> Iterator[Fault]:
     """Check an `experiment` action."""
     plan = next((each for each in plans if each.id == action.plan), None)
+    if plan is not None and len(plan.arms) < 2:
+        return  # reported for the experiment itself
     if plan is None:
         fix = suggest(action.plan, [each.id for each in plans], otherwise="")
         yield Fault("EXPERIMENT_UNKNOWN", f"unknown experiment {action.plan}", action.mark("experiment"), fix)

@@ -882,6 +882,8 @@ ONE_PROBLEM = {
     + "  - {say: 'Hi {{ step }}', when: stage == 'a'}\n",
     "a misspelt arm": NATIVE.replace("actions", "experiments: [{experiment: e, arms: [warm, plain]}]\nactions")
     + "  - {experiment: e, arms: {wram: [{say: A}], plain: [{say: B}]}}\n",
+    "arms with a full-width comma": NATIVE.replace("actions", "experiments: [{experiment: e, arms: [a， b]}]\nactions")
+    + "  - {experiment: e, arms: {a: [{say: A}], b: [{say: B}]}}\n",
     "a parameter without a colon": NATIVE + "  - {call: rest, with: {x 1}}\n"
     "skills: [{skill: rest, params: [{var: x}], actions: [{say: 'Hi {{ x }}'}]}]\n",
     "a declaration with a semicolon": "cuebook: 1\nscript: v\ndeclare: [{var; x}]\nactions: [{ask: A?, into: x}]\n",
