@@ -1,7 +1,9 @@
 """The requests of an editor about positions and files: completion, hover, definition, rename and the like."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import wraps
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -224,15 +226,29 @@ async def watch_files(ls: ScriptServer, params: types.InitializedParams) -> None
         await ls.client_register_capability_async(types.RegistrationParams([asked]))
 
 
+def _checked_first(answer: Callable[[ScriptServer, Any], Any]) -> Callable[[ScriptServer, Any], Awaitable[Any]]:
+    """Let a request wait until its document was checked once."""
+
+    @wraps(answer)
+    async def after_check(ls: ScriptServer, params: Any) -> Any:
+        await ls.first_check(path_of(params.text_document.uri))
+        found = answer(ls, params)
+        return await found if isawaitable(found) else found
+
+    return after_check
+
+
 def create_server() -> ScriptServer:
     """Return a language server with all its features."""
     server = ScriptServer()
-    features: Mapping[str, tuple[Callable[..., Any], Any]] = {
-        types.INITIALIZED: (watch_files, None),
-        types.TEXT_DOCUMENT_DID_OPEN: (document_changed, None),
-        types.TEXT_DOCUMENT_DID_CHANGE: (document_changed, None),
-        types.TEXT_DOCUMENT_DID_CLOSE: (document_closed, None),
-        types.WORKSPACE_DID_CHANGE_WATCHED_FILES: (files_changed, None),
+    notifications: Mapping[str, Callable[..., Any]] = {
+        types.INITIALIZED: watch_files,
+        types.TEXT_DOCUMENT_DID_OPEN: document_changed,
+        types.TEXT_DOCUMENT_DID_CHANGE: document_changed,
+        types.TEXT_DOCUMENT_DID_CLOSE: document_closed,
+        types.WORKSPACE_DID_CHANGE_WATCHED_FILES: files_changed,
+    }
+    requests: Mapping[str, tuple[Callable[..., Any], Any]] = {
         types.TEXT_DOCUMENT_COMPLETION: (completion, types.CompletionOptions(trigger_characters=[" ", "{", "="])),
         types.TEXT_DOCUMENT_HOVER: (hover, None),
         types.TEXT_DOCUMENT_DEFINITION: (definition, None),
@@ -243,7 +259,9 @@ def create_server() -> ScriptServer:
         types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (document_symbols, None),
         types.TEXT_DOCUMENT_FOLDING_RANGE: (folding_ranges, None),
     }
-    for name, (handler, options) in features.items():
-        server.feature(name, options)(handler)
+    for name, handler in notifications.items():
+        server.feature(name)(handler)
+    for name, (answer, options) in requests.items():
+        server.feature(name, options)(_checked_first(answer))
     server.command(GRAPH)(graph)
     return server

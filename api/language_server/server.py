@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,7 @@ from scripts.parse.read_script import Reading
 from scripts.yaml.text_file import FileUnreadable, ReadText, file_text
 
 DEBOUNCE_S = 0.2  # without a change before a document is checked
+FIRST_CHECK_S = 10  # that a request waits for the first check of its document
 log = logging.getLogger(__name__)
 
 
@@ -44,6 +46,7 @@ class ScriptServer(LanguageServer):
         self._scripts: dict[Path, CheckedScript] = {}
         self._scripts_by_document: dict[Path, tuple[Path, ...]] = {}
         self._waiting: dict[Path, asyncio.Task[None]] = {}
+        self._first_checks: dict[Path, asyncio.Event] = {}  # set when a document was checked once
         self._one_check = asyncio.Lock()
         self._published: set[Path] = set()
         self.problems: Mapping[Path, list[FoundProblem]] = {}
@@ -79,6 +82,7 @@ class ScriptServer(LanguageServer):
         documents = self.documents()
         cases = [each for each in documents if each.name.endswith(CASE_SUFFIX)]
         for each in {path, *cases} & documents.keys():
+            self._first_checks.setdefault(each, asyncio.Event())
             if each in self._waiting:
                 self._waiting[each].cancel()
             self._waiting[each] = task = asyncio.get_running_loop().create_task(self._check(each))
@@ -99,13 +103,23 @@ class ScriptServer(LanguageServer):
                 checked = CheckedScript(checked.reading, earlier.draft, earlier.known)
             self._scripts[script] = checked
         self._scripts_by_document[path] = tuple(found)
+        self._first_checks[path].set()
         self._publish()
+
+    async def first_check(self, path: Path) -> None:
+        """Wait until an open document was checked once, because editors ask for its outline when they open it."""
+        if (checked := self._first_checks.get(path)) is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_CHECK_S):
+                    await checked.wait()
 
     def forget(self, path: Path) -> None:
         """Remove what is known of a document that was closed, and check the others, which may have used its text."""
         if path in self._waiting:
             self._waiting.pop(path).cancel()
         self._scripts_by_document.pop(path, None)
+        if (waited_for := self._first_checks.pop(path, None)) is not None:
+            waited_for.set()
         self._publish()
         self.schedule_all()
 

@@ -96,6 +96,13 @@ async def test_editor_has_what_helps_to_write_a_script(folder) -> None:
             assert (await client.workspace_execute_command_async(params)).startswith(begin)
 
 
+async def test_outline_is_there_when_a_document_is_opened(folder) -> None:
+    async with editing(folder) as editor:
+        document, _ = editor.write_marked("talk.yaml", TALK)
+        symbols = await editor.client.text_document_document_symbol_async(types.DocumentSymbolParams(document))
+        assert [each.name for each in symbols] == ["name", "opening"]
+
+
 async def test_rename_changes_all_files_and_adds_an_entry(folder) -> None:
     async with editing(folder) as editor:
         client = editor.client
