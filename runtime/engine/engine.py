@@ -430,12 +430,13 @@ class _Engine:
         """Return whether a message triggers an interrupt, or is no answer but a repair, which is then carried out."""
         interrupt = await interrupts.interrupt_of(self.run, action, "" if is_answer else said, reaction.seen)
         if interrupt is not None:
-            is_valid = is_answer and not isinstance(action, ModelStep | OwnAction)
-            if interrupt.on.detector not in reaction.seen:
-                is_valid = ask.has_typed_values(self.run, action, said)
-            if interrupt.then.policy == "restart_topic":  # which puts the question again
+            if wait.begins or interrupt.then.policy == "restart_topic":  # the question is still to be put
                 is_valid = False
-            answered = await self._taken(answer) if is_valid and not wait.begins else None
+            elif interrupt.on.detector in reaction.seen:
+                is_valid = is_answer and not isinstance(action, ModelStep | OwnAction)
+            else:
+                is_valid = ask.has_typed_values(self.run, action, said)
+            answered = await self._taken(answer) if is_valid else None
             self._interrupt(action, wait, interrupt, reaction, answered)
             return True
         if is_answer:

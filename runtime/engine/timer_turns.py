@@ -1,6 +1,7 @@
 """A turn that a timer causes: the end of a wait, a reminder, or the expiry of a question."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 from msgspec import Struct
@@ -37,11 +38,11 @@ def choose_timer(run: TurnContext, turn_input: TimerDue) -> Firing:
     due = [each for each in pending if (each.timer_id == by_hand if by_hand else each.due <= run.now())]
     if not due:
         raise InputRefused(f"the session has no timer {by_hand}" if by_hand else "no timer of the session is due")
-    ends = [each for each in due if each.kind != "remind"]
+    ends = (each for each in due if each.kind != "remind")
     reminders = [each for each in due if each.kind == "remind"]
     before = turn_input.missed_before
-    spoken = [each for each in reminders if before is None or each.due >= before or by_hand]
-    fires = ends[0] if ends else spoken[-1] if spoken else None
+    spoken = (each for each in reversed(reminders) if before is None or each.due >= before or by_hand)
+    fires = next(chain(ends, spoken), None)
     missed = tuple(each for each in reminders if each is not fires)
     shown = fires or reminders[-1]
     event = TimerFired(
