@@ -30,8 +30,9 @@ def suggest(word: str, allowed: Sequence[str], otherwise: str | None = None, *, 
     """
     plain = snake_case(word)
     synonyms = [each for each, words in _synonyms().items() if each in allowed and plain in words.split()]
+    same = [each for each in allowed if each != word and each.casefold() == plain]
     others = [each for each in allowed if not _is_opposite(plain, each)]
-    close = synonyms[:1] or _closest(word, others) or _closest(plain, others)
+    close = synonyms[:1] or same or _closest(word, others) or _closest(plain, others)
     if close and close[0] not in used:
         return f"Did you mean `{close[0]}`?"
     if otherwise is not None:

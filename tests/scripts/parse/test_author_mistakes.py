@@ -493,6 +493,12 @@ SLIPS = {
         "expected a mapping with keys such as `phases`",
         "Write the keys without dashes.",
     ),
+    "small letters in place of capitals": (
+        NATIVE.replace("actions", "roles: [{role: kim, type: ai}]\nactions") + "  - {say: Hi}\n",
+        "3:27",
+        "'ai' is not allowed",
+        "Did you mean `AI`?",
+    ),
     "a blank in a name": (NATIVE + '  - say: "{{ my answer }}"\n', "4:10", "'answer'", "{{ my_answer }}"),
     "=>": (NATIVE + "  - say: Hi.\n    when: score => 8\n", "5:11", "too early", "Write >= instead of =>"),
     "===": (NATIVE + "  - say: Hi.\n    when: score === 8\n", "5:11", "'='", "Write == instead of ==="),
