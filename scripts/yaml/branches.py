@@ -67,11 +67,13 @@ def _branches(tree: Tree, on_fault: OnFault) -> list[Mapping]:
         if not isinstance(item, Mapping):
             on_fault(item, "a branch", "Write `{if: age > 12, then: […]}`.")
             continue
-        other = set(item.keys()) - set(BRANCH_KEYS)
-        if other:
-            fix = suggest(min(other), BRANCH_KEYS, "")
-            fix = fix or "A branch has only `if`, `then` and `id`; write `else` below the list of `elif`."
-            on_fault(item, f"a branch without `{min(other)}`", fix)
+        other = next((key for key, _ in item.pairs if key.text not in BRANCH_KEYS), None)
+        if other is not None:
+            if fix := suggest(other.text, BRANCH_KEYS, ""):
+                on_fault(other, "`if`, `then` or `id`", fix)
+            else:
+                fix = "A branch has only `if`, `then` and `id`; write `else` below the list of `elif`."
+                on_fault(item, f"a branch without `{other.text}`", fix)
             continue
         found.append(item)
     return found

@@ -499,6 +499,12 @@ SLIPS = {
         "'ai' is not allowed",
         "Did you mean `AI`?",
     ),
+    "a misspelt key of a branch": (
+        NATIVE + "  - if: x > 1\n    then: [say: A]\n    elif:\n      - if: x > 0\n        thne: [say: B]\n",
+        "8:9",
+        "expected `if`, `then` or `id`, found 'thne'",
+        "Did you mean `then`?",
+    ),
     "a blank in a name": (NATIVE + '  - say: "{{ my answer }}"\n', "4:10", "'answer'", "{{ my_answer }}"),
     "=>": (NATIVE + "  - say: Hi.\n    when: score => 8\n", "5:11", "too early", "Write >= instead of =>"),
     "===": (NATIVE + "  - say: Hi.\n    when: score === 8\n", "5:11", "'='", "Write == instead of ==="),
