@@ -386,7 +386,8 @@ class _Diagnosis:
             written = self._at(number)
             if not written.strip() or written.lstrip().startswith("#"):
                 continue
-            if _indent(written) <= column:
+            is_undashed = _indent(written) == column and not written.lstrip().startswith("- ")
+            if _indent(written) <= column and not (is_undashed and not written.rstrip().endswith(":")):
                 is_list = _indent(written) < column and written.rstrip().endswith(":")
                 break
             first = number
@@ -396,7 +397,7 @@ class _Diagnosis:
         is_content = _KEY.match(item) is not None or item.lstrip().startswith("{")
         if not is_list or first == self._line or item.lstrip().startswith("- ") or not is_content:
             return None
-        name = item.strip().partition(":")[0]
+        name = item.strip().lstrip("{ ").partition(":")[0]
         fix = f"Write `- {item.strip()}` with the dash in column {column + 1}."
         return SyntaxHint(first, _indent(item) + 1, f"a dash is missing before `{name}`", fix)
 

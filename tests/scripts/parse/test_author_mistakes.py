@@ -505,6 +505,12 @@ SLIPS = {
         "expected `if`, `then` or `id`, found 'thne'",
         "Did you mean `then`?",
     ),
+    "no dash before a first item in the same column": (
+        "cuebook: 1\nscript: v\nactions:\n  {say: A}\n  - {say: B}\n",
+        "4:3",
+        "a dash is missing before `say`",
+        "Write `- {say: A}` with the dash in column 3.",
+    ),
     "a blank in a name": (NATIVE + '  - say: "{{ my answer }}"\n', "4:10", "'answer'", "{{ my_answer }}"),
     "=>": (NATIVE + "  - say: Hi.\n    when: score => 8\n", "5:11", "too early", "Write >= instead of =>"),
     "===": (NATIVE + "  - say: Hi.\n    when: score === 8\n", "5:11", "'='", "Write == instead of ==="),
