@@ -146,7 +146,7 @@ async def _import(
 ) -> list[dict[str, Any]]:
     """Import the files, of which those in `named` were named and the others found in a folder."""
     rows: list[dict[str, Any]] = []
-    async with backend(settings, writing=True) as api:
+    async with backend(settings, writing=True, managing=not parameters["dryRun"]) as api:
         for file in tracked("importing", files):
             try:
                 content = await asyncio.to_thread(_content, file, is_named=file in named)

@@ -112,7 +112,7 @@ def to_json(document: Saved) -> str:
 
 def from_json(text: str | bytes | Mapping[str, object]) -> Saved:
     """Return the saved conversation in JSON or a decoded record. Raises TypeError, ValueError."""
-    if isinstance(text, Mapping):
+    if not isinstance(text, str | bytes):
         return _checked(text)
     try:
         read = msgspec.json.decode(text)

@@ -71,6 +71,14 @@ def test_a_folder_of_nanobot_with_a_damaged_file(cuebook: RunCommand, write: Wri
     assert [row["key"] for row in listed["data"]] == ["telegram:7"]
 
 
+def test_an_import_creates_the_database_if_there_is_none(cuebook: RunCommand, write: WriteFile) -> None:
+    write("cli_direct.jsonl", '{"role": "user", "content": "Hello"}')
+    tried = cuebook("sessions", "import", "cli_direct.jsonl", "--dry-run", "--data", "new")
+    assert (tried.exit_code, Path("new").exists()) == (2, False)
+    imported = cuebook("sessions", "import", "cli_direct.jsonl", "--data", "new")
+    assert (imported.exit_code, imported.stderr.strip()) == (0, "1 of 1 file imported")
+
+
 def test_links_in_a_folder_are_not_followed(cuebook: RunCommand, write: WriteFile, talked: list[str]) -> None:
     file = write("elsewhere/telegram_7.jsonl", '{"role": "user", "content": "Hi"}')
     write("sessions/cli_direct.jsonl", '{"role": "user", "content": "Hello"}')

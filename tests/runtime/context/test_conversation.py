@@ -713,6 +713,11 @@ def test_invalid_conversation_is_a_type_error_without_changes(text, load) -> Non
     assert made.to_json() == before
 
 
+def test_a_list_that_was_read_already_is_no_conversation() -> None:
+    with pytest.raises(TypeError, match="a record, not list"):
+        Conversation().load_json([])
+
+
 @pytest.mark.parametrize(
     ("load", "text"),
     [
