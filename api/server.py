@@ -27,7 +27,7 @@ from api.sessions.live_turns import LiveTurns
 from api.settings import ADDRESS_FILE, KEY_FILE, Settings, SettingsInvalid
 from runtime.models.hosted.settings import is_loopback
 from runtime.state.ports import Model
-from store.interface.errors import StoreError
+from store.interface.errors import StoreError, StoreUnavailable
 from store.interface.private_files import restrict, restrict_umask
 from store.open_store import open_store
 from store.store import Store
@@ -172,11 +172,14 @@ def _tuned_garbage_collection() -> Iterator[None]:
 
 @contextmanager
 def _address_files(data: Path, address: str, key: str) -> Iterator[None]:
-    """Write the address and key by which commands find the server into the data folder."""
+    """Write the address and key by which commands find the server into the data folder. Raises StoreUnavailable."""
     address_file, key_file = data / ADDRESS_FILE, data / KEY_FILE
-    address_file.write_text(address, "utf-8")
-    key_file.unlink(missing_ok=True)
-    create_private(key_file, key.encode())
+    try:
+        address_file.write_text(address, "utf-8")
+        key_file.unlink(missing_ok=True)
+        create_private(key_file, key.encode())
+    except OSError as error:
+        raise StoreUnavailable(f"{error.filename or data} cannot be written: {error.strerror}") from error
     try:
         yield
     finally:
@@ -194,9 +197,9 @@ def _remove(path: Path, text: str) -> None:
 def _restrict_access(data: Path) -> None:
     """Restrict the data folder, and all files that this process writes, to its own account; log what was open."""
     restrict_umask()
-    if not data.is_dir():  # it is created with the database
-        return
     try:
+        if not data.is_dir():  # it is created with the database
+            return
         restricted = restrict(data)
     except OSError:  # opening the database reports the cause
         return

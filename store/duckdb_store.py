@@ -36,12 +36,15 @@ class DuckDBStore(Store):
         """Open the database of a data folder; create or migrate it if necessary. Blocks. Raises as Database.open, and
         DatabaseUnreadable for the folder of a server on PostgreSQL, in which no file shall be created.
         """
-        if (folder / MIRROR_FOLDER).exists() and not (folder / FILE_NAME).exists():
-            raise DatabaseUnreadable(
-                f"{folder} is the data folder of a server on PostgreSQL; name its database with the setting `database`"
-                " or the variable CUEBOOK_DATABASE"
-            )
-        database = Database.open(folder, read_only=read_only)
+        try:
+            if (folder / MIRROR_FOLDER).exists() and not (folder / FILE_NAME).exists():
+                raise DatabaseUnreadable(
+                    f"{folder} is the data folder of a server on PostgreSQL; name its database with the setting "
+                    "`database` or the variable CUEBOOK_DATABASE"
+                )
+            database = Database.open(folder, read_only=read_only)
+        except OSError as error:
+            raise StoreUnavailable(f"{folder} cannot be opened: {error.strerror}") from error
         writer = None if read_only else Writer(database)
         return cls(DuckDBEngine(database, writer, read_timeout_s))
 

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
@@ -247,8 +247,9 @@ async def open_for_reading(settings: Settings) -> AsyncIterator[Store | None]:
 
 def _open(settings: Settings, *, read_only: bool, creating: bool) -> Store | None:
     """Open the database, or return None where a server holds it. Raises BackendUnavailable, StoreError."""
-    if settings.database is None and not settings.data.exists() and not creating:
-        raise BackendUnavailable(f"there is no database in {settings.data}; name its folder with --data")
+    with suppress(OSError):  # opening the database reports the cause
+        if settings.database is None and not settings.data.exists() and not creating:
+            raise BackendUnavailable(f"there is no database in {settings.data}; name its folder with --data")
     configure_logging("error")  # standard output is for documents, so also while the database is opened
     restrict_umask()  # files that a command writes hold personal data: only the current user may read them
     try:

@@ -141,6 +141,14 @@ def test_file_in_place_of_the_data_folder_is_named(cuebook: RunCommand, talked: 
     assert "data/cuebook.duckdb is a file" in result.stderr
 
 
+@pytest.mark.database_file
+@pytest.mark.parametrize("command", ["sessions list", "keys list", "verify", "query 1"])
+def test_data_folder_that_the_system_refuses_is_an_error(cuebook: RunCommand, command: str) -> None:
+    result = cuebook(*command.split(), "--data", "x" * 300)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "xxx cannot be opened: " in "".join(result.stderr.splitlines())
+
+
 async def test_while_a_server_runs_it_is_asked(run: Callable[..., Any], serve: Serve) -> None:
     server = serve()
     await server.ready()

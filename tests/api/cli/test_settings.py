@@ -170,6 +170,13 @@ def test_a_port_in_use_is_refused_with_a_way_out(cuebook: RunCommand) -> None:
     assert (refused.exit_code, "choose another one with --port" in " ".join(refused.stderr.split())) == (2, True)
 
 
+def test_a_data_folder_without_room_for_the_address_is_refused(cuebook: RunCommand, tmp_path: Path) -> None:
+    (tmp_path / "data/server-address").mkdir(parents=True)
+    for folder, problem in (("data", "server-address cannot be written"), ("x" * 300, "xxx cannot be opened")):
+        refused = cuebook("serve", "--port", "0", "--data", folder)
+        assert (refused.exit_code, problem in " ".join(refused.stderr.split())) == (2, True), refused.stderr
+
+
 def test_a_settings_file_that_is_named_must_be_there(cuebook: RunCommand, conversations: Path) -> None:
     result = cuebook("play", conversations / "diary.yaml", "--config", "missing.toml")
     assert (result.exit_code, result.stdout) == (2, "")
