@@ -1091,7 +1091,6 @@ def test_variable_read_in_the_line_of_an_error_is_not_reported() -> None:
     assert [problem.code for problem in reading.problems] == ["UNKNOWN_KEY"]
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("kind", ["text", "list"])
 @pytest.mark.parametrize("keys", ["ask: How many?\n  into: {{var: many, type: {}, choices: ['1', '2']}}", "say: Hello"])
 def test_choices_of_a_type_that_accepts_all_are_reported(keys, kind) -> None:
@@ -1115,11 +1114,11 @@ def test_choices_that_are_ambiguous_or_no_numbers_are_errors(choices, message) -
     asked = f"- ask: How often?\n  into: {{var: a, type: number, choices: {choices}}}\n"
     reading = read_script(Source(f"{NATIVE}{asked}"))
     assert [(each.code, each.message) for each in reading.errors] == [("CHOICES_INVALID", message)]
-=======
+
+
 def test_lines_of_an_unreadable_part_are_not_unknown() -> None:
     table = "strings: de\nlines: {p/t/hello.say: {of: Hello, text: Hallo}}\n"
     written = "cuebook: 1\nscript: v\nlocale: en\nuse: [v.de.yaml]\nphases:\n"
     written += "  - {phaes: p, topics: [{topic: t, actions: [{say: Hello, id: hello}]}]}\n"
     reading = read_script(Source(written, side_files={"v.de.yaml": table}))
     assert [(problem.code, problem.fix) for problem in reading.problems] == [("UNKNOWN_KEY", "Did you mean `phase`?")]
->>>>>>> afa75fd9 (A colon replaced by ; or =, or without its space, a comma missing between records, and a brace that is not closed are named; one slip causes one message)
