@@ -242,6 +242,30 @@ async def test_a_form_shows_what_is_missing(open_page: OpenPage, server: ServerP
     await expect(page.get_by_role("log")).to_contain_text("Ana has 1.")
 
 
+SCORES = """\
+cuebook: 1
+script: scores
+actions: [{form: week}, {say: "{{ sum }} of 4."}]
+forms:
+  - form: week
+    fields:
+      - {field: a, label: Awake, type: number, choices: [{0: never}, {2: every day}]}
+      - {field: b, label: Tired, type: number, choices: [{0: never}, {2: every day}], default: 2}
+      - {field: sum, computed: a + b}
+"""
+
+
+async def test_choices_that_are_numbers_are_selected_by_their_words(open_page: OpenPage, server: ServerProcess) -> None:
+    async with server.client() as api:
+        await api.publish_script(SCORES, strict=False)
+    page = await open_page("/play")
+    await begin(page, "scores")
+    await expect(page.get_by_label("Tired").locator("option:checked")).to_have_text("every day")
+    await page.get_by_label("Awake").select_option(label="every day")
+    await page.get_by_role("button", name="Submit").click()
+    await expect(page.get_by_role("log")).to_contain_text("4 of 4.")
+
+
 async def test_two_conversations_are_compared_from_a_turn_on(open_page: OpenPage) -> None:
     page = await open_page("/play")
     await begin(page)
