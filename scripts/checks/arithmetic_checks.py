@@ -7,7 +7,7 @@ from msgspec import Struct
 from scripts.checks.control_flow import Cell, ControlFlowGraph, Node
 from scripts.checks.effects import Select, effect_of
 from scripts.checks.type_check import ORDERS, TEXT_TYPES
-from scripts.expressions.values import DATES, infer_type, shorten
+from scripts.expressions.values import DATES, infer_type, number_in, shorten
 from scripts.model.actions import Action, outputs_of
 from scripts.model.diagnostics import Problems
 from scripts.model.variables import Output, Records
@@ -66,7 +66,8 @@ def _check_counted_choices(layout: ControlFlowGraph, uses: "_Uses", problems: Pr
             line = uses.line(layout.cell(node, name), is_date=False)
             if text is not None and line is not None and (declared is None or declared.kind != "number"):
                 message = f"`{name}` may be the text {shorten(text.value)}, and line {line} calculates with it"
-                fix = f"Give each choice a number: `{{key: {text.key}, text: …, value: 1}}`."
+                value = 1 if number_in(text.key) is None else text.key
+                fix = f"Give each choice a number: `{{key: {text.key}, text: …, value: {value}}}`."
                 problems.add("TYPE_CLASH", message, pick.put.at, path=layout.path(node), fix=fix)
 
 
@@ -89,10 +90,15 @@ class _Uses:
         self._numbers: dict[Cell, int] = {}
         self._differences: dict[Cell, int] = {}
         self._orders: dict[Cell, int] = {}
+        digits = set(_choices_of_digits(layout))
         for node, _ in layout.bodies():
             for source in layout.sources(node):
                 facts = source.compiled.facts
-                sums = [names for names in facts.added if _has_number(layout, node, names)]
+                sums = [
+                    names
+                    for names in facts.added
+                    if _has_number(layout, node, names) or {layout.cell(node, name) for name in names} <= digits
+                ]
                 for name in facts.counted.union(*sums):
                     self._numbers.setdefault(layout.cell(node, name), source.at.line)
                 for name in facts.subtracted:
@@ -114,6 +120,20 @@ def _has_number(layout: ControlFlowGraph, node: Node, names: frozenset[str]) -> 
     """Return whether a variable of a sum is a number by its type or initial value, so that all must be numbers."""
     found = (layout.sight(node).declaration(name) for name in names)
     return any(each is not None and (each.kind or infer_type(each.value)) == "number" for each in found)
+
+
+def _choices_of_digits(layout: ControlFlowGraph) -> Iterator[Cell]:
+    """Yield the variables that store a choice whose values are texts of digits: their sum would be "12", not 3."""
+    for node, _ in layout.bodies():
+        actions = layout.actions(node)
+        for output in _typed_answers(actions):
+            if output.kind == "choice" and output.choices and None not in map(number_in, output.choices):
+                yield layout.cell(node, output.get)
+        for pick in (effect_of(action).body for action in actions):
+            if isinstance(pick, Select) and pick.word == "choice":
+                texts = [each.value for each in pick.options if isinstance(each.value, str)]
+                if texts and None not in map(number_in, texts):
+                    yield layout.cell(node, pick.put.name)
 
 
 def _typed_answers(actions: Iterable[Action]) -> Iterator[Output]:

@@ -159,3 +159,23 @@ def test_a_share_that_a_detector_stores_is_a_number(read: ReadScript, value, rep
     risk = f"cuebook: 1\ndetectors:\n- detector: d\n  rules: [{{words: [sad]}}]\n  do: [{{set: {{risk: {value}}}}}]\n"
     problems = [each.code for each in read(text, risk_yaml=risk).problems]
     assert problems.count("TYPE_CLASH") == reported, problems
+
+
+DIGITS = "[{0: Never}, {1: Always}]"
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_reported"),
+    [
+        (f"- {{choose: A?, into: a, choices: {DIGITS}}}\n- {{choose: B?, into: b, choices: {DIGITS}}}", True),
+        (
+            f"- {{ask: A?, into: {{var: a, choices: {DIGITS}}}}}\n- {{ask: B?, into: {{var: b, choices: {DIGITS}}}}}",
+            True,
+        ),
+        ("- {choose: A?, into: a, choices: [x, y]}\n- {choose: B?, into: b, choices: [x, y]}", False),
+        (f"- {{choose: A?, into: a, choices: {DIGITS}}}\n- {{choose: B?, into: b, choices: [x, y]}}", False),
+    ],
+)
+def test_choices_of_digits_that_are_added_are_no_numbers(read: ReadScript, asked, is_reported) -> None:
+    reading = read(f"cuebook: 1\nscript: s\nactions:\n{asked}\n- say: '{{{{ a + b }}}}'\n")
+    assert ("TYPE_CLASH" in {each.code for each in reading.problems}) is is_reported
