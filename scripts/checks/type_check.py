@@ -95,8 +95,10 @@ class _Sense:
             local: dict[str, list[InferredType | None]] = {}
             self._gather(node, Level.TOPIC, local)
             self._natures = {name: nature for name, found in local.items() if (nature := _common(found))}
-            if isinstance(body, Topic) and body.when is not None:
-                self._compared(body.when)
+            begun = (each.when for each in self._layout.script.phases if each.topics and each.topics[0] is body)
+            for when in (*begun, body.when if isinstance(body, Topic) else None):
+                if when is not None:
+                    self._compared(when)
             self._outputs_of_one_name()
             for action in self._layout.actions(node):
                 self._action(action)

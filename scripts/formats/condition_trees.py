@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Mapping as MappingType
 from typing import Any
 
+from scripts.expressions.suggestions import snake_case
 from scripts.expressions.values import literal, number_in
 from scripts.formats import words
 from scripts.model.older_keys import CustomCondition, ExitCriteria
@@ -72,7 +73,7 @@ def comparison(tree: Mapping) -> Mapping:
 
 def _comparison_sign(written: str) -> str:
     sign = written.strip()
-    return words.COMPARISONS.get(sign) or words.OPERATORS.get(sign, sign)
+    return words.COMPARISONS.get(sign) or words.COMPARISONS.get(snake_case(sign)) or words.OPERATORS.get(sign, sign)
 
 
 CRITERIA: MappingType[Any, Callable[[Mapping], Mapping]] = {ExitCriteria: exit_criteria, CustomCondition: comparison}

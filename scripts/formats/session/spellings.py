@@ -184,6 +184,7 @@ def _by_name(key: Scalar, value: Tree) -> tuple[Scalar, Tree]:
 _NAMES_OF_VARIABLES = {"var", *(key for key, name in words.DECLARATION_KEYS.items() if name == "var")}
 _DECLARATION_KEYS = {*Declaration.__struct_fields__, *words.DECLARATION_KEYS}
 _OF_SESSION = {"use", "roles", "forms", "phases", "default_scope", "locale", "declare"}
+_OF_SESSION |= {"version", "author", "description", "tags"}
 _OF_SESSION |= {key for key, name in words.SESSION_KEYS.items() if name in {"use", "declare", "locale"}}
 
 

@@ -179,3 +179,9 @@ DIGITS = "[{0: Never}, {1: Always}]"
 def test_choices_of_digits_that_are_added_are_no_numbers(read: ReadScript, asked, is_reported) -> None:
     reading = read(f"cuebook: 1\nscript: s\nactions:\n{asked}\n- say: '{{{{ a + b }}}}'\n")
     assert ("TYPE_CLASH" in {each.code for each in reading.problems}) is is_reported
+
+
+def test_the_condition_of_a_phase_is_checked_too(read: ReadScript) -> None:
+    text = topic(output="{get: adult, type: boolean}", top="default_scope: session")
+    text += "- phase: q\n  when: adult == 'yes'\n  topics: [{topic: u, actions: [{say: Hi, id: hi}]}]\n"
+    assert found(read, text) == [("TYPE_CLASH", 10)]

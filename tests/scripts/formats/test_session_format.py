@@ -238,6 +238,8 @@ def test_comparisons_of_exits_may_be_words(session_action: FirstAction, written)
         ({"variable": "age", "operator": "gte", "value": 18}, "age >= 18"),
         ({"any": ["{age} > 3", {"all": ["{mood} == calm", "{ok}"]}]}, '(age > 3) or ((mood == "calm") and (ok))'),
         ({"var": "{mood}", "op": "==", "value": "calm"}, 'mood == "calm"'),
+        ({"variable": "age", "operator": "greater_than", "value": 18}, "age > 18"),
+        ({"variable": "age", "operator": "lessThanOrEqual", "value": 18}, "age <= 18"),
         ({"variable": "mood", "operator": "exists"}, '(mood|default("") ~ "") != ""'),
         ({"not": {"variable": "mood", "operator": "is_empty"}}, 'not ((mood|default("") ~ "") == "")'),
         ({"variable": "mood", "operator": "not_in", "value": ["calm", "sad"]}, 'mood not in ["calm", "sad"]'),
@@ -508,6 +510,14 @@ def test_keys_of_the_session_may_be_beside_it(script: ReadValid, text) -> None:
     assert (read.form, read.id, read.title) == ("session", "talk", "Talk")
     assert [(each.var, each.value) for each in read.declare] == [("n", 1)]
     assert read.phases[0].topics[0].actions[0].task.source == "{{ n }}"
+
+
+def test_what_describes_a_session_may_be_beside_it(read: ReadScript) -> None:
+    about = "version: '2'\nauthor: Ann\ndescription: A talk.\ntags: [calm]\n"
+    reading = read(f"{about}session: {{session_id: talk, variables: {{n: 1}}, {PHASES}}}")
+    script = reading.script
+    assert (script.version, script.author, script.description, script.tags) == ("2", "Ann", "A talk.", ("calm",))
+    assert reading.problems == ()
 
 
 @pytest.mark.parametrize(
