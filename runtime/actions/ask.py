@@ -371,7 +371,7 @@ def _default_or_warn(run: TurnContext, output: Output, reason: str) -> None:
     if output.default is not None:
         run.assign(output.get, output.default, "default", output)
     else:
-        run.warn("value_missing", f"`{output.get}` stays unset: {reason}")
+        run.warn_missing(output.get, reason)
 
 
 def _exhausted(run: TurnContext, action: Ask | AiAsk) -> Outcome:
@@ -382,7 +382,7 @@ def _exhausted(run: TurnContext, action: Ask | AiAsk) -> Outcome:
         if action.on_fail.then.policy == "default":
             _default_or_warn(run, output, "no valid answer within the rounds")
         else:
-            run.warn("value_missing", f"`{output.get}` stays unset: no valid answer within the rounds")
+            run.warn_missing(output.get, "no valid answer within the rounds")
     if action.on_fail.then.policy in {"default", "skip"}:
         run.assign_computed(action.outputs)
     return after_failure(run, action)

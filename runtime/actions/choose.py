@@ -30,7 +30,7 @@ def choose(run: TurnContext, action: Choose) -> Outcome:
     """Ask the question, if there is one, and offer the choices that are left; without any, follow `on_fail`."""
     offers = _open_offers(run, action)
     if not offers:
-        run.warn("value_missing", f"`{action.variable}` stays unset: no choice is left")
+        run.warn_missing(action.variable, "no choice is left")
         return after_failure(run, action)
     run.progress.prompt = run.text(action.question)
     return _offer(run, offers, run.progress.prompt)
@@ -52,7 +52,7 @@ def answer_choose(run: TurnContext, action: Choose, reply: str, key: str | None,
         sorry = run.phrase("choice", tuple(offer.choice.text for offer in offers))
         run.progress.complaint = run.text(action.invalid) if action.invalid is not None else sorry
         return _offer(run, offers, run.progress.complaint)
-    run.warn("value_missing", f"`{action.variable}` stays unset: none of the choices was taken")
+    run.warn_missing(action.variable, "none of the choices was taken")
     return after_failure(run, action)
 
 

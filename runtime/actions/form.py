@@ -309,6 +309,6 @@ def _exhausted(run: TurnContext, action: Form, fields: tuple[FormField, ...]) ->
         if field.required and not form_answers.is_filled(run.progress.values.get(field.name, field.name)):
             del run.progress.values[field.name]  # cleared, though it is required
         if field.name in run.progress.errors and not form_answers.is_filled(_shown(run, field)) and not defaulted:
-            run.warn("value_missing", f"`{field.name}` stays unset: no valid answer within the rounds")
+            run.warn_missing(field.name, "no valid answer within the rounds")
     _finish(run, action, fields)
     return after_failure(run, action)

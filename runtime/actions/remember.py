@@ -44,7 +44,7 @@ async def recall(run: TurnContext, action: Recall) -> Outcome:
     try:
         run.assign(action.into, _as_declared(run, action.into, recalled), "script")
     except WriteRefused as refused:
-        run.warn("value_missing", f"`{action.into}` stays unset: {refused}")
+        run.warn_missing(action.into, str(refused))
     return DONE
 
 

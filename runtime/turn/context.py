@@ -214,6 +214,12 @@ class TurnContext:
         """Record a warning for the script's author."""
         self.record(Warned(code, message, self.action_id))
 
+    def warn_missing(self, name: str, reason: str) -> None:
+        """Warn that a variable gets no value: it stays as it was."""
+        found = self.scopes.find(name)
+        state = "stays unset" if found is None or found[1] is None else "keeps its earlier value"
+        self.warn("value_missing", f"`{name}` {state}: {reason}")
+
     def mark(self) -> Mark:
         """Return the current point of the turn."""
         return Mark(copy_of(self.state), len(self.events), tuple(self._history))

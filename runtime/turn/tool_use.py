@@ -67,7 +67,7 @@ def store_result(run: TurnContext, into: Into, result: Value) -> None:
         try:
             run.assign(name, value, "script")
         except WriteRefused as refused:
-            run.warn("value_missing", f"`{name}` stays unset: {refused}")
+            run.warn_missing(name, str(refused))
 
 
 async def _call(run: TurnContext, use: ToolUse, request: ToolRequest) -> ToolResult:

@@ -224,7 +224,7 @@ async def test_a_reply_of_another_action_is_never_inherited(drive: StartSession)
     assert session.said == ["Age again?"]
     await session.reply("what?")
     assert session.values == {"name": "Ana", "age": 28}
-    assert session.warnings == [("value_missing", "`age` stays unset: no valid answer within the rounds")]
+    assert session.warnings == [("value_missing", "`age` keeps its earlier value: no valid answer within the rounds")]
 
 
 async def test_values_are_computed_from_the_answers_last(drive: StartSession) -> None:

@@ -129,7 +129,7 @@ async def test_a_choice_that_is_taken_once_is_not_offered_again(drive: StartSess
     await session.reply("look around")
     assert (session.said, offered(session)) == (["A tour.", "What next?"], ["leave"])
     await session.reply("tour")
-    assert session.warnings[0] == ("value_missing", "`next` stays unset: none of the choices was taken")
+    assert session.warnings[0] == ("value_missing", "`next` keeps its earlier value: none of the choices was taken")
 
 
 async def test_numbers_count_the_choices_that_are_offered(drive: StartSession) -> None:
