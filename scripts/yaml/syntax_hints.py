@@ -218,12 +218,14 @@ class _Diagnosis:
         return self._unquoted(written) or (self._unclosed() if is_next or self._column > len(written) else None)
 
     def _no_comma(self, written: str) -> SyntaxHint | None:
-        """Find an item in brackets of its own in a line of a list, without a comma after the item above it."""
-        begins = written[: self._column].strip() in _OPENERS and "flow sequence" in self._context
-        above, item = list(self._near())[-1]
+        """Find two items of a list, each in brackets of its own, without a comma between them."""
+        begins = written[self._column - 1 : self._column] in _OPENERS and "flow sequence" in self._context
+        line, item = self._line, written[: self._column - 1].rstrip()
+        if not item:
+            line, item = list(self._near())[-1]
         if not begins or item.rstrip()[-1:] not in _OPENERS.values():
             return None
-        return SyntaxHint(above, len(item.rstrip()), "a comma is missing after this item", "Write a comma after it.")
+        return SyntaxHint(line, len(item.rstrip()), "a comma is missing after this item", "Write a comma after it.")
 
     def _starts_with_bracket(self) -> SyntaxHint | None:
         """Find an unquoted text that starts with a placeholder or a list, which YAML reads as all of the value."""

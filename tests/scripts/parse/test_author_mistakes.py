@@ -465,6 +465,12 @@ SLIPS = {
         "a comma is missing",
         "Write a comma",
     ),
+    "no comma between choices": (
+        NATIVE + "  - {choose: A?, into: a, choices: [{key: b, text: B} {key: c, text: C}]}\n",
+        "4:53",
+        "a comma is missing",
+        "Write a comma",
+    ),
     "no closing brace before the next record": (
         NATIVE.replace("actions", "declare: [{var: a, value: [\n  {b: 1,\n  {b: 2}]}]\nactions"),
         "4:3",
