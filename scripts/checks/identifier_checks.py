@@ -15,7 +15,7 @@ from scripts.model.tools import ToolDefinition
 from scripts.yaml.syntax_hints import hidden_character
 
 _ID = regex.compile(r"[^\s/:\p{C}](?:[^/\p{C}]*[^\s/\p{C}])?")  # a name: sessions also store names of the older formats
-_GLUED = regex.compile(r"(?P<name>[^\W\d]\w*)\s*[:;=]")  # a name with its value, without the colon and the space
+_GLUED = regex.compile(r"(?P<name>[^\W\d]\w*)\s*[:;=：]")  # a name with its value, without the colon and the space
 _LABEL = regex.compile(r"\w[\w.\-]*")
 _LABEL_NOUNS = {"event": "an event", "milestone": "a milestone", "outcome": "an outcome"}
 VARIABLE_NAME = regex.compile(r"[^\W\d]\w*")

@@ -13,7 +13,7 @@ from scripts.expressions.sandbox import SANDBOX, ExpressionInvalid
 from scripts.expressions.suggestions import snake_case, suggest
 from scripts.expressions.time_values import FUNCTIONS
 
-_WIDE_SIGNS = "＜＞＝“”‘’（），；｜且或"
+_WIDE_SIGNS = "＜＞＝“”‘’（），；｜且或０１２３４５６７８９"
 FIXED_CHARS_MAX = 500  # a longer expression is not one mistake
 _BETWEEN = re.compile(r"(?P<name>[^\W\d][\w.]*)\s+between\s+(?P<low>\S+)\s+and\s+(?P<high>\S+)")
 _CAPITALS = re.compile(r"\s(?:AND|OR)\s|\bNOT\s")
@@ -180,7 +180,7 @@ def _unknown_fix(message: str) -> str:
 
 def _sign_fix(source: str) -> str:
     if any(char in source for char in _WIDE_SIGNS):
-        return "Write plain operators and words: < > == ( ) , and or, and straight quotes."
+        return "Write plain operators and words: < > == ( ) , and or, plain digits and straight quotes."
     for sign, fix in _FOREIGN["signs"].items():
         if sign in source:
             return fix

@@ -517,6 +517,13 @@ SLIPS = {
         "a dash is missing before `say`",
         "Write `- {say: A}` with the dash in column 3.",
     ),
+    "full-width digits": (NATIVE + "  - {say: Hi, when: n >= ３}\n", "4:21", "Invalid character", "plain digits"),
+    "a full-width colon after a variable": (
+        NATIVE + "  - {set: {n： 3}}\n",
+        "4:16",
+        "'n： 3' is not a valid",
+        "colon and a space after `n`",
+    ),
     "a blank in a name": (NATIVE + '  - say: "{{ my answer }}"\n', "4:10", "'answer'", "{{ my_answer }}"),
     "=>": (NATIVE + "  - say: Hi.\n    when: score => 8\n", "5:11", "too early", "Write >= instead of =>"),
     "===": (NATIVE + "  - say: Hi.\n    when: score === 8\n", "5:11", "'='", "Write == instead of ==="),
