@@ -715,6 +715,14 @@ def test_required_key_is_missing_if_an_unknown_one_only_warns(read) -> None:
     ]
 
 
+@pytest.mark.parametrize("priority", ["high", "1"])
+def test_a_priority_that_orders_nothing_is_only_a_warning(read, priority) -> None:
+    topic = f"{{topic_id: t, priority: {priority}, actions: []}}"
+    reading = read(f"session: {{session_id: talk, phases: [{{phase_id: a, topics: [{topic}]}}]}}")
+    assert ("UNKNOWN_KEY", "warning") in [(each.code, each.severity) for each in reading.problems]
+    assert reading.script is not None
+
+
 def test_a_problem_of_an_action_is_reported_at_the_action(read) -> None:
     text = """
         session:
