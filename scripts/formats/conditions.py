@@ -48,7 +48,7 @@ _TOKEN = re.compile(
 )
 _OPERAND = rf"(?:\$?\{{\{{?\s*{NAME}\s*\}}?\}}|\d+(?:\.\d+)?)"
 _AMBIGUOUS = re.compile(rf"{_OPERAND}[-/]{_OPERAND}|\$?\{{[^{{}}]*\}}(?:\s?[-/]\s?\$?\{{[^{{}}]*\}})+")
-_JOINED = re.compile(r"(\w+?)(或者?|且)(\w+)")
+_JOINED = re.compile(r"(\w+?)(或者?|且|也不?是)(\w+)")
 _EQUALS = {"==", "===", "!=", "!==", "<>"}  # behind them, a word is a text also in a value: {mood} == calm
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
 _DIFFERENCE = re.compile(r"(\d+(?:\.\d+)?) - (\d+(?:\.\d+)?)")
@@ -138,7 +138,9 @@ def report_joined_words(reader: Reader, condition: str, known: Callable[[str], b
     """Record the first text without quotes that may be meant as two: `{sex} == 男或女`."""
     words = (token.text for token in _tokens(condition) if token.kind == "word" and not known(token.text))
     if (found := next(filter(None, map(_JOINED.fullmatch, words)), None)) is not None:
-        fix = f"Write `{' '.join(found.groups())}` if two are meant, or put quotes around the text."
+        left, joining, right = found.groups()
+        both = f"{left} {'且' if joining.startswith('也') else joining} {right}"
+        fix = f"Write `{both}` if two are meant, or put quotes around the text."
         reader.add("VALUE_AMBIGUOUS", f"{shorten(found[0])} is read as one text", at, fix)
 
 

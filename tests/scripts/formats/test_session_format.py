@@ -788,10 +788,18 @@ def test_actions_outside_a_topic_are_an_error_with_a_fix(read) -> None:
     assert fixes == ["Write actions in a topic: topics: [{topic_id: b, actions: […]}]."]
 
 
-def test_text_in_a_condition_with_two_meanings_is_reported(read: ReadScript) -> None:
-    reading = read(SCRIPT.replace("{mood} == 'ok'", "{mood} == 好或很好"))
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("{mood} == 好或很好", "好 或 很好"),
+        ("{mood}不是好也不是很好", "好 且 很好"),
+        ("{mood}是好也是很好", "好 且 很好"),
+    ],
+)
+def test_text_in_a_condition_with_two_meanings_is_reported(read: ReadScript, condition, words) -> None:
+    reading = read(SCRIPT.replace("{mood} == 'ok'", condition))
     (fix,) = (each.fix for each in reading.problems if each.code == "VALUE_AMBIGUOUS")
-    assert fix == "Write `好 或 很好` if two are meant, or put quotes around the text."
+    assert fix == f"Write `{words}` if two are meant, or put quotes around the text."
 
 
 @pytest.mark.parametrize("written", ["[0, 120]", "0-120", "0 到 120", "0～120", "0..120"])
