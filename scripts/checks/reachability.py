@@ -134,11 +134,9 @@ class _Transitions:
                 topic = self._topics[spot][1]
                 if topic.milestone and not goes_on(topic.actions):
                     message = f"`{topic.milestone}` is never reached: the topic is always left before its end"
-                    at, fix = (
-                        topic.mark("milestone"),
-                        f"Write `milestone: {topic.milestone}` at the action that leaves it.",
-                    )
-                    self._problems.add("MILESTONE_UNREACHABLE", message, at, path="/".join(spot), fix=fix)
+                    fix = f"Write `milestone: {topic.milestone}` at the action that leaves it."
+                    at, path = topic.mark("milestone"), "/".join(spot)
+                    self._problems.add("MILESTONE_UNREACHABLE", message, at, path=path, fix=fix)
                 if spot not in reached:
                     never = _truth_of(topic.when) is False
                     why = "its `when` is never true and no `goto` leads here" if never else "no path leads here"

@@ -298,9 +298,8 @@ class _Builder:
             key = self.node(event, depth + 1)
             value = self.node(next(self.events), depth + 1)
             if not isinstance(key, Scalar):
-                if (
-                    start.flow_style and self.place(event).line > self.place(start).line
-                ):  # the next of several in a list
+                is_next_item = start.flow_style and self.place(event).line > self.place(start).line
+                if is_next_item:  # of a list
                     raise self.refuse("SYNTAX_ERROR", "this { is never closed", start, "Write } where it ends.")
                 raise self.refuse("SYNTAX_ERROR", "unquoted braces or brackets", event, _BRACES)
             if key.plain and key.text == "<<":
