@@ -36,6 +36,7 @@ _ADDED = (*SHARED, "strings")
 BRINGS = ("globals", *_ADDED)
 """The keys of include files, by the corresponding fields of a script."""
 _KEYS = frozenset({"globals", "global", "rules", "use", *_ADDED})  # an include file has one of these at its top level
+_VARIABLES = frozenset({"declare", "variables", "vars", "global_variables"})  # in a file that is named `global`
 _NOTHING = IncludeFile()
 _LAST_LINE = 1_000_000_000
 
@@ -170,6 +171,8 @@ class _IncludeReader:
         if isinstance(tree, Sequence) and named.name in BESIDE["stage"]:  # its name determines the type of the list
             key = Scalar(named.stem, True, tree.at)
             tree = Mapping(((key, tree),), tree.at)
+        if isinstance(tree, Mapping) and not _is_known(tree) and named.name in BESIDE["session"]:
+            tree = _as_globals(tree)
         if not isinstance(tree, Mapping) or not _is_known(tree):
             fix = "Write e.g. `globals:`, `skills:`, `forms:`, `detectors:` and a list, or `strings:` and a language."
             if tree is not None:
@@ -210,6 +213,13 @@ def _native_file(tree: Mapping, problems: Problems) -> IncludeFile | None:
     spelled = ((word("globals", key) if key.text == "global" else key, value) for key, value in written.pairs)
     file = reader.read(Mapping(tuple(spelled), tree.at), IncludeFile)
     return with_variable_ids(file) if file is not None and written is not tree else file
+
+
+def _as_globals(tree: Mapping) -> Mapping:
+    """Return the file of global variables that are written under another key, or by name."""
+    only = tree.pairs[0] if len(tree.pairs) == 1 else None
+    listed_below = only[1] if only is not None and only[0].text in _VARIABLES else tree
+    return Mapping(((Scalar("global", True, tree.at), listed_below),), tree.at)
 
 
 def _is_known(tree: Mapping) -> bool:

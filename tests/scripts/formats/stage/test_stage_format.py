@@ -708,6 +708,21 @@ def test_a_side_file_may_be_the_bare_list_that_its_name_says(goal) -> None:
     assert "use: [global.yaml]" in convert(reading.script, reading).text
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "nick: you\nmood: ok\n",
+        "declare:\n- {var: nick, value: you}\n- {var: mood, value: ok}\n",
+        "variables:\n  nick: you\n  mood: {value: ok, define: how it is}\n",
+        "vars: [nick: you, mood: ok]\n",
+    ],
+)
+def test_a_file_of_global_variables_may_be_written_in_any_way(goal, written) -> None:
+    reading = goal("- say: '{nick}'", **{"global.yaml": written})
+    assert [(each.var, each.value) for each in reading.script.globals] == [("nick", "you"), ("mood", "ok")]
+    assert [each.code for each in reading.problems] == ["ID_DERIVED"]
+
+
 def test_formula_in_an_include_file_may_name_fields_plainly(goal) -> None:
     forms = """
         forms:
