@@ -67,10 +67,13 @@ class LostParts:
             holder in path or path.startswith("use") or (not path and holder != "phases") for path in self._paths
         )
 
-    def may_contain(self, name: str, reads: Iterable[Location]) -> bool:
-        """Return whether the name occurs elsewhere than in the readable lines that read the variable."""
+    def may_contain(self, name: str, reads: Iterable[Location], *, is_misspelt: bool) -> bool:
+        """Return whether the name occurs elsewhere than in the readable lines that read the variable.
+
+        Of one that is probably misspelt, also a line with an error only reads it.
+        """
         lines = self._lines.get(name)
-        readable = set(self._places(reads)) - set(self._places(self._errors))
+        readable = set(self._places(reads)) - set(() if is_misspelt else self._places(self._errors))
         return any(each.code in _FILE_LOST for each in self._errors) or lines is None or not lines <= readable
 
     @cached_property

@@ -159,7 +159,7 @@ class VariableFlow:
             of_user = _OF_USER if name.lower().startswith("user.") else ""
             fix = _BUILT_IN.get(name.lower(), "") or fix or of_user
         lines = [each.at for each in self._reads if each.name == read.name] if lost else []
-        if not lost or constant or not lost.may_contain(read.name, lines):
+        if not lost or constant or not lost.may_contain(read.name, lines, is_misspelt=bool(meant)):
             problems.add("VARIABLE_NEVER_SET", f"nothing sets `{name}`", read.at, path=path, fix=fix)
         return True
 
