@@ -304,13 +304,11 @@ def _left_open(run: TurnContext, expression: Expression) -> str:
 
 def _exhausted(run: TurnContext, action: Form, fields: tuple[FormField, ...]) -> Outcome:
     """End a form whose rounds are used up: write the valid values and follow the policy."""
-    if action.on_fail.then.policy != "default":
-        fields = tuple(msgspec.structs.replace(field, default=None) for field in fields)
     for field in fields:
+        defaulted = action.on_fail.then.policy == "default" and field.default is not None
         if field.required and not form_answers.is_filled(run.progress.values.get(field.name, field.name)):
             del run.progress.values[field.name]  # cleared, though it is required
-        is_open = field.default is None and not form_answers.is_filled(_shown(run, field))
-        if field.name in run.progress.errors and is_open:
+        if field.name in run.progress.errors and not form_answers.is_filled(_shown(run, field)) and not defaulted:
             run.warn_missing(field.name, "no valid answer within the rounds")
     _finish(run, action, fields)
     return after_failure(run, action)

@@ -337,15 +337,6 @@ async def test_a_required_field_that_stays_cleared_takes_its_default(drive: Star
     assert (session.values, session.warnings) == ({"city": "Paris"}, [])
 
 
-@pytest.mark.parametrize(("policy", "values"), [("default", {"age": 7, "pet": "cat"}), ("skip", {})])
-async def test_only_the_policy_default_stores_defaults(drive: StartSession, policy, values) -> None:
-    fields = "[{field: name, required: true}, {field: age, type: number, default: 7}, {field: pet, default: cat}]"
-    session = await fill(await drive(script(fields, more=f"max_rounds: 1, on_fail: {policy}")), age="x")
-    assert session.values == values
-    missing = {text.split("`")[1] for code, text in session.warnings if code == "value_missing"}
-    assert missing == {"name"} | {"age"} - values.keys()
-
-
 async def test_what_cannot_be_worked_out_stays_unset_with_a_warning(drive: StartSession) -> None:
     fields = """
     - {field: weight, type: number}
