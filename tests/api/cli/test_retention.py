@@ -114,7 +114,7 @@ async def test_a_server_with_other_policies_is_not_asked(
     ("text", "expected"),
     [
         ("retention = 7", r"expected a list"),
-        ("[[retention]]\naction = 'redact'", r"retention\[0\]: .*missing required field `after_days`"),
+        ("[[retention]]\naction = 'redact'", r"retention\[0\]: the setting `after_days` is missing"),
         ("[[retention]]\nafter_days = 0", r"retention\[0\]\.after_days: .*at least 1"),
         (
             "[[retention]]\nafter_days = 7\naction = 'all'",
