@@ -179,13 +179,14 @@ class HttpTransport:
         body = options.get("body")
         try:
             content = None if body is None else msgspec.json.encode(body)
-            headers = [(name.encode(), value.encode()) for name, value in (options.get("headers") or {}).items()]
+            sent = options.get("headers") or {}
+            headers = [(name.encode(), value.encode()) for name, value in sent.items()]
         except UnicodeEncodeError as error:
             half = "a text has half of a surrogate pair, such as \\ud800, which is not a character"
             raise CuebookError(INVALID, half) from error
         if content is not None and b"null" in content and not _is_finite(msgspec.to_builtins(body)):
             raise CuebookError(INVALID, "a number is NaN or infinite, which JSON has no numbers for")
-        for name, value in (options.get("headers") or {}).items():
+        for name, value in sent.items():
             if has_control(value):
                 raise CuebookError(INVALID, f"{name}: it has a control character or a line break")
         if content is not None:

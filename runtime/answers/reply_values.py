@@ -125,8 +125,8 @@ def read_records(fields: tuple[Output, ...], reply: str, today: date, locale: Lo
             seen.clear()
         seen.add(label)
     parts = (reply[start:end] for start, end in pairwise([*starts, len(reply)]))
-    found = [dict(record) for part in parts if (record := read_labelled(fields, part, today, locale))]
-    return list(found) if len(found) > 1 else []
+    found: list[Value] = [dict(record) for part in parts if (record := read_labelled(fields, part, today, locale))]
+    return found if len(found) > 1 else []
 
 
 def label_of(output: Output) -> str:

@@ -180,18 +180,17 @@ def _meanings(tree: Mapping) -> Iterator[tuple[str, Scalar]]:
 def _with_meanings(actions: tuple[Action, ...], tree: Mapping, reader: Reader) -> tuple[Action, ...]:
     """Return actions whose outputs have the meanings of those of the technique; one that none takes is recorded."""
     meanings = dict(_meanings(tree))
-    defined = {
-        each.get for action in actions for each in outputs_of(action) if isinstance(each, Output) and each.define
-    }
-    asked = {each.get for action in actions for each in outputs_of(action) if isinstance(each, Output)} - defined
+    outputs = [each for action in actions for each in outputs_of(action) if isinstance(each, Output)]
+    asked = {each.get for each in outputs} - {each.get for each in outputs if each.define}
     for name, written in meanings.items():
         if name not in asked:
             message = f"the meaning of the output `{name}` has no effect"
             reader.add("KEY_IGNORED", message, written.at, "Write it at the question that sets it.", severity="note")
 
     def completed(item: OutputItem) -> OutputItem:
-        is_open = isinstance(item, Output) and item.get in asked and item.get in meanings
-        return replace(item, define=meanings[item.get].text) if isinstance(item, Output) and is_open else item
+        if isinstance(item, Output) and item.get in asked and item.get in meanings:
+            return replace(item, define=meanings[item.get].text)
+        return item
 
     return tuple(
         replace(action, outputs=tuple(map(completed, action.outputs)))

@@ -105,6 +105,10 @@ class FormField(Node, frozen=True, kw_only=True):
         return constant(self.choice_list) or ()
 
 
+LABELLED = (Declaration, Output, FormField)
+"""The types whose choices may have labels."""
+
+
 class FormDefinition(Node, frozen=True, kw_only=True):
     """A form: several typed fields that the user fills in at once."""
 

@@ -19,7 +19,7 @@ from scripts.model.base import Expression, Reference, Template, Variable
 from scripts.model.languages import LANGUAGE_KEY, computable, key_in
 from scripts.model.moments import Clock, DateValue, Duration
 from scripts.model.own_actions import installed_actions
-from scripts.model.script import After, IncludeFile, Script, StringTable, Topic, Trigger
+from scripts.model.script import LABELLED, After, IncludeFile, Script, StringTable, Topic, Trigger
 from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import BRANCH_KEYS, BRANCHES_MAX
 from scripts.yaml.grammar import ALIASES, POLICIES, SHORTHANDS, policy_words
@@ -129,7 +129,7 @@ class _Definitions:
         schema = self.of(field.type)
         if field.name == "outputs":
             schema = {"anyOf": [self.of(OutputItem), schema]}  # one result needs no list
-        if field.encode_name == "choices" and "labels" in kind.__struct_fields__:
+        if field.encode_name == "choices" and kind in LABELLED:
             pairs = {"type": "array", "items": {"anyOf": [_WORD, _pair({"type": "string"})]}}
             schema = {"anyOf": [*schema["anyOf"], pairs]}
         key = key_in("1", kind, field)

@@ -128,7 +128,9 @@ def action_fix(written: str, tree: parser.Mapping, allowed: Sequence[str]) -> st
 
 def pair_fix(text: str, keys: Collection[str]) -> str:
     """Return the fix for a text that must be one of these keys and a value, or an empty text."""
-    if (fix := colon_fix(text, keys) or (f"Write a colon after it: `{text}:`." if text in keys else "")) != "":
+    if text in keys:
+        return f"Write a colon after it: `{text}:`."
+    if fix := colon_fix(text, keys):
         return fix
     return _FULL_WIDTH if text.partition("：")[0] in keys else space_missing(text)
 

@@ -18,11 +18,11 @@ from scripts.model.experiments import Arm
 from scripts.model.languages import LANGUAGE_KEY, MAIN, computable, key_in, takes_literals, takes_placeholders
 from scripts.model.moments import Clock, DateValue, Duration, Moment
 from scripts.model.script import (
+    LABELLED,
     SHARED,
     After,
     Detector,
     FormDefinition,
-    FormField,
     Interrupt,
     Phase,
     Role,
@@ -168,7 +168,7 @@ class _Writer:
             return plain(assigned_value(value))
         if field.type == Mapping[str, base.Assigned]:
             return _assignments(value)
-        if field.encode_name == "choices" and isinstance(node, Declaration | Output | FormField) and node.labels:
+        if field.encode_name == "choices" and isinstance(node, LABELLED) and node.labels:
             return Items(tuple(Item(_labelled_choice(each, node.labels)) for each in value), flow=False)
         is_computable = computable(get_args(field.type))
         if is_computable and isinstance(value, base.Expression):

@@ -24,8 +24,8 @@ from scripts.model.base import ASSIGNED, WHOLE, Expression, Location, Node, Temp
 from scripts.model.diagnostics import Problems, Severity
 from scripts.model.languages import Language
 from scripts.model.own_actions import ActionTypeInvalid, installed_actions
-from scripts.model.script import FormDefinition, FormField, Phase, Script, Topic
-from scripts.model.variables import Declaration, Output, OutputItem, Validation
+from scripts.model.script import LABELLED, FormDefinition, FormField, Phase, Script, Topic
+from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import nested
 from scripts.yaml.choice_labels import labels_of, values_of
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given
@@ -64,7 +64,6 @@ _BESIDE_IF = {
 }
 """Fixes for an item with a second action, by whether the first and the second are `if`."""
 _OUTER = (Script, Phase, Topic)
-_LABELLED = (Declaration, Output, FormField)  # types whose choices may have labels
 _INCREASES = re.compile(r"(?P<sign>[+-])=\s*(?P<value>\w+)")
 
 
@@ -311,7 +310,7 @@ class StructReader:
             tree = nested(tree, self.mismatch)
         if kind is actions.Set and self._language == "1":
             self._signs(tree.get("set"))
-        labels = labels_of(tree.get("choices")) if kind in _LABELLED else {}
+        labels = labels_of(tree.get("choices")) if kind in LABELLED else {}
         values, marks = self._members(replaced(tree, "choices", values_of) if labels else tree, fields)
         values |= {"labels": labels} if labels else {}
         self._require(tree, kind, [field for field in fields.values() if field.name not in values], marks)
