@@ -22,7 +22,13 @@ from litestar.types import ASGIApp, HTTPResponseStartEvent, Message, Receive, Sc
 
 from api.auth.request_checks import SAFE, cors_of, header_of
 from api.errors import ApiError, invalid_field
-from api.http.error_responses import NAME_CHARS_MAX, SIZE_SETTING, answer_error, require_known_parameters
+from api.http.error_responses import (
+    NAME_CHARS_MAX,
+    SENT_TWICE,
+    SIZE_SETTING,
+    answer_error,
+    require_known_parameters,
+)
 from api.http.openapi import PolicyPlugin, complete, description, prepare
 from api.http.request import JSON, TAKES, ApiRequest
 from api.http.routes import (
@@ -58,6 +64,7 @@ _AS_DECLARED = (b"x-content-type-options", b"nosniff")  # browsers guess no othe
 DRAINED_BYTES_MAX = 10_000_000
 DRAIN_S = 5.0
 _WAITING = {b"accept", b"prefer"}  # headers that make a GET a stream or let it wait
+_SENT_ONCE = {b"idempotency-key": "Idempotency-Key", b"if-match": "If-Match"}
 _SLASH = "\udc2f"
 """The placeholder of a slash within an id; no client input decodes to it."""
 ROUTE_TABLES_MAX = 8
@@ -215,13 +222,16 @@ async def _drain(receive: Receive) -> None:
 
 
 async def _check(request: Request[Any, Any, Any]) -> None:
-    """Check the names of the parameters, and the body: accept only JSON that is declared as JSON, also for an empty
-    body, because browsers send other content types from pages of other origins without a preflight request.
+    """Check the names of the parameters, the headers that are sent once, and the body: accept only JSON that is
+    declared as JSON, also for an empty body, because browsers send other content types from pages of other origins
+    without a preflight request.
 
     A route may accept more content types, of those that need a preflight request.
     """
     if request.scope["query_string"]:
         require_known_parameters(request)
+    if request.method not in SAFE:
+        _require_sent_once(request.scope["headers"])
     if request.scope["path"].startswith("/schema"):
         await prepare(request.app)
     try:
@@ -252,6 +262,14 @@ async def _check(request: Request[Any, Any, Any]) -> None:
         raise ApiError("REQUEST_INVALID", _json_problem(body, error)) from error
     if request.method not in SAFE and not _has_body(request.route_handler):
         _require_no_fields(body)
+
+
+def _require_sent_once(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a second value of a header on which a change depends, because only one of them would be used."""
+    names = [name for name, _ in headers if name in _SENT_ONCE]
+    for name in names if len(names) > 1 else ():
+        if names.count(name) > 1:
+            raise invalid_field(_SENT_ONCE[name], SENT_TWICE)
 
 
 def _has_body(handler: HTTPRouteHandler) -> bool:

@@ -125,6 +125,15 @@ async def test_a_parameter_that_would_have_no_effect_is_refused(api: ApiClient, 
     assert (await detail_of(api, "GET", path))[0].startswith(message)
 
 
+@pytest.mark.parametrize(("header", "values"), [("Idempotency-Key", ("a", "b")), ("If-Match", ('"1"', '"1"'))])
+async def test_a_second_value_of_a_condition_is_refused(api: ApiClient, header: str, values: tuple[str, str]) -> None:
+    session = await api.create_session("diary")
+    path = f"/api/sessions/{session['sessionId']}/messages"
+    answer = await api.post(path, json={"content": "hi"}, headers=[(header, each) for each in values])
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, f"{header}: sent twice")
+    assert len((await api.get(path)).json()["data"]) == len(session["messages"])
+
+
 async def test_options_request_may_have_the_parameters_of_the_route(api: ApiClient) -> None:
     answer = await api.options("/api/sessions/by-key?key=telegram:1")
     assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
