@@ -69,6 +69,15 @@ class LazyGroup(click.Group):
         except click.NoSuchCommand as unknown:  # Click suggests only commands that are imported
             raise click.NoSuchCommand(unknown.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command. The message of a file that the system refuses, as its name is too long, ends it."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            return importlib.import_module("api.cli.output").fail(f"{error.filename}: {error.strerror}")
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])

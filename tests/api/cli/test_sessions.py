@@ -149,6 +149,13 @@ def test_data_folder_that_the_system_refuses_is_an_error(cuebook: RunCommand, co
     assert "xxx cannot be opened: " in "".join(result.stderr.splitlines())
 
 
+@pytest.mark.parametrize("command", ["simulate --data", "copy --to new --from"])
+def test_file_name_that_the_system_refuses_is_an_error(cuebook: RunCommand, command: str) -> None:
+    result = cuebook(*command.split(), "x" * 300)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "File name too long" in " ".join(result.stderr.split())
+
+
 async def test_while_a_server_runs_it_is_asked(run: Callable[..., Any], serve: Serve) -> None:
     server = serve()
     await server.ready()
