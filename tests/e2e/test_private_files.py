@@ -29,7 +29,13 @@ async def use(server: Any) -> None:
         added = await client.post("/api/memory/units", json={"userId": "ana", "units": units})
         assert added.is_success, added.text
         for masked in (True, False):
-            asked = await client.post("/api/analytics/query", json={"sql": "FROM users", "masked": masked})
+            query = {"sql": "FROM users", "masked": masked}
+            asked = await client.post("/api/analytics/query", json=query)
+            for _ in range(300):
+                if asked.status_code != 503:
+                    break
+                await asyncio.sleep(0.2)  # the tables are being built
+                asked = await client.post("/api/analytics/query", json=query)
             assert asked.status_code == 200, asked.text
         admitted = await client.post("/api/participants/tokens", json={"userId": "ana", "scriptId": "visit"})
         assert admitted.status_code == 201, admitted.text

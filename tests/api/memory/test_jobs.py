@@ -55,6 +55,7 @@ async def test_crash_during_forgetting_takes_no_more_than_requested(
     monkeypatch.setattr(maintenance, "FORGOTTEN_MAX", 3)
     async with open_memory(embedder="none") as memory:
         await add_many(memory, 21)
+        await memory.wait_idle()  # else the worker may run the job as well
         job = await memory.memory_system.jobs.submit(*OWNER, "forget", JobOptions(share=0.5))
         write, written = MemoryCache.write, []
 
