@@ -103,30 +103,28 @@ class AgentHistory:
     async def finally_(self, prompt: Prompt, answer: object) -> None:
         """Add the user's message and the answer, and resize the window of an attached conversation if necessary.
 
+        A prompt without input adds no message of the user, and None as an answer none of the assistant.
+
         Raises the handlers' errors.
         """
         if self._record is not None:
             recorded = self._record(prompt, answer)
             self.add_chat_history(await recorded if inspect.isawaitable(recorded) else recorded)
         else:
-            self.add_chat_history(
-                [
-                    {"role": "user", "content": self._user_message(prompt)},
-                    {"role": "assistant", "content": self._assistant_message(answer)},
-                ]
-            )
+            said = (("user", self._user_message(prompt)), ("assistant", self._assistant_message(answer)))
+            self.add_chat_history([{"role": role, "content": text} for role, text in said if text is not None])
         if self._session is not None:
             await self._session.async_resize()
 
-    def _user_message(self, prompt: Prompt) -> str:
+    def _user_message(self, prompt: Prompt) -> str | None:
         if not self._input_keys:
-            return _text(prompt.get(INPUT, ""))
+            return _text(prompt.get(INPUT))
         found = [(key.strip("."), _at(prompt, _input_path(key))) for key in self._input_keys]
-        return "\n\n".join(f"[{key}]\n{_text(value)}" for key, value in found if value is not None)
+        return "\n\n".join(f"[{key}]\n{_text(value)}" for key, value in found if value is not None) or None
 
-    def _assistant_message(self, answer: object) -> str:
+    def _assistant_message(self, answer: object) -> str | None:
         found = [_at(answer, key.split(".")) for key in self._output_keys]
-        texts = [_text(each) for each in found if each is not None]
+        texts = [text for each in found if (text := _text(each)) is not None]
         if not self._output_keys or not texts:
             return _text(answer)
         return texts[0] if self._output_mode == "first" else "\n\n".join(texts)
@@ -159,6 +157,6 @@ def _at(value: object, path: Sequence[str]) -> object | None:
     return value
 
 
-def _text(value: object) -> str:
-    """Return a text unchanged, any other value as JSON."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _text(value: object) -> str | None:
+    """Return a text and None unchanged, any other value as JSON."""
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -81,9 +81,9 @@ _OWN = ("number", "message_id", "role", "content", "action_id", "metadata", "kin
 def message_of(data: object, number: int) -> Message:
     """Return a message from a record ``{role, content, …}``, with a certain number.
 
-    The content is a text, or a list of parts: then the text parts are the message's text, and its metadata contains all
-    parts. Other fields of the record, such as tool calls, are added to the metadata. Raises TypeError if the record is
-    not a message, ValueRefused for values over the limits.
+    The content is a text, a record, which becomes its JSON, or a list of parts: then the text parts are the message's
+    text, and its metadata contains all parts. Other fields of the record, such as tool calls, are added to the
+    metadata. Raises TypeError if the record is not a message, ValueRefused for values over the limits.
     """
     if not isinstance(data, Mapping):
         raise TypeError(f"a message is a record of role and content, not {type(data).__name__}")
@@ -96,8 +96,12 @@ def message_of(data: object, number: int) -> Message:
     parts = others.pop(PARTS, None)
     if isinstance(content, list | tuple):
         parts, content = content, _text_of(content)
+    if isinstance(content, Mapping):
+        content = msgspec.json.encode(_plain(content)).decode()
     if content is not None and not isinstance(content, str):
-        raise TypeError(f"the content of a message is a text or a list of parts, not {type(content).__name__}")
+        raise TypeError(
+            f"the content of a message is a text, a record or a list of parts, not {type(content).__name__}"
+        )
     bounded_metadata = bounded(others)
     fields = bounded_metadata if isinstance(bounded_metadata, dict) else {}
     return Message(

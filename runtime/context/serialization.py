@@ -16,6 +16,7 @@ from scripts.expressions.values import bounded
 from scripts.model.context_strategies import ContextSettings, SettingsInvalid, read_settings
 
 FORMAT = 1
+NEXT_LINE = "\x85"  # a line break in YAML alone
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 _Record: TypeAlias = dict[str, Any]
@@ -151,6 +152,14 @@ class _WithoutAliases(yaml.SafeDumper):
 
     def ignore_aliases(self, data: object) -> bool:
         return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Quote a text with a line break that readers would convert to a space."""
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if NEXT_LINE in text else None)
+
+
+_WithoutAliases.add_representer(str, _text)
 
 
 def _keys(key_path: str) -> list[str]:

@@ -82,6 +82,21 @@ async def test_afterwards_question_and_answer_are_added() -> None:
     assert plain.chat_history[-1].content == "all of it"
 
 
+@pytest.mark.parametrize(
+    ("keys", "prompt", "answer", "expected"),
+    [
+        ((), {"input": "q"}, None, [("user", "q")]),
+        ((), {"instruct": "Go on."}, "a", [("assistant", "a")]),
+        (("city",), {"input": {}}, "a", [("assistant", "a")]),
+        ((), {"input": ""}, "", [("user", ""), ("assistant", "")]),
+    ],
+)
+async def test_a_missing_side_adds_no_message(keys, prompt, answer, expected) -> None:
+    agent = AgentHistory(input_keys=keys)
+    await agent.finally_(prompt, answer)
+    assert [(each.role, each.content) for each in agent.chat_history] == expected
+
+
 async def test_several_inputs_become_blocks_named_by_their_keys() -> None:
     agent = AgentHistory(input_keys=["city", ".agent.system", "input.code", "nothing"])
     prompt = {"input": {"city": "Rome", "code": [1, 2]}, "agent": {"system": "Be kind."}}

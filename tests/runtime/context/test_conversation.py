@@ -632,6 +632,20 @@ def test_what_was_written_down_is_read_back_equal(path) -> None:
     assert made.memo_cursor == 8
 
 
+@pytest.mark.parametrize("text", ["a\x85b", "\x85", "a\u2028b\r\n", " yes", "'\x85\n'", "# \ufeff"])
+def test_yaml_keeps_unusual_line_breaks_and_marks(text) -> None:
+    made, other = conversation(text), Conversation()
+    other.load_yaml(made.to_yaml())
+    assert texts(other.full_chat_history) == [text]
+
+
+@pytest.mark.parametrize("add", [Conversation.append_message, lambda made, record: made.replace([record])])
+def test_a_record_as_content_becomes_its_json(add) -> None:
+    made = Conversation()
+    add(made, {"role": "assistant", "content": {"mood": "low", "scores": [1, 2]}})
+    assert texts(made.current_chat_history) == ['{"mood":"low","scores":[1,2]}']
+
+
 def test_what_was_read_back_goes_on_as_if_it_had_never_stopped() -> None:
     made, handler = lived_through(), Handler()
     other = Conversation()
