@@ -6,7 +6,7 @@ error in a detector never fails the turn.
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
@@ -30,7 +30,7 @@ from scripts.detectors.judge import (
     judge,
     watches,
 )
-from scripts.expressions.values import Value
+from scripts.expressions.values import Value, text_of
 from scripts.model.script import Detector
 
 MODEL_S = 20.0  # a model call that takes longer counts as failed
@@ -126,7 +126,7 @@ async def _look(
     if not watching:
         return []
     messages = [
-        WindowMessage(each.role, each.content)
+        WindowMessage(each.role, _words_of(each))
         for each in run.history()
         if each.number <= said.number and (each.role == "user" or each.role == "assistant")
     ]
@@ -143,6 +143,20 @@ async def _look(
     found |= await _model_findings(run, said, unclear, messages)
     seen = [(each, what) for each in watching if (what := found[each.id]) is not None]
     return [(each, what) for each, what in seen if what.always or each.id not in in_cooldown]
+
+
+def _words_of(message: Message) -> str:
+    """Return what a message says; of a filled form the values alone, because its labels are the script's words."""
+    values = message.metadata.get("form")
+    return "\n".join(_texts(values)) if message.role == "user" and isinstance(values, dict) else message.content
+
+
+def _texts(value: Value) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
+    else:
+        yield text_of(value)
 
 
 def _in_cooldown(run: TurnContext, detector: Detector) -> bool:

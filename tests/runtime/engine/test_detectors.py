@@ -138,6 +138,29 @@ async def test_replace_takes_a_form_as_the_answer(drive: StartSession) -> None:
     assert (session.said, session.values["hours"]) == (["Call 112.", "despair"], 7)
 
 
+async def test_the_labels_of_a_form_are_not_detected(drive: StartSession) -> None:
+    form = """
+cuebook: 1
+script: t
+detectors:
+- {detector: crisis, rules: [{words: [knives]}], do: [{emit: alert, id: alert}]}
+- detector: low
+  measures: [{measure: valence, lexicon: valence}]
+  patterns: [{pattern: low, all: [{of: valence, last_max: -0.1}]}]
+  do: [{emit: low, id: low}]
+forms:
+- form: week
+  fields:
+  - {field: sad, label: "Did you feel sad, or fear knives?", type: number}
+  - {field: days, label: Days with knives, type: table, columns: [{field: note, label: Knives}]}
+actions: [{repeat: {until: false}, do: [{form: week, id: fill}]}]
+"""
+    session = await drive(form)
+    for values, alerts in [({"sad": 0}, []), ({"days": [{"note": "knives"}]}, ["alert"]), ({"sad": 1}, [])]:
+        await session.turn(Filled(values))
+        assert [body.event for body in session.happened(Emitted)] == alerts
+
+
 async def test_end_ends_the_session_at_once(drive: StartSession) -> None:
     script = HEAD + CRISIS + "      - {say: 'Help is on its way.', id: help}\n      - {end: danger, id: stop}\n" + BODY
     session = await drive(script)
