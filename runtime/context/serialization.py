@@ -214,8 +214,6 @@ LEGACY = {
 }
 """Names of settings that are no longer used, and their replacements."""
 
-_MODES = ("lite", "memo")
-
 
 class LegacySetting(UserWarning):
     """A setting whose name has no effect any more; the message names its replacement."""
@@ -237,7 +235,7 @@ def session_settings(settings: Mapping[str, object]) -> ContextSettings:
 
 def checked_mode(mode: object) -> str:
     """Return a valid mode of a conversation. Raises SettingsInvalid."""
-    if mode not in _MODES:
+    if mode not in ("lite", "memo"):
         raise SettingsInvalid(f"the mode of a conversation is lite or memo, not {mode!r:.40}")
     return str(mode)
 

@@ -30,7 +30,6 @@ from scripts.expressions.values import counted
 # -- replaying --------------------------------------------------------------------------------------------------------
 
 
-_YES = {"true", "yes", "1", "y", "是"}
 _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"  # scripts without blanks between words
 _PIECE = re.compile(rf"\s*(?:[{_WIDE}]{{1,3}}|[^\s{_WIDE}]+)\s*|\s+")
 
@@ -195,7 +194,7 @@ def _reply(written: Written) -> ModelReply:
         return ModelReply(text=written, raw=written)
     if written.fail:
         raise ModelFailed(written.fail, retryable=written.retryable, usage=written.usage)
-    done = None if written.exit is None else str(written.exit).strip().lower() in _YES
+    done = None if written.exit is None else str(written.exit).strip().lower() in {"true", "yes", "1", "y", "是"}
     reply = msgspec.convert(structs.replace(written, exit=done), ModelReply, from_attributes=True)
     return structs.replace(reply, raw=msgspec.json.encode(written).decode())
 

@@ -29,8 +29,7 @@ _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 def encoded(value: Value) -> str:
     """Return a value as JSON on one line, with escaped texts."""
-    plain = json.dumps(value, ensure_ascii=False)
-    return _STRING.sub(lambda string: _ESCAPED.sub(_escape, string[0]), plain)
+    return _STRING.sub(lambda string: _ESCAPED.sub(_escape, string[0]), json.dumps(value, ensure_ascii=False))
 
 
 def _escape(found: re.Match[str]) -> str:

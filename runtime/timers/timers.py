@@ -44,13 +44,7 @@ _RANK: Mapping[TimerKind, int] = {"remind": 0, "expire": 1, "wait": 2}
 
 
 def _of_wait(
-    program: Program,
-    state: State,
-    depth: int,
-    wait: Wait,
-    timing: Timing | None,
-    zone: tzinfo,
-    least: TimerKind,
+    program: Program, state: State, depth: int, wait: Wait, timing: Timing | None, zone: tzinfo, least: TimerKind
 ) -> Iterator[tuple[datetime, Timer]]:
     """Yield the timers of the wait of the innermost of `depth` frames, each with its moment without quiet hours;
     `least` is the least important kind.

@@ -249,11 +249,7 @@ class Conditions:
 
     def _apart(self, side: AbstractState, other: AbstractState, sight: Sight) -> list[Literal]:
         """Return conditions that hold on one path but not on the other."""
-        found = [
-            (spelling, holds)
-            for spelling, holds in side.facts.items()
-            if self.truth(other, sight, spelling) is (not holds)
-        ]
+        found = [fact for fact in side.facts.items() if self.truth(other, sight, fact[0]) is (not fact[1])]
         for name in side.constants:
             for spelling in self._by_name.get(name, ()):
                 holds = self.truth(side, sight, spelling)

@@ -7,25 +7,15 @@ import regex
 from scripts.checks.control_flow import ControlFlowGraph
 from scripts.expressions.condition_algebra import Unknown
 from scripts.expressions.values import number_in
-from scripts.model.actions import (
-    Action,
-    AiAsk,
-    AiSay,
-    Ask,
-    CallTool,
-    Chat,
-    Choose,
-    Form,
-    OwnAction,
-    Say,
-    Show,
-    arms,
-    outputs_of,
-    walk,
-)
+from scripts.model import actions
+from scripts.model.actions import Action, arms, outputs_of, walk
 from scripts.model.diagnostics import Problems
 from scripts.model.variables import Output
 
+_SAID = (
+    actions.Say | actions.AiSay | actions.Show | actions.Ask | actions.AiAsk
+    | actions.Chat | actions.Form | actions.OwnAction
+)  # fmt: skip
 PATTERN_S = 0.02  # for one match of an author's pattern, outside the event loop
 _DAYS = [(date(1990, 1, 1) + timedelta(days=n)).isoformat() for n in range(0, 20_000, 7)]  # one date per week
 
@@ -97,10 +87,10 @@ def _matches(pattern: str, text: str) -> bool:
 # -- choices --------------------------------------------------------------------------------------------------------
 
 
-def _unasked(actions: tuple[Action, ...], problems: Problems, path: str, *, is_said: bool) -> None:
+def _unasked(listed: tuple[Action, ...], problems: Problems, path: str, *, is_said: bool) -> None:
     """Report choices without a question and without a preceding message in their list or in an outer list."""
-    for action in actions:
-        if isinstance(action, Choose) and not _says(action) and not is_said:
+    for action in listed:
+        if isinstance(action, actions.Choose) and not _says(action) and not is_said:
             message = "choices without a question and without a message before them"
             problems.add("CHOICE_WITHOUT_QUESTION", message, action.at, path=path)
         for inner in arms(action).values():
@@ -110,9 +100,9 @@ def _unasked(actions: tuple[Action, ...], problems: Problems, path: str, *, is_s
 
 def _says(action: Action) -> bool:
     match action:
-        case Choose():
+        case actions.Choose():
             return action.question is not None
-        case CallTool():
+        case actions.CallTool():
             return action.on_fail is not None and action.on_fail.say is not None
         case _:
-            return isinstance(action, Say | AiSay | Show | Ask | AiAsk | Chat | Form | OwnAction)
+            return isinstance(action, _SAID)

@@ -78,9 +78,8 @@ def check_conditions(layout: ControlFlowGraph, problems: Problems, conditions: l
         if layout.cell(each.node, each.name) in texts:
             outcome = "never" if each.is_negated else "always"
             message = f"any text counts as true, also `no`: with an answer in `{each.name}` this {outcome} holds"
-            problems.add(
-                "CONDITION_CONSTANT", message, each.at, path=layout.path(each.node), fix=_FIX.format(name=each.name)
-            )
+            fix = _FIX.format(name=each.name)
+            problems.add("CONDITION_CONSTANT", message, each.at, path=layout.path(each.node), fix=fix)
 
 
 def _text_cells(layout: ControlFlowGraph) -> set[Cell]:

@@ -7,26 +7,16 @@ from scripts.checks.effects import effect_of
 from scripts.detectors.examples import EXAMPLES_MAX, run_examples
 from scripts.detectors.judge import WORDS_MAX
 from scripts.expressions.suggestions import suggest
-from scripts.model.actions import (
-    Action,
-    Add,
-    Emit,
-    End,
-    Experiment,
-    If,
-    Remember,
-    Say,
-    Scene,
-    Set,
-    Show,
-    action_type,
-    walk,
-)
+from scripts.model import actions
+from scripts.model.actions import Action, action_type, walk
 from scripts.model.detectors import Rule, Sign
 from scripts.model.diagnostics import Fault
 from scripts.model.script import Detector
 
-_AT_ONCE = Say | Set | Add | Emit | Remember | Show | If | Experiment | Scene | End
+_AT_ONCE = (
+    actions.Say | actions.Set | actions.Add | actions.Emit | actions.Remember
+    | actions.Show | actions.If | actions.Experiment | actions.Scene | actions.End
+)  # fmt: skip
 
 
 def check_detector(detector: Detector) -> Iterator[Fault]:
@@ -45,11 +35,9 @@ def check_detector(detector: Detector) -> Iterator[Fault]:
             yield Fault("DETECTOR_EXAMPLE_FAILS", message, outcome.example.at)
 
 
-def unable(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+def unable(listed: tuple[Action, ...]) -> tuple[Action, ...]:
     """Return the actions of a list that wait, jump, call or use a model, and so cannot run within a turn."""
-    return tuple(
-        action for action in walk(actions) if not isinstance(action, _AT_ONCE) or effect_of(action).waits != "never"
-    )
+    return tuple(each for each in walk(listed) if not isinstance(each, _AT_ONCE) or effect_of(each).waits != "never")
 
 
 def _limits(detector: Detector) -> Iterator[Fault]:

@@ -408,12 +408,9 @@ def _outputs(items: tuple[OutputItem, ...], on_fail: actions.OnFail, skipped: st
     return tuple(steps)
 
 
-_SKIP = "there is no valid answer (`on_fail: skip`)"
-
-
 def _doubt(on_fail: actions.OnFail, *, is_open: bool) -> str:
     if on_fail.then.policy == "skip" and not on_fail.actions:
-        return _SKIP
+        return "there is no valid answer (`on_fail: skip`)"
     return "the answer does not contain it (`required: false`)" if is_open else ""
 
 

@@ -12,7 +12,6 @@ FIELDS_MAX = 100  # fields of a form, and columns of a table
 _CHOOSES = {"choice", "multichoice"}
 _OFFERED = {*_CHOOSES, "number"}  # a number may have choices, the others need them
 _BOUNDED = {"text", "number", "date", "time", "datetime", "multichoice", "table", "file"}
-_PATTERNED = {"text", "file"}
 _NEVER_WITH_COMPUTED = (
     "required", "default", "placeholder", "pattern", "min", "max", "validate", "invalid", "columns",
 )  # fmt: skip
@@ -44,7 +43,7 @@ def _faults(field: FormField) -> Iterator[Fault]:
     if kind in _CHOOSES and (not field.choice_list or is_doubled):
         fix = "" if is_doubled else "Add `choices: [a, b]`."
         yield Fault("CHOICES_INVALID", f"`type: {kind}` needs `choices` without duplicates", field.mark("choices"), fix)
-    for key, kinds in (("choice_list", _OFFERED), ("pattern", _PATTERNED), ("min", _BOUNDED), ("max", _BOUNDED)):
+    for key, kinds in (("choice_list", _OFFERED), ("pattern", {"text", "file"}), ("min", _BOUNDED), ("max", _BOUNDED)):
         if getattr(field, key) not in (None, (), "") and kind not in kinds:
             word = "choices" if key == "choice_list" else key
             yield Fault("FIELD_KEY_CONFLICT", f"`{word}` is not allowed with `type: {kind}`", field.mark(word))

@@ -50,15 +50,6 @@ _FIXES = {
 }
 
 
-_INNER = (Node, tuple, dict)
-
-
-class _PlainText(Struct, frozen=True):
-    key: str
-    text: str
-    at: Location
-
-
 def check_plain_texts(script: Script, known: Collection[str], problems: Problems) -> None:
     """Add a problem for each text with a placeholder that is not replaced, or that looks calculated.
 
@@ -66,19 +57,18 @@ def check_plain_texts(script: Script, known: Collection[str], problems: Problems
     """
     wrong = {(each.line, each.column) for each in problems.errors}  # such as a text for a number
     is_native = script.form in {"native", "detectors"}
-    for each in _plain_texts(script):
-        if (written := _placeholder(each.text, known, is_native=is_native)) is not None:
-            message = f"{shorten(written, 60)} in `{each.key}` is not replaced"
-            severity: Severity = "warning" if each.key in _FIXES else "note"  # a model understands most of the others
-            fix = _FIXES.get(each.key, _AS_IT_IS)
-            problems.add("PLACEHOLDER_INVALID", message, each.at, fix=fix, severity=severity)
-        elif not is_native and each.key in {"value", "default"} and looks_calculated(each.text):
-            if (each.at.line, each.at.column) in wrong:
+    for key, text, at in _plain_texts(script):
+        if (written := _placeholder(text, known, is_native=is_native)) is not None:
+            message = f"{shorten(written, 60)} in `{key}` is not replaced"
+            severity: Severity = "warning" if key in _FIXES else "note"  # a model understands most of the others
+            problems.add("PLACEHOLDER_INVALID", message, at, fix=_FIXES.get(key, _AS_IT_IS), severity=severity)
+        elif not is_native and key in {"value", "default"} and looks_calculated(text):
+            if (at.line, at.column) in wrong:
                 continue
-            what = "a declared value" if each.key == "value" else "a default"
-            message = f"{shorten(each.text)} is a text: {what} is not calculated"
+            what = "a declared value" if key == "value" else "a default"
+            message = f"{shorten(text)} is a text: {what} is not calculated"
             fix = "Write the value itself, such as 2, or put a blank before the `=`."
-            problems.add("TYPE_MISMATCH", message, each.at, fix=fix, severity="warning")
+            problems.add("TYPE_MISMATCH", message, at, fix=fix, severity="warning")
 
 
 def _placeholder(text: str, known: Collection[str], *, is_native: bool) -> str | None:
@@ -91,7 +81,8 @@ def _placeholder(text: str, known: Collection[str], *, is_native: bool) -> str |
     return text[statement.start() : statement.end()] + "… %}" if statement is not None else None
 
 
-def _plain_texts(script: Script) -> Iterator[_PlainText]:
+def _plain_texts(script: Script) -> Iterator[tuple[str, str, Location]]:
+    """Yield the key, text and place of each text that may contain a placeholder or look calculated."""
     waiting: list[Any] = [script]
     while waiting:
         node = waiting.pop()
@@ -100,9 +91,9 @@ def _plain_texts(script: Script) -> Iterator[_PlainText]:
             for key in keys:
                 value = getattr(node, key)
                 texts = value if isinstance(value, tuple) else (value,)
-                yield from (_PlainText(key, text, node.mark(key)) for text in texts if _may_matter(text))
+                yield from ((key, text, node.mark(key)) for text in texts if _may_matter(text))
         if not isinstance(node, StringTable | ToolDefinition):
-            waiting += [part for part in parts(node) if part and isinstance(part, _INNER)]
+            waiting += [part for part in parts(node) if part and isinstance(part, (Node, tuple, dict))]
 
 
 def _may_matter(text: Any) -> bool:

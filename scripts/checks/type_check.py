@@ -35,15 +35,8 @@ from scripts.model.variables import Assignment, Declaration, Output, Records
 
 _EQUALITIES = {"eq", "ne", "in", "notin"}
 ORDERS = {"lt", "lteq", "gt", "gteq"}
-_WIDENED = {
-    ("number", "text"),
-    ("date", "text"),
-    ("time", "text"),
-    ("datetime", "text"),
-    ("datetime", "date"),
-    ("timezone", "text"),
-    ("choice", "text"),
-}  # an answer of the one type is valid for a variable of the other
+_WIDENED = {(kind, "text") for kind in ("number", "date", "time", "datetime", "timezone", "choice")}
+_WIDENED |= {("datetime", "date")}  # an answer of the one type is valid for a variable of the other
 
 
 TEXT_TYPES = frozenset({"text", "choice", "time", "timezone", *DATES})

@@ -9,9 +9,7 @@ import regex
 from scripts.model.base import Location
 from scripts.model.diagnostics import Fault, Problem, Problems
 
-_NEEDS_ALL_PARTS = frozenset(
-    {"NO_ACTIONS", "EXPERIMENT_UNUSED", "FORM_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"}
-)
+_NEEDS_ALL_PARTS = {"NO_ACTIONS", "EXPERIMENT_UNUSED", "FORM_UNUSED", "ARMS_TOO_FEW", "ARM_UNKNOWN", "ARM_MISSING"}
 """Problems that are not reported if a part of the script is invalid, because a list may be empty only for that."""
 _DEFINED_IN = {
     "GOTO_UNKNOWN": "phases",

@@ -179,12 +179,8 @@ class VariableFlow:
         """Return the phases and topics that declare a variable, in script order, and whether it has a value there."""
         places: list[tuple[str, Phase | Topic]] = [(phase.id, phase) for phase in self._script.phases]
         places += [(f"{phase.id}/{topic.id}", topic) for phase in self._script.phases for topic in phase.topics]
-        return {
-            path: each.value is not None or each.auto
-            for path, node in places
-            for each in node.declare
-            if each.var == name
-        }
+        found = [(path, each) for path, node in places for each in node.declare if each.var == name]
+        return {path: each.value is not None or each.auto for path, each in found}
 
     def known(self) -> frozenset[str]:
         """Return the names that the script declares or writes."""

@@ -13,25 +13,9 @@ from typing import Literal as Typing
 from jinja2 import nodes
 from msgspec import Struct
 
+from scripts.expressions import condition_algebra as algebra
 from scripts.expressions.arithmetic import added, counted, subtracted
-from scripts.expressions.condition_algebra import (
-    EXISTENCE_TESTS,
-    GUARDING_FILTERS,
-    PARTS_MAX,
-    UNKNOWN,
-    Atom,
-    Literal,
-    Unknown,
-    all_names,
-    atoms,
-    base,
-    children,
-    constant,
-    implied,
-    literals,
-    nulls,
-    parts,
-)
+from scripts.expressions.condition_algebra import UNKNOWN, Literal, Unknown
 from scripts.expressions.members import BUILTINS, DATE_PARTS, KINDS, METHODS, MemberFault, member_faults
 from scripts.expressions.sandbox import SANDBOX
 from scripts.expressions.time_values import PLACES
@@ -77,7 +61,7 @@ class ExpressionInfo(Struct, frozen=True):
     quoted: frozenset[str] = frozenset()
     reads: tuple[Read, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
-    atoms: tuple[Atom, ...] = ()
+    atoms: tuple[algebra.Atom, ...] = ()
     when_true: Outcome = Outcome()
     when_false: Outcome = Outcome()
     value: Value | Unknown = UNKNOWN
@@ -107,13 +91,13 @@ def analyse_expression(tree: nodes.Template, every: list[nodes.Node], *, is_text
     assigned = tree.body[0]
     expression: nodes.Expr = assigned.node  # type: ignore[attr-defined]  # the generated assignment
     reader.whole(expression)
-    null_with, is_null_able = nulls(expression)
+    null_with, is_null_able = algebra.nulls(expression)
     return reader.facts(
         tree,
         every,
-        when_true=Outcome(implied(expression, True), tuple(literals(expression, True))),
-        when_false=Outcome(implied(expression, False), tuple(literals(expression, False))),
-        value=constant(expression),
+        when_true=Outcome(algebra.implied(expression, True), tuple(algebra.literals(expression, True))),
+        when_false=Outcome(algebra.implied(expression, False), tuple(algebra.literals(expression, False))),
+        value=algebra.constant(expression),
         null_with=null_with,
         is_null_able=is_null_able,
         carried=frozenset(_carried(expression)),
@@ -135,7 +119,7 @@ def _carried(node: nodes.Node) -> Iterator[str]:
             yield from _carried(node.expr1)
             yield from _carried(node.expr2) if node.expr2 is not None else ()
         case _:
-            for part in children(node):
+            for part in algebra.children(node):
                 yield from _carried(part)
 
 
@@ -147,7 +131,7 @@ class _Enclosing(Struct, frozen=True):
     local: frozenset[str] = frozenset()  # names of loops
 
     def within(self, target: nodes.Node) -> "_Enclosing":
-        return _Enclosing(self.names, self.literals, self.local | all_names(target) | {"loop"})
+        return _Enclosing(self.names, self.literals, self.local | algebra.all_names(target) | {"loop"})
 
 
 class _Reader:
@@ -158,7 +142,7 @@ class _Reader:
         self._quoted: set[str] = set()
         self._reads: dict[Read, None] = {}
         self._comparisons: list[Comparison] = []
-        self._atoms: dict[str, Atom] = {}
+        self._atoms: dict[str, algebra.Atom] = {}
         self._unknown_functions: dict[str, int] = {}
         self._reads_any = False
 
@@ -217,11 +201,11 @@ class _Reader:
 
     def _where(self, around: _Enclosing, condition: nodes.Expr, truth: bool) -> _Enclosing:
         self._learn(condition)
-        certain = (*around.literals, *literals(condition, truth))
-        return _Enclosing(around.names | implied(condition, truth), certain, around.local)
+        certain = (*around.literals, *algebra.literals(condition, truth))
+        return _Enclosing(around.names | algebra.implied(condition, truth), certain, around.local)
 
     def _learn(self, condition: nodes.Expr) -> None:
-        self._atoms |= {atom.spelling: atom for atom in atoms(condition)}
+        self._atoms |= {atom.spelling: atom for atom in algebra.atoms(condition)}
 
     def _visit(self, node: nodes.Node, around: _Enclosing, role: Role) -> None:
         match node:
@@ -234,10 +218,10 @@ class _Reader:
                 for side in (node.expr, *(operand.expr for operand in node.ops)):
                     self._visit(side, around, "tested")
             case nodes.And() | nodes.Or():
-                *before, last = parts(node)
+                *before, last = algebra.parts(node)
                 for number, side in enumerate(before):
                     self._visit(side, around, "tested")
-                    if number < PARTS_MAX:  # the rest of a longer chain is not analysed
+                    if number < algebra.PARTS_MAX:  # the rest of a longer chain is not analysed
                         around = self._where(around, side, isinstance(node, nodes.And))
                 self._visit(last, around, role)
             case nodes.Not():
@@ -252,25 +236,25 @@ class _Reader:
             case nodes.Call(node=nodes.Name(name=name)) if name not in BUILTINS:
                 self._names.add(name)
                 self._unknown_functions.setdefault(name, node.lineno)
-                for part in children(node):
+                for part in algebra.children(node):
                     if part is not node.node:
                         self._visit(part, around, "used")
             case nodes.Getitem() if isinstance(node.node, nodes.Name) and node.node.name == "vars":
                 self._variable(node, around, role)
             case nodes.BinExpr() | nodes.UnaryExpr() | nodes.Getattr() | nodes.Getitem():
-                for part in children(node):
+                for part in algebra.children(node):
                     self._visit(part, around, role)
             case _:
-                for part in children(node):
+                for part in algebra.children(node):
                     self._visit(part, around, "used")
 
     def _called(self, node: nodes.Filter | nodes.Test, around: _Enclosing, role: Role) -> None:
-        is_guard = node.name in (GUARDING_FILTERS if isinstance(node, nodes.Filter) else EXISTENCE_TESTS)
+        guards = algebra.GUARDING_FILTERS if isinstance(node, nodes.Filter) else algebra.EXISTENCE_TESTS
         if node.node is not None:
-            guarded = base(node.node) if is_guard else None
+            guarded = algebra.base(node.node) if node.name in guards else None
             inside = _Enclosing(around.names | {guarded.name}, around.literals, around.local) if guarded else around
             self._visit(node.node, inside, role)
-        for part in children(node):
+        for part in algebra.children(node):
             if part is not node.node:
                 self._visit(part, around, "used")
 
@@ -304,7 +288,7 @@ class _Reader:
             left = right
 
     def _compared(self, name: str, sign: str, other: nodes.Expr) -> None:
-        value = constant(other)
+        value = algebra.constant(other)
         if not isinstance(value, Unknown):
             self._comparisons.append(Comparison(name, sign, value))
 
@@ -325,7 +309,7 @@ def _unknown_methods(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
     for node in every:
         match node:
             case nodes.Call(node=nodes.Getattr(attr=name) as method) if name not in METHODS:
-                if not all_names(method) & {*KINDS, "loop"}:
+                if not algebra.all_names(method) & {*KINDS, "loop"}:
                     yield name, node.lineno
             case nodes.Getattr(node=nodes.Sub(), attr=name) if name not in METHODS | DATE_PARTS:
                 yield name, node.lineno
@@ -345,7 +329,7 @@ def _members(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
     for node in every:
         match node:
             case nodes.Getattr(attr=name) | nodes.Getitem(arg=nodes.Const(value=str(name))):
-                root = base(node)
+                root = algebra.base(node)
                 if root is None or root.name not in KINDS:
                     yield name, node.lineno
             case nodes.Keyword(key="attribute", value=nodes.Const(value=str(name))):
@@ -353,7 +337,7 @@ def _members(every: Iterable[nodes.Node]) -> Iterator[tuple[str, int]]:
 
 
 def _parts(every: list[nodes.Node]) -> Iterator[tuple[str, str]]:
-    local = {name for node in every if isinstance(node, nodes.For) for name in all_names(node.target)}
+    local = {name for node in every if isinstance(node, nodes.For) for name in algebra.all_names(node.target)}
     for node in every:
         match node:
             case nodes.Getattr(node=nodes.Name(name=name), attr=member) if name not in local | KINDS.keys():

@@ -41,12 +41,11 @@ _FOREIGN = msgspec.yaml.decode(
 
 _DIGITS = "Write `VALUE | round(2)` for a number of digits, and join texts with `~`."
 _UNESCAPED = "Remove it: values are never read as markup."
-_PART_OF_TEXT = "Write `VALUE[:10]` for the first ten characters."
 _DATE = "A date is a text such as 2026-01-31: `DATE[:4]` is its year, and `today.year` that of today."
 _OTHER_FILTERS = {
     **dict.fromkeys(("format", "number_format", "fixed", "tofixed", "to_fixed", "floatformat"), _DIGITS),
     **dict.fromkeys(("safe", "e", "escape", "forceescape", "striptags", "urlize", "xmlattr", "nl2br"), _UNESCAPED),
-    **dict.fromkeys(("slice", "substr", "substring"), _PART_OF_TEXT),
+    **dict.fromkeys(("slice", "substr", "substring"), "Write `VALUE[:10]` for the first ten characters."),
     **dict.fromkeys(("date", "strftime", "dateformat", "date_format"), _DATE),
     **dict.fromkeys(("append", "push", "concat"), "Write `LIST + [VALUE]`."),
     "contains": "Write `'word' in NAME`.",
@@ -57,10 +56,9 @@ _OTHER_FILTERS = {
     "default_if_none": "Did you mean `default`?",
 }
 """Filters of Jinja and other template languages that do not exist here, and what to write instead."""
-_NAME_ALONE = "Write the name alone, or `not NAME`."
 _OTHER_TESTS = {
     **dict.fromkeys(("empty", "blank"), "Write `not NAME`."),
-    **dict.fromkeys(("true", "false"), _NAME_ALONE),
+    **dict.fromkeys(("true", "false"), "Write the name alone, or `not NAME`."),
     **dict.fromkeys(("equalto", "sameas"), "Compare with ==."),
     "greaterthan": "Compare with >.",
     "lessthan": "Compare with <.",
@@ -147,10 +145,8 @@ def function_fix(name: str) -> str:
     filters = [each for each in SANDBOX.filters if each.isidentifier()]
     if name in filters:
         return f"It is a filter: write `VALUE | {name}`."
-    alike = (
-        suggest(name, filters, "").replace("Did you mean `", "It is a filter here: write `VALUE | ").replace("?", ".")
-    )
-    fix = suggest(name, _CALLABLE, "") or alike
+    alike = suggest(name, filters, "").replace("Did you mean `", "It is a filter here: write `VALUE | ")
+    fix = suggest(name, _CALLABLE, "") or alike.replace("?", ".")
     return fix or f"The functions are {', '.join(f'`{each}`' for each in _CALLABLE)}; a variable has no parentheses."
 
 
@@ -171,11 +167,8 @@ def _unknown_fix(message: str) -> str:
     known = [name for name in (SANDBOX.filters if is_filter else SANDBOX.tests) if name.isidentifier()]
     is_of_jinja = found["name"] in (FILTERS if is_filter else TESTS)
     # one of Jinja's is not misspelt, so a similar name means something else
-    return (
-        f"Use one of {', '.join(f'`{name}`' for name in sorted(known))}."
-        if is_of_jinja
-        else suggest(found["name"], known)
-    )
+    listed = f"Use one of {', '.join(f'`{name}`' for name in sorted(known))}."
+    return listed if is_of_jinja else suggest(found["name"], known)
 
 
 def _sign_fix(source: str) -> str:

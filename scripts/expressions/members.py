@@ -61,9 +61,7 @@ _NUMBER = Kind()
 _TEXT = Kind(_functions(TEXT_METHODS), item=Kind(_functions(TEXT_METHODS)))
 _RECORD = Kind(is_record=True, is_open=True)
 _DAY = Kind(dict.fromkeys(("year", "month", "day"), _NUMBER) | _functions(frozenset({"weekday", "isoformat"})))
-_MOMENT = Kind(
-    {**_DAY.members, "hour": _NUMBER, "minute": _NUMBER, "date": Kind(example="date()", returns=_DAY)},
-)
+_MOMENT = Kind({**_DAY.members, "hour": _NUMBER, "minute": _NUMBER, "date": Kind(example="date()", returns=_DAY)})
 _MESSAGE = Kind({"role": _TEXT, "content": _TEXT}, is_record=True)
 _MEMORY = Kind(
     {"text": _TEXT, "source": _TEXT, "time": _TEXT, "score": _NUMBER, "metadata": _RECORD, "around": Kind(item=_TEXT)},

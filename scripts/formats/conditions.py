@@ -52,7 +52,6 @@ _JOINED = re.compile(r"(\w+?)(或者?|且|也不?是)(\w+)")
 _EQUALS = {"==", "===", "!=", "!==", "<>"}  # behind them, a word is a text also in a value: {mood} == calm
 _COMPARISONS = {"==", "!=", ">=", "<=", ">", "<", "contains", "lacks", "in", "not in"}
 _DIFFERENCE = re.compile(r"(\d+(?:\.\d+)?) - (\d+(?:\.\d+)?)")
-_LIMITS = {">=", "<=", ">", "<"}
 _ALTERNATIVES = {"==": ("or",), "!=": ("and", "or"), "contains": ("and", "or"), "lacks": ("and", "or")}
 """The words that add a value to the right side of a comparison: `{sex} == 男 or 女`."""
 
@@ -250,7 +249,7 @@ class _Parser:
             return _Part(f"({left.source} >= {least.source} and {left.source} <= {self.sum(right=True).source})")
         number = ""  # the right side of the comparison before
         while sign := self.accept(*_COMPARISONS):
-            if number and sign in _LIMITS:  # `{age} > 12 < 18`, in which 12 is compared with 18
+            if number and sign in {">=", "<=", ">", "<"}:  # `{age} > 12 < 18`, in which 12 is compared with 18
                 raise ValueError(f"{sign} compares the number {number} before it; name the variable again")
             right = self.collection() if sign in {"in", "not in"} else self.sum(right=True)
             number = right.source if number_in(right.source) is not None else ""

@@ -45,8 +45,7 @@ def _spelled(tree: Mapping, alternatives: tuple[str, ...], problems: Problems) -
         meant = max(alternatives, key=lambda each: likeness(key.text.casefold(), each))
         if likeness(key.text.casefold(), meant) >= SURE:
             problems.add("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at, fix=f"Did you mean `{meant}`?")
-            pairs = (*tree.pairs[:number], (word(meant, key), value), *tree.pairs[number + 1 :])
-            return Mapping(pairs, tree.at)
+            return Mapping((*tree.pairs[:number], (word(meant, key), value), *tree.pairs[number + 1 :]), tree.at)
     return tree
 
 

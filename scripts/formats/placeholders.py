@@ -61,7 +61,6 @@ SYSTEM: Mapping[str, str] = {
 """The expressions of built-in values ``{%name%}``; no variable replaces them."""
 
 
-_SIZES = {"length", "size", "count"}
 SCOPES = frozenset({"global", "session", "phase", "topic", "variables"})
 """Words before a variable that name its scope, as in `{session.mood}`."""
 
@@ -87,7 +86,7 @@ def variable_reference(name: str) -> str:
 def member_reference(base: str, parts: Sequence[str]) -> str:
     """Return the expression that reads a member of a value, or of a member; `length` is the number of items."""
     for index, part in enumerate(parts):
-        if part in _SIZES and index == len(parts) - 1:
+        if part in {"length", "size", "count"} and index == len(parts) - 1:
             return f"{base}|length"
         if part.isdecimal() and part.isascii():
             base += f"[{int(part)}]"

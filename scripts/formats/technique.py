@@ -88,9 +88,8 @@ def _with_topic(tree: Mapping) -> Mapping:
     if actions is None or name is None or tree.get("topic") is not None:
         return tree
     topic = Mapping(((word("topic_id", name), name), (word("actions", actions), actions)), actions.at)
-    return Mapping(
-        (*(pair for pair in tree.pairs if pair[0].text != "actions"), (word("topic", topic), topic)), tree.at
-    )
+    others = (pair for pair in tree.pairs if pair[0].text != "actions")
+    return Mapping((*others, (word("topic", topic), topic)), tree.at)
 
 
 def _part(key: str, tree: Tree) -> Tree:
@@ -153,16 +152,10 @@ def _technique(tree: Mapping, reader: Reader) -> _Technique | None:
                 message = "a technique has only one topic; this one would not run"
                 reader.refuse("TYPE_MISMATCH", message, other.at, "Write all actions in one topic.")
     technique = reader.read(_spelled(tree, reader), _Technique)
-    if technique is not None:
-        _report_unused(tree, reader)
-    return technique
-
-
-def _report_unused(tree: Mapping, reader: Reader) -> None:
-    """Record unknown metadata."""
-    for key, value in pairs_of(tree.get("metadata")):
+    for key, value in pairs_of(tree.get("metadata")) if technique is not None else ():
         if key.text not in _Technique.__struct_fields__ and not is_null(value):
             report_unused(reader, key.text, value.at)
+    return technique
 
 
 def _meanings(tree: Mapping) -> Iterator[tuple[str, Scalar]]:

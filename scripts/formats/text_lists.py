@@ -10,7 +10,6 @@ from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, items_of, pairs
 from scripts.yaml.unknown_keys import is_note
 
 _LABELS = ("text", "label", "name")
-_SHOWN = ("text", "label", "value", "name", "key")
 _SEPARATORS = re.compile(r"[,，、;；|｜\n]")
 
 
@@ -18,8 +17,7 @@ def choices_in(tree: Scalar) -> Sequence:
     """Return the choices in a text: `good, bad` with any separator or on lines, otherwise `yes/no`."""
     pattern = _SEPARATORS if _SEPARATORS.search(tree.text.strip()) else re.compile("/")
     parts = [part.strip() for part in pattern.split(tree.text)]
-    found = tuple(Scalar(part, False, tree.at) for part in parts if part and tree.value is not None)
-    return Sequence(found, tree.at)
+    return Sequence(tuple(Scalar(part, False, tree.at) for part in parts if part and tree.value is not None), tree.at)
 
 
 def choice_texts(tree: Tree) -> Sequence:
@@ -35,7 +33,7 @@ def choice_texts(tree: Tree) -> Sequence:
     for each in tree.items:
         pairs = pairs_of(each)
         parts = {key.text: part for key, part in pairs}
-        shown = next((parts[name] for name in _SHOWN if name in parts), None)
+        shown = next((parts[name] for name in ("text", "label", "value", "name", "key") if name in parts), None)
         value, label = parts.get("value"), next((parts[name] for name in _LABELS if name in parts), None)
         if isinstance(value, Scalar) and isinstance(label, Scalar):
             found.append(Mapping(((value, label),), each.at))

@@ -230,11 +230,7 @@ def _source(expression: Expression | None) -> str:
 
 
 def _steps(
-    actions: Sequence[Action],
-    shared: actions.Expiry | None,
-    depth: int = 0,
-    arm: str = "",
-    when: tuple[str, ...] = (),
+    actions: Sequence[Action], shared: actions.Expiry | None, depth: int = 0, arm: str = "", when: tuple[str, ...] = ()
 ) -> Iterator[_Step]:
     """Yield every action of a topic and its inner actions, in the order written.
 

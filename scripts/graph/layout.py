@@ -183,8 +183,7 @@ class _Plan:
     def _columns_by_node(self) -> dict[str, int]:
         """Return the column of each node; the start is before the first, the end after the last."""
         phases = {phase.id: index for index, phase in enumerate(self.graph.phases)}
-        found = {START: -1, END: len(phases)}
-        return found | {topic.id: phases[topic.phase] for topic in self.graph.topics}
+        return {START: -1, END: len(phases)} | {topic.id: phases[topic.phase] for topic in self.graph.topics}
 
     def _is_straight(self, edge: Edge) -> bool:
         """Return whether an edge leads down to the next box."""

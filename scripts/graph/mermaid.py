@@ -12,7 +12,6 @@ from scripts.graph.layout import Line, fit, topic_lines
 LABEL_EM_MAX = 30.0
 
 _ARROWS: Mapping[EdgeKind, str] = {"order": "-->", "goto": "==>", "call": "-->"}
-_OTHER_ARROW = "-.->"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _MARKUP = frozenset("!\"#$%&'*:;<>@[]\\^`{|}~")  # characters that may have a meaning in Mermaid, Markdown or HTML
 
@@ -44,7 +43,7 @@ def _lines(graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _arrow(edge: Edge) -> str:
-    arrow = _ARROWS.get(edge.kind, _OTHER_ARROW)
+    arrow = _ARROWS.get(edge.kind, "-.->")
     return f'{arrow}|"{_escaped(f"{edge.action}: {edge.label}")}"|' if edge.label else arrow
 
 

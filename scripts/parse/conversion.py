@@ -31,15 +31,10 @@ from scripts.yaml.writer import pair_lines, plain, printable
 _LOST_KEY_CODES = {"UNKNOWN_KEY", "KEY_IGNORED", "KEY_CONFLICT", "ACTION_TYPE_UNKNOWN"}
 _LOSS_CODES = _LOST_KEY_CODES | {"PLACEHOLDER_INVALID"}
 _TOLERATED_CODES = {
-    "SKILL_UNKNOWN",
-    "FORM_UNKNOWN",
-    "ROLE_UNKNOWN",
-    "GOTO_UNKNOWN",
-    "GOTO_IN_SKILL",
-    "PARAMETER_UNKNOWN",
-}
-_TOLERATED_CODES |= {"RETURN_UNKNOWN", "EXPRESSION_INVALID", "PYTHON_REFUSED", "DUPLICATE_KEY", "DUPLICATE_DECLARATION"}
-_TOLERATED_CODES |= {"REQUIRED_FIELD_MISSING", "CONSTRAINT_VIOLATION", "DEFAULT_MISMATCH", "ENUM_VALUE_INVALID"}
+    "SKILL_UNKNOWN", "FORM_UNKNOWN", "ROLE_UNKNOWN", "GOTO_UNKNOWN", "GOTO_IN_SKILL", "PARAMETER_UNKNOWN",
+    "RETURN_UNKNOWN", "EXPRESSION_INVALID", "PYTHON_REFUSED", "DUPLICATE_KEY", "DUPLICATE_DECLARATION",
+    "REQUIRED_FIELD_MISSING", "CONSTRAINT_VIOLATION", "DEFAULT_MISMATCH", "ENUM_VALUE_INVALID",
+}  # fmt: skip
 _LEFT_TO_AUTHORS = {"ANSWER_TYPE_MISMATCH"}  # the older formats run with it, and only the author knows the right type
 _REPORTED_AT_VALUE = {"KEY_IGNORED"}  # the reader reports the location of such a key's value, not of the key
 _SEE = '# What could not be carried over stands in comments that begin with "Not carried over".'
@@ -196,8 +191,7 @@ def _renamed(script: Script) -> tuple[Script, list[_Loss]]:
         return script, losses
     renamed: Script = with_names(script, new)
     variables = {**script.migrations.variables, **{old: Reference(word) for old, word in new.items()}}
-    migrations = replace(renamed.migrations, variables=variables)
-    return replace(renamed, migrations=migrations), losses
+    return replace(renamed, migrations=replace(renamed.migrations, variables=variables)), losses
 
 
 # -- include files ----------------------------------------------------------------------------------------------------

@@ -145,8 +145,7 @@ class _IncludeReader:
     def take(self, names: Iterable[str], at: Location, chain: tuple[str, ...]) -> None:
         for name in names:
             if name in chain:
-                message = f"{chain[-1]} uses {name}, which in turn uses it"
-                self._problems.add("USE_CYCLE", message, at)
+                self._problems.add("USE_CYCLE", f"{chain[-1]} uses {name}, which in turn uses it", at)
             elif name not in self._seen:
                 self._take(name, at, chain)
 

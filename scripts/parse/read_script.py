@@ -29,21 +29,14 @@ from scripts.yaml.text_file import ReadText, file_text
 
 Mode: TypeAlias = Literal["strict", "compat"]
 # A file without these words has no include files and need not be parsed for them.
-_USES = ("use", "session", "stages", "include", "import")
 _NEEDS_A_SCRIPT = frozenset(
     {"FORM_UNUSED", "LOCALE_MISSING", "SKILL_UNKNOWN", "FORM_UNKNOWN", "GOTO_UNKNOWN", "ROLE_UNKNOWN"}
 )
 """Problems that are not reported for an include file alone: the script or its other files may define the names."""
-_ODD_BUT_RUNS = frozenset(
-    {
-        "LOOP_ENDLESS",
-        "QUESTION_UNANSWERABLE",
-        "FIELDS_INVALID",
-        "FIELD_KEY_CONFLICT",
-        "COLUMNS_INVALID",
-        "COMPUTED_TOO_EARLY",
-    }
-)
+_ODD_BUT_RUNS = frozenset({
+    "LOOP_ENDLESS", "QUESTION_UNANSWERABLE", "FIELDS_INVALID", "FIELD_KEY_CONFLICT", "COLUMNS_INVALID",
+    "COMPUTED_TOO_EARLY",
+})  # fmt: skip
 """Errors of native scripts that are only warnings in the older formats, whose runtimes did not check them."""
 _OLDER_RUNS = frozenset({"ANSWER_TYPE_MISMATCH"})
 """Errors that are only warnings in files without `cuebook: 1`, which are read as before."""
@@ -59,8 +52,7 @@ class Source(Struct, frozen=True):
     @property
     def digest(self) -> str:
         """SHA-256 of the text and all include files; a session is pinned to it."""
-        parts = msgspec.json.encode([self.text, sorted(self.side_files.items())])
-        return hashlib.sha256(parts).hexdigest()
+        return hashlib.sha256(msgspec.json.encode([self.text, sorted(self.side_files.items())])).hexdigest()
 
 
 class Reading(Struct, frozen=True):
@@ -83,7 +75,7 @@ class Reading(Struct, frozen=True):
 def read_file(path: Path, read: ReadText = file_text) -> Source:
     """Read a script file and its include files, from its folder and subfolders. Raises FileUnreadable."""
     text = read(path)
-    if not any(word in text for word in _USES):
+    if not any(word in text for word in ("use", "session", "stages", "include", "import")):
         return Source(text, str(path))
     tree = read_repaired(text, Problems(), lenient=True)
     wanted = [*includes.used_names(tree), *_beside(path, tree, text, read)]

@@ -30,12 +30,7 @@ SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 _WORD: Schema = {"type": ["string", "number", "boolean"]}  # `version: 1.0` is read as text
 _TEXT: Schema = {"type": ["string", "number", "boolean", "null"]}
-_PLAIN: dict[Any, Schema] = {
-    str: _WORD,
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-}
+_PLAIN: dict[Any, Schema] = {str: _WORD, int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"}}
 _ACTIONS = frozenset(ACTION_TYPES.values())
 _UNWRITTEN = frozenset({"at", "marks", "labels"})  # added by the reader
 _TITLES: Mapping[type[Struct], str] = {Script: "script", IncludeFile: "include file", StringTable: "string table"}
@@ -48,8 +43,7 @@ _UNWRITTEN_IN: Mapping[type[Struct], frozenset[str]] = {
 def json_schema(kind: type[Struct] = Script) -> Schema:
     """Return the schema of a script, or of another file that people write: an include file, a string table, cases."""
     descriptions = Path(__file__).with_name("key_descriptions.yaml").read_text("utf-8")
-    by_key = msgspec.yaml.decode(descriptions, type=dict[str, str])
-    definitions = _Definitions(by_key)
+    definitions = _Definitions(msgspec.yaml.decode(descriptions, type=dict[str, str]))
     return {
         "$schema": SCHEMA_DRAFT,
         "title": f"Cuebook {_TITLES.get(kind, 'cases')}",

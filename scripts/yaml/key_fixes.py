@@ -21,14 +21,9 @@ from scripts.yaml.syntax_hints import hidden_character, space_missing
 from scripts.yaml.unknown_keys import SWITCH_FIX, is_switched_off
 
 COMMA = "A comma inside { } ends a value; put quotes around a text with a comma."
-_DECIMAL_COMMA = f"Write a point in a number, such as 1.5. {COMMA}"
 QUOTES = "'\""
 
-_HOLDERS = (
-    ("emit", actions.Signal, "event"),
-    ("end", actions.Ending, "reason"),
-    ("on", Trigger, "keywords"),
-)
+_HOLDERS = (("emit", actions.Signal, "event"), ("end", actions.Ending, "reason"), ("on", Trigger, "keywords"))
 """Keys whose values may be mappings, with their structures and first keys."""
 _BRANCHES = {
     **dict.fromkeys(("elif", "elseif", "else if"), "Write `elif: [{if: …, then: […]}]` directly below the `then`."),
@@ -39,7 +34,6 @@ _INSIDE = {
     "actions": "Write actions in a topic, topics in a phase: phases: [{phase: a, topics: [{topic: b, actions: […]}]}].",
     "topics": "Write topics in a phase: phases: [{phase: a, topics: […]}].",
 }
-_PII = "Declare the variable in its scope: `declare: [{var: NAME, pii: true}]`."
 _SCOPE = (
     "A variable lasts as long as what declares it: write it in the `declare` of the script (session), a phase or a "
     "topic, or under `globals` in an include file."
@@ -83,7 +77,7 @@ def unknown_key_fix(
         return fix
     allowed = [field.key for field in fields.values() if not field.instead]
     if is_empty(value) and max(map(partial(likeness, key.text), allowed), default=0) < SURE:
-        return _DECIMAL_COMMA if key.text.isdecimal() else COMMA
+        return f"Write a point in a number, such as 1.5. {COMMA}" if key.text.isdecimal() else COMMA
     return _CONTINUED if " " in key.text.strip() else suggest(key.text, allowed, used=present)
 
 
@@ -108,7 +102,7 @@ def _elsewhere_fix(key: str, fields: Mapping[str, Field], path: str, written: Fi
         return f"Write `{older}`, or begin the file with `cuebook: 1`: `cuebook convert` rewrites it."
     if key == "scope" and fields is fields_of(Declaration, written.language):
         return _SCOPE
-    return _PII if key == "pii" else ""
+    return "Declare the variable in its scope: `declare: [{var: NAME, pii: true}]`." if key == "pii" else ""
 
 
 def action_fix(written: str, tree: parser.Mapping, allowed: Sequence[str]) -> str:

@@ -79,7 +79,6 @@ def simplified(node: Any) -> Any:
 
 
 _SPACED = Phase | Topic | Skill | Interrupt | Detector | FormDefinition | Role
-_BLOCKS = _SPACED | actions.Step
 FILES_OF_DETECTORS = {"consciousness", "detectors"}  # files that define only detectors
 
 
@@ -231,7 +230,7 @@ class _Writer:
             case Output() if len(pairs := self.pairs(value)) == 1:
                 return pairs[0][1]
             case base.Node():
-                return Record(self.pairs(value), flow=not isinstance(value, _BLOCKS))
+                return Record(self.pairs(value), flow=not isinstance(value, _SPACED | actions.Step))
             case tuple():
                 return self.tuple(value)
             case dict():

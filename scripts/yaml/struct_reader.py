@@ -29,16 +29,7 @@ from scripts.model.variables import OutputItem, Validation
 from scripts.yaml.branches import nested
 from scripts.yaml.choice_labels import labels_of, values_of
 from scripts.yaml.given_values import GivenInvalid, plain_literals, read_assigned, read_given
-from scripts.yaml.grammar import (
-    ALIASES,
-    SHORTHANDS,
-    Field,
-    by_first_key,
-    fields_of,
-    first_key,
-    metas_of,
-    shorthand_of,
-)
+from scripts.yaml.grammar import ALIASES, SHORTHANDS, Field, by_first_key, fields_of, first_key, metas_of, shorthand_of
 from scripts.yaml.key_fixes import (
     COMMA,
     FileFormat,
@@ -63,7 +54,6 @@ _BESIDE_IF = {
     (False, True): "Write a condition of one action as `when`, or begin a new item with `- if:`.",
 }
 """Fixes for an item with a second action, by whether the first and the second are `if`."""
-_OUTER = (Script, Phase, Topic)
 _INCREASES = re.compile(r"(?P<sign>[+-])=\s*(?P<value>\w+)")
 
 
@@ -225,8 +215,7 @@ class StructReader:
         at = unknown[0].at if unknown else tree.at
         word = f"`{unknown[0].text}` is not an action" if unknown else "the item has no action"
         written = unknown[0].text if unknown else ""
-        fix = action_fix(written, tree, list(by_key))
-        return self._invalid("ACTION_TYPE_UNKNOWN", word, at, fix)
+        return self._invalid("ACTION_TYPE_UNKNOWN", word, at, action_fix(written, tree, list(by_key)))
 
     def _literal(self, tree: Tree, allowed: tuple[str, ...]) -> Any:
         if isinstance(tree, Scalar) and tree.text in allowed:
@@ -335,7 +324,7 @@ class StructReader:
             if field.required and field.older not in marks and field.key not in meant:
                 with self.inside(f".{field.key}"):
                     self.missing(field.key, tree.at)
-        is_strict = self._language == "1" and kind not in _OUTER
+        is_strict = self._language == "1" and kind not in (Script, Phase, Topic)
         if any(field.required for field in absent) or (is_strict and meant):
             raise Invalid
 
@@ -392,8 +381,7 @@ class StructReader:
 
     def _unknown(self, key: Scalar, value: Tree, fields: dict[str, Field], tree: Mapping) -> None:
         if key.text in _PROGRAMS and fields in (self._fields(FormField), self._fields(FormDefinition)):
-            message = f"`{key.text}` in a form is never run"
-            self.slip("PYTHON_REFUSED", message, key.at)
+            self.slip("PYTHON_REFUSED", f"`{key.text}` in a form is never run", key.at)
             return
         allowed = [field.key for field in fields.values() if not field.instead]
         replaced = {field.older: field.key for field in fields.values()}
@@ -509,12 +497,7 @@ def _way_of_union(members: tuple[Any, ...], language: Language) -> _Way:
     return lambda reader, tree: reader._one_of(tree, members)
 
 
-_KIND_NAMES: dict[type, str] = {
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-}
+_KIND_NAMES: dict[type, str] = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 _KIND_FIXES: dict[type, str] = {
     int: "Write a whole number in digits, such as 3, without quotes.",
     float: "Write a number in digits, such as 0.5, without quotes.",

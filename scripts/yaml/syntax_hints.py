@@ -37,10 +37,8 @@ _STARTS_WITH_BRACKET = re.compile(
 )
 _OPENERS = {"{": "}", "[": "]"}
 _SPECIAL = "@`%*&!?|>"
-_OUTER_KEYS = frozenset(
-    {"cuebook", "script", "title", "phases", "phase", "topics", "topic", "actions", "skill", "form"}
-)
-_OUTER_KEYS |= {"field", "var", "tool", "detector", "interrupt", "role", "key", "text"}
+_OUTER_KEYS = {"cuebook", "script", "title", "phases", "phase", "topics", "topic", "actions", "skill", "form", "field"}
+_OUTER_KEYS |= {"var", "tool", "detector", "interrupt", "role", "key", "text"}
 
 
 class SyntaxHint(Struct, frozen=True):
@@ -194,8 +192,7 @@ class _Diagnosis:
             before = written[:begin]
             if written[begin] in _SPECIAL and (not before.strip() or before[-1:] in " ,[{"):
                 fix = f'Put quotes around the text: "{written[begin:].strip()[:40]}".'
-                message = f"a text that starts with {written[begin]} needs quotes"
-                return SyntaxHint(self._line, begin + 1, message, fix)
+                return SyntaxHint(self._line, begin + 1, f"a text that starts with {written[begin]} needs quotes", fix)
         return None
 
     # -- brackets -----------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ class Columns:
         """Delete all other rows, and renumber these from 0 in order."""
         new = np.full(len(self.sequences), NONE, np.int32)
         new[rows] = np.arange(len(rows), dtype=np.int32)
-        for name in _LINKS:
+        for name in ("before", "after", "parent"):
             setattr(self, name, new[getattr(self, name)])
         self._move(rows, max(SPACE_MIN, 2 * (len(rows) + 2)))
         self.used = len(rows)
@@ -113,7 +113,6 @@ class Columns:
                 setattr(self, name, fresh)
 
 
-_LINKS = ("before", "after", "parent")
 _EMPTY: dict[str, float] = {"before": NONE, "after": NONE, "parent": NONE, "created": np.nan}
 
 

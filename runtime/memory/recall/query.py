@@ -49,19 +49,9 @@ def date_of(moment: datetime) -> str:
 
 
 _MONTHS = (  # in every locale
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
 
 
 class Decay(Struct, frozen=True):

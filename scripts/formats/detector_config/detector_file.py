@@ -26,7 +26,7 @@ from scripts.formats.detector_config.responses import with_responses
 from scripts.formats.words import DETECTOR_KEYS as KEYS
 from scripts.model.actions import Chat
 from scripts.model.base import Location, Node, Template
-from scripts.model.detectors import Example, Rule
+from scripts.model.detectors import Rule
 from scripts.model.languages import LANGUAGE_KEY
 from scripts.model.script import LOOK_BACK_MAX, Detector, Phase, Script, Topic
 from scripts.yaml.decoder import Reader
@@ -38,7 +38,6 @@ _NO_SEVERITIES = {"trigger_config", "output_config", "examples"}
 _IDS = ("consciousness_id", "id")
 _NAMES = ("consciousness_name", "name", "title")
 _WORDS = frozenset[str]().union(*structs.astuple(KEYS))
-_METADATA = {"name", "version", "author", "description"}
 _BOTH = re.compile(r"both|every|each|any_message|all|每|双方|所有")
 _LIMITS = re.compile(r"condition|exclu|except|only|probab|phase|topic")  # keys that would narrow what it watches
 _LOOK_BACK = re.compile(r"look_?back")
@@ -85,8 +84,7 @@ def _in_snake_case(tree: Tree, reader: Reader) -> Tree:
     match tree:
         case Mapping():
             spelled = reader.in_snake_case(tree, _WORDS)
-            pairs = tuple((key, _in_snake_case(value, reader)) for key, value in spelled.pairs)
-            return replace(spelled, pairs=pairs)
+            return replace(spelled, pairs=tuple((key, _in_snake_case(value, reader)) for key, value in spelled.pairs))
         case Sequence():
             return replace(tree, items=tuple(_in_snake_case(each, reader) for each in tree.items))
         case _:
@@ -163,7 +161,7 @@ class _DetectorReader:
         self._top(metadata)
         self._trigger(body.get("trigger_config"))
         self._detection(body.get("detection_config"))
-        crisis_action = self._safety(body.get("safety_baseline"))
+        crisis = self._safety(body.get("safety_baseline"))
         for key, value in self._body.pairs:
             if key.text == "loading_config":
                 for inner, part in pairs_of(value):
@@ -185,10 +183,10 @@ class _DetectorReader:
             **self._settings,
         )
         replies, outputs = list(starmap(_reply, collected.replies)), self._outputs(body.get("output_config"))
-        detector = with_responses(
-            detector, replies, crisis_action, outputs, self._reader, collected.labels, self._scale
-        )
-        return replace(detector, examples=tuple(self._examples(detector)))
+        detector = with_responses(detector, replies, crisis, outputs, self._reader, collected.labels, self._scale)
+        listed_examples = items_of(self._tree.get("examples") or self._body.get("examples"))
+        examples = [example(each, detector, collected.labels, self._reader) for each in listed_examples]
+        return replace(detector, examples=tuple(each for each in examples if each is not None))
 
     def _define(self, metadata: MappingType[str, Tree]) -> str:
         about = metadata.get("description")
@@ -200,7 +198,7 @@ class _DetectorReader:
             if key.text not in {"metadata", "consciousness", "examples"}:
                 self._reader.slip("UNKNOWN_KEY", f"unknown key `{key.text}`", key.at)
         for key_text, value in metadata.items():
-            if key_text not in _METADATA:
+            if key_text not in {"name", "version", "author", "description"}:
                 pass_over(self._reader, key_text, value)
 
     # -- when it looks --------------------------------------------------------------------------------------------
@@ -302,8 +300,7 @@ class _DetectorReader:
             elif isinstance(value, Mapping) and not is_off:
                 action = self._crisis(_held(value)) or action
             elif words and not is_off:
-                rule = Rule(words=tuple(words), label=CRISIS, always=True, at=value.at)
-                self._collector.rules.insert(0, rule)
+                self._collector.rules.insert(0, Rule(words=tuple(words), label=CRISIS, always=True, at=value.at))
             elif key != "enabled" and not is_switched_off(key, value):
                 pass_over(self._reader, key, value)
         return action
@@ -318,12 +315,6 @@ class _DetectorReader:
             else:
                 pass_over(self._reader, key, value)
         return actions
-
-    def _examples(self, detector: Detector) -> Iterator[Example]:
-        tree = self._tree.get("examples") or self._body.get("examples")
-        for item in items_of(tree):
-            if (found := example(item, detector, self._collector.labels, self._reader)) is not None:
-                yield found
 
 
 def _reply(label: str, text: Scalar) -> Tree:

@@ -15,12 +15,7 @@ from scripts.formats.condition_fixes import condition_fix
 from scripts.formats.condition_trees import condition_text
 from scripts.formats.conditions import to_condition
 from scripts.formats.detector_config.parts import CRISIS, degree_fix, degree_of, id_of, number_of, pass_over
-from scripts.formats.placeholders import (
-    reference,
-    report_placeholders,
-    to_template,
-    to_value_expression,
-)
+from scripts.formats.placeholders import reference, report_placeholders, to_template, to_value_expression
 from scripts.model.actions import Action, Emit, End, Ending, Say, Set, Signal
 from scripts.model.base import NOWHERE, Expression, Location, Template, unused_name
 from scripts.model.script import Detector
@@ -32,9 +27,7 @@ _GRADED = re.compile(r'detected\.severity (?P<sign>==|!=|>=|<=|>|<) "(?P<word>[^
 _SCALED = re.compile(r"(?P<head>detected\.(?P<part>severity|score) (?:==|!=|>=|<=|>|<) )(?P<number>\d+(?:\.\d+)?)")
 _BEYOND = re.compile(r"detected\.severity (?:==|!=|>=|<=|>|<) (?P<word>(?!1(?:\.0+)?\b|0)\d+(?:\.\d+)?)")
 _AMONG = re.compile(r'detected\.severity (?P<no>not )?in \[(?P<words>"[^"]+"(?:, "[^"]+")*)\]')
-_SENT = ("detector", "label", "score", "severity")
 _KINDS = ("action_type", "type", "action")
-_WHEN = ("condition", "when", "if", "conditions")
 _LIMIT = re.compile(r"^(min|max|least)_|_(min|max)$|threshold")
 _KEYS = ("state_key", "variable", "variable_name", "key", "name")
 _EVENTS = ("event_type", "notification_type", "event", "alert_type", "type", "name")
@@ -214,7 +207,7 @@ class _Builder:
         return Expression(f"({own.source}) and {spared}" if own is not None else spared, own.at if own else kind.at)
 
     def _own_condition(self, held: dict[str, Tree]) -> Expression | None:
-        trees = [held.pop(key) for key in _WHEN if key in held]
+        trees = [held.pop(key) for key in ("condition", "when", "if", "conditions") if key in held]
         parts = [part for tree in trees if (part := self._read_condition(tree)) is not None]
         if len(parts) < 2:
             return parts[0] if parts else None
@@ -311,4 +304,4 @@ def _graded(found: re.Match[str]) -> str:
 
 
 def _sent(at: Location) -> dict[str, Expression]:
-    return {name: Expression(f"detected.{name}", at) for name in _SENT}
+    return {name: Expression(f"detected.{name}", at) for name in ("detector", "label", "score", "severity")}

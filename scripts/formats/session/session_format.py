@@ -223,12 +223,8 @@ class _Translator:
             case "ai_say" | "ai_ask" | "ai_think":
                 return self.spoken(action, common)
             case "show_pic":
-                media = actions.Media(
-                    image=self.text(config.image),
-                    url=self.text(config.url),
-                    caption=self.text(config.caption),
-                    at=config.at,
-                )
+                image, url, caption = map(self.text, (config.image, config.url, config.caption))
+                media = actions.Media(image=image, url=url, caption=caption, at=config.at)
                 return actions.Show(media=media, **common)
             case "use_skill":
                 return self.use_skill(config, common)
@@ -248,19 +244,11 @@ class _Translator:
         if kind == "ai_think":
             return actions.AiThink(task=task, outputs=items, **common)
         if kind == "ai_ask":
-            return actions.AiAsk(
-                task=task,
-                outputs=items,
-                exits=self.exits(config),
-                max_rounds=config.max_rounds or actions.ROUNDS_DEFAULT,
-                **common,
-            )
-        return actions.AiSay(
-            task=task,
-            **speech_of(config.max_rounds, config.require_acknowledgment is not False),
-            exits=exits_of(exit_criteria=config.exit_criteria),
-            **common,
-        )
+            rounds = config.max_rounds or actions.ROUNDS_DEFAULT
+            return actions.AiAsk(task=task, outputs=items, exits=self.exits(config), max_rounds=rounds, **common)
+        speech = speech_of(config.max_rounds, config.require_acknowledgment is not False)
+        exits = exits_of(exit_criteria=config.exit_criteria)
+        return actions.AiSay(task=task, **speech, exits=exits, **common)
 
     def exits(self, config: Config) -> tuple[Exit, ...]:
         """Return when a question ends: by words, by a condition if they compare variables, or by the criteria."""
@@ -287,17 +275,13 @@ class _Translator:
         name = config.form or common["id"] or "form"
         if config.fields:
             name = unused_name(name, {sheet.id for sheet in self.forms})
-            written = FormDefinition(
-                id=name, title=config.title, text=self.said(config), fields=config.fields, at=config.at
-            )
+            text = next((text for key in TEXT_KEYS if (text := getattr(config, key)) is not None), None)
+            written = FormDefinition(id=name, title=config.title, text=text, fields=config.fields, at=config.at)
             self.forms.append(self.sheet(written))
         elif not config.form:
             self.reader.missing("form", config.at, "Add `form:` with the id of the form.")
             return None
         return actions.Form(sheet=name, max_rounds=config.max_rounds or actions.ROUNDS_DEFAULT, **common)
-
-    def said(self, config: Config) -> Template | None:
-        return next((text for key in TEXT_KEYS if (text := getattr(config, key)) is not None), None)
 
     def sheet(self, written: FormDefinition) -> FormDefinition:
         """Convert the placeholders of a form."""
@@ -339,11 +323,8 @@ class _Translator:
     def outputs(self, config: Config) -> tuple[OutputItem, ...]:
         named = [Output(get=name, at=config.mark("output_variables")) for name in config.output_variables]
         if config.target_variable is not None:
-            at = config.mark("target_variable")
-            older = Output(
-                get=config.target_variable, define=config.extraction_prompt or "", required=config.required, at=at
-            )
-            named.append(older)
+            meaning, at = config.extraction_prompt or "", config.mark("target_variable")
+            named.append(Output(get=config.target_variable, define=meaning, required=config.required, at=at))
         written = {output.get for output in config.output}
         found = (*config.output, *(output for output in named if output.get not in written))
         taken = (self.with_older(each, config, alone=len(found) == 1) for each in found)

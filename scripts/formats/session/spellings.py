@@ -65,14 +65,11 @@ def action(tree: Mapping) -> Mapping:
 def _with_type(tree: Mapping) -> Mapping:
     """Convert ``{ai_say: text}`` to an action with its type and its text."""
     keys = set(tree.keys())
-    verb = next((key for key, _ in tree.pairs if key.text in _TEXT_TYPES), None)
+    verb = next((key for key, _ in tree.pairs if key.text in ("ai_say", "ai_ask", "ai_think")), None)
     if verb is None or keys & {"action_type", "type", "content"}:
         return tree
     pairs = (pair for key, text in tree.pairs for pair in (_typed_text(key, text) if key is verb else ((key, text),)))
     return Mapping(tuple(pairs), tree.at)
-
-
-_TEXT_TYPES = ("ai_say", "ai_ask", "ai_think")
 
 
 def _typed_text(verb: Scalar, text: Tree) -> tuple[tuple[Scalar, Tree], ...]:

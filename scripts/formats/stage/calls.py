@@ -1,8 +1,8 @@
 """The actions `call`, with its parameters, `foreach` and `user_option` of the stage format."""
 
+import itertools
 import re
-from collections.abc import Callable, Iterator
-from collections.abc import Sequence as Sequence_
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from scripts.formats.stage.keywords import DO, FOREACH, UNSUPPORTED
@@ -13,14 +13,13 @@ from scripts.formats.words import VERBS
 from scripts.model.actions import ROUNDS_DEFAULT, ROUNDS_MAX, Action, Ask, Call, ChoiceItem, Choose, ListedChoices, Loop
 from scripts.model.base import Expression, Location, Template, unused_name
 from scripts.model.variables import Output
-from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, word
+from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null, pairs_of, word
 
 _CALL = re.compile(r"(?P<skill>[^()（）]+?)\s*[(（](?P<parameters>[^()（）]+)[)）]")
 _ARGUMENT = re.compile(r"\s*(?P<name>[^=:：]+?)\s*[=:：](?P<value>[^=]+)")
 _INPUTS = ("input", "inputs", "with", "args", "params", "parameters", "declare")
 _FROM = ("from", "get")
 CHOICE = "choice"  # variable of a choice without a variable
-_RESULT_KEYS = ("output", "outputs", "var", "get", "name")
 _CHOICE_KEYS = {"key", "text", "value", "id", "when", "if", "condition", "label", "desc"}
 _SURELY_ACTIONS = {*DO, "say", "goto", "call", "set", *(verb for verb in VERBS if "_" in verb)}
 """Keywords that no author means as a choice, unlike `stop` or `chat`."""
@@ -30,7 +29,7 @@ _SURELY_ACTIONS = {*DO, "say", "goto", "call", "set", *(verb for verb in VERBS i
 
 
 def call(
-    notation: StageReader, item: Item, tree: Tree, loop: Loop | None, common: dict[str, Any], other: Sequence_[str]
+    notation: StageReader, item: Item, tree: Tree, loop: Loop | None, common: dict[str, Any], other: Collection[str]
 ) -> Action | None:
     """Read a call as it is written; implicit parameters are added when all skills are known (`links`).
 
@@ -61,7 +60,7 @@ def _named_skill(tree: Mapping) -> Mapping:
     return Mapping(((word("goal", key), key), *given), tree.at)
 
 
-def _beside(notation: StageReader, item: Item, other: Sequence_[str]) -> dict[str, Expression]:
+def _beside(notation: StageReader, item: Item, other: Collection[str]) -> dict[str, Expression]:
     """Read the parameters beside the name of the skill."""
     parameters = {}
     for key, value in item.the_rest(but=other):
@@ -130,7 +129,8 @@ def _handed(
     if value is not None and (listed is None or placeholder is None):
         return notation.value_expression(value)
     if listed is None:
-        return _read(notation, source or name)
+        read = source or name
+        return Expression(notation.refer(notation.word(read)), read.at)
     field = bare(notation.word(listed)).partition(".")[2] or bare(notation.word(placeholder or source or name))
     return Expression(notation.refer(f"{notation.loops[-1].name}.{field}"), listed.at)
 
@@ -139,22 +139,12 @@ def list_of_input(notation: StageReader, item: Item, tree: Tree) -> Scalar | Non
     """Read the list that `fromlist` names in the parameters: the call runs once for each of its records."""
     held = [each for key in _INPUTS if (each := item.tree.get(key)) is not None]
     held += [each for key in _INPUTS if isinstance(tree, Mapping) and (each := tree.get(key)) is not None]
-    found = [
-        value
-        for each in held
-        for one in entries(each)
-        if isinstance(one, Mapping)
-        for key, value in one.pairs
-        if key.text in FOREACH and isinstance(value, Scalar)
-    ]
+    pairs = [pair for each in held for one in entries(each) for pair in pairs_of(one)]
+    found = [value for key, value in pairs if key.text in FOREACH and isinstance(value, Scalar)]
     lists = {bare(value.text).partition(".")[0] for value in found}
     if len(lists) > 1:
         notation.refuse("KEY_CONFLICT", "a call loops over one list; this one has two", found[-1].at)
     return Scalar(bare(found[0].text), False, found[0].at) if found else None
-
-
-def _read(notation: StageReader, name: Tree) -> Expression:
-    return Expression(notation.refer(notation.word(name)), name.at)
 
 
 def _returned(notation: StageReader, item: Item) -> dict[str, str]:
@@ -209,8 +199,7 @@ def choose(
         choices.every(_separated(notation, listed))
     if not choices.found and from_list is None:
         notation.slip("CHOICES_INVALID", "there are no choices; any answer is accepted", item.at)
-        prompt = question or Template("", item.at)
-        return Ask(question=prompt, outputs=(Output(get=variable, at=item.at),), **common)
+        return Ask(question=question or Template("", item.at), outputs=(Output(get=variable, at=item.at),), **common)
     if variable is CHOICE and from_list is None and not all(each.actions for each in choices.found):
         message = f"the choices name no variable; the answer is stored in `{CHOICE}`"
         notation.slip("CHOICES_INVALID", message, item.at, "Write `user_option: VARIABLE` with `choices` beside it.")
@@ -229,7 +218,7 @@ def _asked_for(notation: StageReader, item: Item, tree: Tree) -> tuple[Template 
     """Return the question and variable of ``user_option: VARIABLE``, or ``user_option: QUESTION`` whose variable is
     `var` or the only `output`.
     """
-    key = next(iter(item.keys_in(_RESULT_KEYS)), None)
+    key = next(iter(item.keys_in(("output", "outputs", "var", "get", "name"))), None)
     names = notation.variables(item.tree.get(key)) if key is not None else []
     written = bare(notation.word(tree))
     if key is None or len(names) != 1 or (written != names[0] and notation.knows(written)):
@@ -319,9 +308,7 @@ class _Choices:
         used_keys = {each.key.casefold() for each in self.found}
         if key.casefold() in used_keys or not key:
             self._notation.slip("CHOICES_INVALID", f"duplicate choice key `{key}`; a key is added to this one", tree.at)
-            key = next(
-                each for each in map(str, range(len(used_keys) + 1, len(used_keys) + 1_000)) if each not in used_keys
-            )
+            key = next(each for each in map(str, itertools.count(len(used_keys) + 1)) if each not in used_keys)
         at = tree.at if isinstance(tree, Mapping) and tree.at not in {each.at for each in self.found} else text.at
         self.found.append(ChoiceItem(key=key, text=text, value=value, actions=actions, at=at))
 

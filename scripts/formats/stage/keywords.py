@@ -41,7 +41,6 @@ UNSUPPORTED: MappingType[str, tuple[str, str]] = {
 
 Pair = tuple[Scalar, Tree]
 
-_MEDIA = ("url", "link", "caption", "text", "desc")
 _OLDER = {"target_variable": "get", "extraction_prompt": "define"}
 
 
@@ -71,7 +70,7 @@ def _inline(word: str, kind: Scalar, pairs: list[Pair]) -> list[Pair]:
     if found is not None:
         rest.remove(found)
     if meaning == "show" and found is not None:
-        media = [found, *(pair for pair in rest if pair[0].text in _MEDIA)]
+        media = [found, *(pair for pair in rest if pair[0].text in ("url", "link", "caption", "text", "desc"))]
         rest = [pair for pair in rest if pair not in media]
         found = (found[0], Mapping(tuple(media), found[1].at))
     value: Tree = found[1] if found is not None else Scalar("", True, kind.at)

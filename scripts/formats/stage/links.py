@@ -113,8 +113,7 @@ class _Linker:
         if then.policy == "goto":
             target = self.target(then.target, then.at)
             then = replace(then, target=target) if target else After(at=then.at)
-        actions = self.owned(interrupt.actions, declared, known)
-        return replace(interrupt, actions=actions, then=then)
+        return replace(interrupt, actions=self.owned(interrupt.actions, declared, known), then=then)
 
     def owned(self, actions: Actions, declared: Collection[Declaration], known: set[str]) -> Actions:
         self._declared = {each.var: each for each in declared}

@@ -150,9 +150,6 @@ def written_by(action: Action, forms: Iterable[FormDefinition] = ()) -> Iterator
     yield from (each.name for form in forms if form.id == sheet for each in form.fields)
 
 
-def of_owner(owner: Skill | Interrupt) -> Iterator[str]:
-    """Yield the variables that the actions of a skill or interrupt set, each once, in order."""
-    seen: dict[str, None] = {}
-    for action in walk(owner.actions):
-        seen |= dict.fromkeys(written_by(action))
-    yield from seen
+def of_owner(owner: Skill | Interrupt) -> tuple[str, ...]:
+    """Return the variables that the actions of a skill or interrupt set, each once, in order."""
+    return tuple(dict.fromkeys(name for action in walk(owner.actions) for name in written_by(action)))

@@ -28,23 +28,10 @@ from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, pairs_of
 _DEFINES = ("define", "desc", "description", "prompt", "meaning", "note")
 _VALUES = ("value", "default", "init", "initial")
 _VARS = ("var", "name", "get", "variable", "key", "id")
-_TWO_NAMES = "Rename one of the two, or merge them."
-_ONE = "Merge the two."
 _DECLARATION_KEYS = {*Declaration.__struct_fields__, *_VARS, *_VALUES, *_DEFINES, "dict"}
 _OUTPUT_KEYS = {"get", "var", "name", "set", "tolist", "define", "desc", "description", "type", "choices", "when"}
-_PART_KEYS = {
-    *Output.__struct_fields__,
-    *_OUTPUT_KEYS,
-    *_DEFINES,
-    *_VALUES,
-    "to",
-    "as",
-    "if",
-    "condition",
-    "kind",
-    "must",
-}
-_PART_KEYS |= {"fields", "items", "output", "outputs", "options", "enum", "regex", "to_list"}
+_PART_KEYS = {*Output.__struct_fields__, *_OUTPUT_KEYS, *_DEFINES, *_VALUES, "to", "as", "if", "condition", "kind"}
+_PART_KEYS |= {"must", "fields", "items", "output", "outputs", "options", "enum", "regex", "to_list"}
 
 
 # -- declare ----------------------------------------------------------------------------------------------------------
@@ -76,9 +63,9 @@ def _together(notation: StageReader, first: _S, second: _S, what: str) -> _S:
             changed[field.name] = other
         elif is_said and without_places(other) != without_places(one):
             message = f"{what} in line {first.at.line} already, with another `{field.encode_name}`"
-            notation.refuse("DUPLICATE_DECLARATION", message, second.at, _TWO_NAMES)
+            notation.refuse("DUPLICATE_DECLARATION", message, second.at, "Rename one of the two, or merge them.")
             return first
-    notation.slip("DUPLICATE_DECLARATION", f"{what} in line {first.at.line} already", second.at, _ONE)
+    notation.slip("DUPLICATE_DECLARATION", f"{what} in line {first.at.line} already", second.at, "Merge the two.")
     return replace(first, **changed)
 
 
@@ -334,9 +321,8 @@ class _OutputCollector:
         if self.for_all and self.for_all not in fields:
             message = f"the records of {self.for_all} have no fields"
             self.notation.lacks(message, self._at[self.for_all], "Add `output:` with `get`.")
-        records = (
-            Records(tolist=name, fields=tuple(some), at=self._at.get(name, some[0].at)) for name, some in fields.items()
-        )
+        held = ((name, tuple(some), self._at.get(name, some[0].at)) for name, some in fields.items())
+        records = (Records(tolist=name, fields=some, at=at) for name, some, at in held)
         return (*single, *records, *computed)
 
 

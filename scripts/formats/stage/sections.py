@@ -52,9 +52,8 @@ def _mappings(tree: Tree | None) -> list[Mapping]:
 def read(tree: Mapping, reader: Reader, outside: Names) -> IncludeFile:
     """Read the content of an include file; the reader collects the problems. `outside` are variables of other files."""
     draft = _read(tree, StageReader(Reader(Problems(reader.problems.file), lenient=True), outside))
-    script = Script(
-        id="", phases=(), skills=draft.skills, interrupts=draft.interrupts, globals=draft.globals, forms=draft.forms
-    )
+    parts = {key: getattr(draft, key) for key in ("skills", "interrupts", "globals", "forms")}
+    script = Script(id="", phases=(), **parts)
     return _read(tree, StageReader(reader, names_of(script).with_others(outside)))
 
 
@@ -173,13 +172,11 @@ def skill(notation: StageReader, tree: Mapping) -> Skill:
         marks={**item.marks, "skill": item.marks.get("goal", tree.at)},
     )
     item.finish()
-    written_here = tuple(of_owner(found))
+    written_here = of_owner(found)
     loops = {action.loop.name for action in walk(found.actions) if isinstance(action, Foreach)}
     known = {each.var for each in params} | set(written_here) | loops
-    read = dict.fromkeys(
-        name for name in read_names(found.actions) if name not in known and variable_name(name) == name
-    )
-    params += [Parameter(var=name, required=False, at=tree.at) for name in read]
+    read = [name for name in read_names(found.actions) if name not in known and variable_name(name) == name]
+    params += [Parameter(var=name, required=False, at=tree.at) for name in dict.fromkeys(read)]
     # its outputs are local until they are returned, even if a global variable has the same name
     own = tuple(Declaration(var=name, at=tree.at) for name in written_here if name not in {each.var for each in params})
     return replace(found, params=tuple(params), declare=own, returns=returns or written_here)
@@ -340,8 +337,7 @@ def _read_trigger(notation: StageReader, tree: Tree, cause: _Cause) -> None:
 
 def _words(notation: StageReader, tree: Tree | None) -> Iterator[str]:
     for each in choices_in(tree).items if isinstance(tree, Scalar) else entries(tree):
-        parts = re.split(r"[,，、;；]", notation.text(each))
-        yield from (part.strip() for part in parts if part.strip())
+        yield from (part.strip() for part in re.split(r"[,，、;；]", notation.text(each)) if part.strip())
 
 
 def _policy(notation: StageReader, tree: Tree | None) -> After | None:

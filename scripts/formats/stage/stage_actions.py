@@ -25,10 +25,9 @@ _ACTION_KEYS = ("say", "ai_say", "ai_ask", "think", "user_say", "goto", "set", "
 def block(notation: StageReader, tree: Tree | None) -> Actions:
     """Read a list of actions; a single action needs no dash."""
     found: list[actions.Action] = []
-    for written in entries(tree):
-        each = (
-            notation.reader.in_snake_case(written, keywords.ACTION_WORDS) if isinstance(written, Mapping) else written
-        )
+    for each in entries(tree):
+        if isinstance(each, Mapping):
+            each = notation.reader.in_snake_case(each, keywords.ACTION_WORDS)
         if isinstance(each, Mapping) and found and isinstance(last := found[-1], actions.If) and _is_other_arm(each):
             found[-1] = _with_other_arm(notation, last, each)
         else:
@@ -61,8 +60,7 @@ def _of_mapping(notation: StageReader, item: Item) -> list[actions.Action]:
     config = item.tree.get("config")
     for key in config.keys() if isinstance(config, Mapping) else ():
         if key in item:
-            message = f"`{key}` is beside `config` and in it"
-            notation.refuse("KEY_CONFLICT", message, item.at, "Write it once.")
+            notation.refuse("KEY_CONFLICT", f"`{key}` is beside `config` and in it", item.at, "Write it once.")
     item = Item(notation, keywords.with_verb(item.tree))
     for verb, skills in item.tree.pairs:
         if VERBS.get(verb.text) == "call" and isinstance(skills, Sequence):  # call: [A, B]
@@ -124,11 +122,9 @@ def _repeat(notation: StageReader, item: Item) -> list[actions.Action]:
     common = _common(notation, item)
     passes = notation.number(most, 1, actions.LOOP_TURNS_MAX) or 100
     body = _body(notation, item)
-    if not is_while:
+    if not is_while or condition is None:
         until = actions.Until(until=condition, max=passes, at=item.at)
         return [actions.Repeat(until=until, do=body, at=item.at, marks=item.marks, **common)]
-    if condition is None:
-        return [actions.Repeat(until=actions.Until(max=passes, at=item.at), do=body, at=item.at, **common)]
     ends = Expression(f"not ({condition.source})", condition.at)
     loop = actions.Repeat(until=actions.Until(until=ends, max=passes, at=item.at), do=body, at=item.at)
     return [actions.If(condition=condition, then=(loop,), at=item.at, **common)]
@@ -148,8 +144,7 @@ def _if(notation: StageReader, item: Item) -> list[actions.Action]:
     otherwise = block(notation, other)
     for arm in reversed([arm for tree in nested for arm in entries(tree)]):
         otherwise = _elif(notation, arm, otherwise)
-    found = actions.If(condition=condition, then=then, otherwise=otherwise, at=item.at, marks=item.marks, **common)
-    return [found]
+    return [actions.If(condition=condition, then=then, otherwise=otherwise, at=item.at, marks=item.marks, **common)]
 
 
 def _elif(notation: StageReader, tree: Tree, otherwise: Actions) -> Actions:
@@ -207,8 +202,7 @@ def _verbs(notation: StageReader, item: Item) -> list[actions.Action]:
         if verb not in item:
             continue  # an earlier action has read it as one of its own keys
         if index > 0:
-            message = f"`{verbs[0]}` and `{verb}` in one item; they run in order"
-            notation.slip("ACTION_AMBIGUOUS", message, item.at)
+            notation.slip("ACTION_AMBIGUOUS", f"`{verbs[0]}` and `{verb}` in one item; they run in order", item.at)
         shared = {key: value for key, value in common.items() if key != "id" or index == 0}
         tree = item.take(verb)
         action = _READERS[VERBS[verb]](notation, item, tree or Scalar("", True, item.at), shared)
@@ -219,8 +213,7 @@ def _verbs(notation: StageReader, item: Item) -> list[actions.Action]:
     if beside is not None:  # outputs of an action that asks no question
         found.append(replace(verb_actions.take_only_of(notation, item, beside, {}), at=beside.at))
     if any(_says_nothing(action) for action in found) and (others := item.keys()):
-        message = f"`{verbs[0]}` has no text; `{others[0]}` is not a text"
-        notation.lacks(message, item.at, "Write it as `content:`.")
+        notation.lacks(f"`{verbs[0]}` has no text; `{others[0]}` is not a text", item.at, "Write it as `content:`.")
     item.finish()
     return found
 
@@ -229,13 +222,9 @@ def _says_nothing(action: actions.Action) -> bool:
     match action:
         case actions.Say(texts=texts):
             return not any(text.source for text in texts)
-        case (
-            actions.AiSay(task=text)
-            | actions.AiAsk(task=text)
-            | actions.Ask(question=text)
-            | actions.UserSay(text=text)
-            | actions.Chat(task=text)
-        ):
+        case actions.AiSay(task=text) | actions.AiAsk(task=text) | actions.Chat(task=text):
+            return not text.source
+        case actions.Ask(question=text) | actions.UserSay(text=text):
             return not text.source
         case _:
             return False
@@ -252,9 +241,8 @@ def _no_verb(notation: StageReader, item: Item) -> list[actions.Action]:
         return []
     kinds = [value for key, value in rest if key.text in keywords.KINDS and isinstance(value, Scalar) and value.value]
     named = kinds[0] if kinds else rest[0][0]
-    fix = suggest(
-        named.text, [*VERBS, *keywords.BLOCKS], otherwise=f"Use one of {', '.join(f'`{kind}`' for kind in _READERS)}."
-    )
+    kinds_known = f"Use one of {', '.join(f'`{kind}`' for kind in _READERS)}."
+    fix = suggest(named.text, [*VERBS, *keywords.BLOCKS], otherwise=kinds_known)
     notation.refuse("ACTION_TYPE_UNKNOWN", f"`{named.text}` is not an action", named.at, fix)
     return []
 

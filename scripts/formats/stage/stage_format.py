@@ -23,7 +23,6 @@ from scripts.model.variables import Declaration
 from scripts.yaml.decoder import Reader
 from scripts.yaml.parser import Mapping, Scalar, Sequence, Tree, is_null
 
-_SECTIONS = ("skills", "roles", "forms", "rules")
 _STAGES = ("stages", "phases", "stage", "phase")
 _STEPS = ("steps", "goals", "topics")
 _AIMS = ("target", "aim", "purpose", "define", "desc", "description")
@@ -35,10 +34,7 @@ def recognises(tree: Tree | None) -> bool:
     """Return whether a file has this format."""
     if not isinstance(tree, Mapping) or tree.get("script") is not None:
         return False
-    sessions = tree.get("sessions")
-    if isinstance(sessions, Sequence):
-        return True
-    return isinstance(sessions, Mapping) or tree.get("stages") is not None
+    return isinstance(tree.get("sessions"), Sequence | Mapping) or tree.get("stages") is not None
 
 
 def read(tree: Mapping, reader: Reader, outside: Names) -> Script | None:
@@ -104,8 +100,7 @@ class _Translator:
     def scope(self, tree: Tree | None) -> DefaultScope:
         written = self.notation.word(tree).lower()
         if tree is not None and written not in {"", "topic", "session"}:
-            message = f"expected topic or session, found {shorten(written)}"
-            self.notation.refuse("ENUM_VALUE_INVALID", message, tree.at)
+            self.notation.refuse("ENUM_VALUE_INVALID", f"expected topic or session, found {shorten(written)}", tree.at)
         return "topic" if written == "topic" else "session"
 
     def locale(self, tree: Tree | None) -> Locale | None:
@@ -127,10 +122,8 @@ class _Translator:
         for tree in (found, session.take("global", "globals"), document.take("global", "globals")):
             for each in declarations(self.notation, tree, are_values=tree is not found):
                 if each.var in used_ids:
-                    message = (
-                        f"{each.var} is declared twice, in the session and beside it; the one in the session is used"
-                    )
-                    self.notation.slip("DUPLICATE_DECLARATION", message, each.at)
+                    what = "is declared twice, in the session and beside it; the one in the session is used"
+                    self.notation.slip("DUPLICATE_DECLARATION", f"{each.var} {what}", each.at)
                 else:
                     used_ids.add(each.var)
                     yield each
@@ -138,7 +131,7 @@ class _Translator:
     def sections(self, session: Item, document: Item) -> IncludeFile:
         found = IncludeFile()
         for item in (session, document):
-            found = with_sections(self.notation, item, _SECTIONS, found)
+            found = with_sections(self.notation, item, ("skills", "roles", "forms", "rules"), found)
         return found
 
     # -- stages -----------------------------------------------------------------------------------------------------
@@ -217,16 +210,16 @@ class _Translator:
             elif not isinstance(each, Scalar) or each.value is not None:
                 self.notation.refuse("TYPE_MISMATCH", "expected a goal with `actions`", each.at)
         if waiting:  # it sets the speakers after the stage
-            name, _ = self.unique_id("", "scene", used_ids, waiting[0].at)
             at = waiting[0].at
+            name, _ = self.unique_id("", "scene", used_ids, at)
             found.append(Topic(id=name, actions=tuple(waiting), at=at, marks={"topic": at}))
         return tuple(found)
 
     def scene(self, tree: Mapping) -> Action:
         item = Item(self.notation, tree)
-        unique_id = item.take("scene") if "scene" in item else Scalar("", True, tree.at)
+        unique_id = (item.take("scene") if "scene" in item else None) or Scalar("", True, tree.at)
         when = self.notation.condition(item.take("when", "if", "condition"))
-        found = scene(self.notation, item, unique_id or Scalar("", True, tree.at), {"when": when})
+        found = scene(self.notation, item, unique_id, {"when": when})
         item.finish()
         return msgspec.structs.replace(found, at=tree.at, marks={"scene": tree.at, "id": tree.at})
 
@@ -262,11 +255,7 @@ class _Translator:
             declare=declared,
             actions=(*waiting, *actions),
             at=tree.at,
-            marks={
-                **item.marks,
-                "topic": item.marks.get("goal", tree.at),
-                "goal": item.marks.get(_AIMS[0], tree.at),
-            },
+            marks={**item.marks, "topic": item.marks.get("goal", tree.at), "goal": item.marks.get(_AIMS[0], tree.at)},
         )
         waiting.clear()
         item.finish()
@@ -280,6 +269,4 @@ def _is_scene(tree: Mapping) -> bool:
 
 def _is_goal(tree: Mapping) -> bool:
     keys = set(tree.keys())
-    if keys & set(_GOAL_KEYS) or "actions" in keys:
-        return True
-    return not keys & {*VERBS, *BLOCKS, *KINDS}
+    return bool(keys & {*_GOAL_KEYS, "actions"}) or not keys & {*VERBS, *BLOCKS, *KINDS}

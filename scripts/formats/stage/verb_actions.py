@@ -77,9 +77,8 @@ def _exits(notation: StageReader, item: Item) -> tuple[Exit, ...]:
 
 
 def ai_ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
-    return actions.AiAsk(
-        task=notation.template(tree), **_asking(notation, item), exits=_exits(notation, item), **common
-    )
+    asking = _asking(notation, item)
+    return actions.AiAsk(task=notation.template(tree), **asking, exits=_exits(notation, item), **common)
 
 
 def ask_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
@@ -172,15 +171,13 @@ def show_of(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any
     image = inner.template("image", "pic", "src", "picture")
     if inner is item and image is None:
         image = notation.template(tree)
-    media = actions.Media(
-        image=image, url=inner.template("url", "link"), caption=inner.template("caption", "text", "desc")
-    )
+    url, caption = inner.template("url", "link"), inner.template("caption", "text", "desc")
     if inner is not item:
         inner.finish()
-    if media.image is None and media.url is None:
+    if image is None and url is None:
         notation.lacks("`show` has no picture", tree.at, "Add `image:`.")
         return None
-    return actions.Show(media=msgspec.structs.replace(media, at=tree.at), **common)
+    return actions.Show(media=actions.Media(image=image, url=url, caption=caption, at=tree.at), **common)
 
 
 def scene(notation: StageReader, item: Item, tree: Tree, common: dict[str, Any]) -> actions.Action:
