@@ -112,7 +112,7 @@ class AgentHistory:
             self.add_chat_history(await recorded if inspect.isawaitable(recorded) else recorded)
         else:
             said = (("user", self._user_message(prompt)), ("assistant", self._assistant_message(answer)))
-            self.add_chat_history([{"role": role, "content": text} for role, text in said if text is not None])
+            self.add_chat_history({"role": role, "content": text} for role, text in said if text is not None)
         if self._session is not None:
             await self._session.async_resize()
 

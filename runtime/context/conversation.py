@@ -63,12 +63,9 @@ class Conversation:
     ) -> None:
         """`settings` have the names of Agently (`session.limit`, …), or are a value. Raises SettingsInvalid."""
         self.id = id or uuid.uuid4().hex
-        self._settings = ContextSettings(strategy="lite")
-        if settings is not None:
-            self._settings = (
-                settings if isinstance(settings, ContextSettings) else serialization.session_settings(settings)
-            )
-        serialization.checked_mode(self._settings.strategy)
+        read = settings if isinstance(settings, ContextSettings) else serialization.session_settings(settings or {})
+        serialization.checked_mode(read.strategy)
+        self._settings = read
         self._handlers = handlers
         self._condense = condense or ExtractiveCondenser()
         self._resize_s = resize_s
@@ -273,7 +270,7 @@ class Conversation:
 
     def to_json(self) -> str:
         """Return the conversation as JSON, without handlers, models and their keys."""
-        return serialization.to_json(self._saved())
+        return msgspec.json.encode(self._saved()).decode()
 
     def to_yaml(self, key_path: str = "") -> str:
         """Return the same as YAML, under the keys of a path such as ``payload.session``."""

@@ -48,9 +48,8 @@ def _described(part: Mapping[str, Value]) -> dict[str, Value]:
     kind = part["type"]
     inner = part.get(str(kind))
     sources = [part, *([inner] if isinstance(inner, dict) else [])]
-    sources += [
-        each for source in sources[:] for each in source.values() if isinstance(each, dict) and each is not inner
-    ]
+    held = [each for source in sources for each in source.values() if isinstance(each, dict) and each is not inner]
+    sources += held
     meta = {name: found for name in _META if (found := _first(sources, (name,))) is not None}
     own = inner if isinstance(inner, str) else None  # {"type": "image", "image": "https://…"}
     return {"type": str(kind), "ref": _first(sources, _REFS) or _short(own), "meta": meta}

@@ -82,7 +82,6 @@ def restored(document: Saved) -> Book:
     seen = newest_in(full)
     turns = sum(message.role == "assistant" for message in full) if document.turns is None else document.turns
     saved_memo = document.memo or {}
-    note = saved_memo.get(LAST_RESIZE)
     memo = bounded(memo_without_note(saved_memo))
     memory = ContextMemory(
         memo=memo if isinstance(memo, dict) else {},
@@ -91,7 +90,7 @@ def restored(document: Saved) -> Book:
         turns=turns,
         resized_at=min(document.last_resize_turn, turns),
         resized_to=min(document.resized_to, seen),
-        last_resize=_last_resize(note),
+        last_resize=_last_resize(saved_memo.get(LAST_RESIZE)),
         opener=document.opener,
         failed=document.failed,
         retry_in=document.retry_in,
@@ -106,20 +105,12 @@ def _last_resize(note: object) -> LastResize | None:
     return _converted(note, LastResize)
 
 
-def to_json(document: Saved) -> str:
-    """Return a saved conversation as JSON."""
-    return msgspec.json.encode(document).decode()
-
-
 def from_json(text: str | bytes | Mapping[str, object]) -> Saved:
     """Return the saved conversation in JSON or a decoded record. Raises TypeError, ValueError."""
-    if not isinstance(text, str | bytes):
-        return _checked(text)
     try:
-        read = msgspec.json.decode(text)
+        return _checked(msgspec.json.decode(text) if isinstance(text, str | bytes) else text)
     except msgspec.DecodeError as error:
         raise ValueError(f"invalid JSON: {error}") from error
-    return _checked(read)
 
 
 def to_yaml(document: Saved, key_path: str = "") -> str:

@@ -45,10 +45,7 @@ def opener_of(messages: Sequence[Message], memory: ContextMemory) -> Opener:
     """Return the role that opened the conversation; each exchange begins with a message of this role."""
     if memory.opener is not None:
         return memory.opener
-    for message in messages:
-        if message.role in ("user", "assistant"):
-            return message.role
-    return "user"
+    return next((message.role for message in messages if message.role in ("user", "assistant")), "user")
 
 
 def legal_start(messages: Sequence[Message], begin: int, opener: Opener) -> int:
@@ -120,10 +117,8 @@ def recent(
 
 def without_orphan(messages: Sequence[Message], begin: int) -> int:
     """Return the first index from `begin` on that is no tool result, or else the index of the tool's call."""
-    for place in range(begin, len(messages)):
-        if messages[place].role != "tool":
-            return place
-    return group_start(messages, begin)
+    places = (place for place in range(begin, len(messages)) if messages[place].role != "tool")
+    return next(places, group_start(messages, begin))
 
 
 def _starts(messages: Sequence[Message], opener: Opener, begin: int) -> list[int]:

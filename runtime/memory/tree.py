@@ -121,10 +121,8 @@ class Tree:
     def insert_under_root(self, node_id: str) -> TreeChanges:
         """Move the root's text to a summary of its own, so that the root can move up a level; return the changes."""
         root = self._units[self.root_id]
-        below = replace(
-            root, unit_id=node_id, sequence=NOT_NUMBERED, parent_id=root.unit_id, visit_count=0, last_visit=0
-        )
-        below = replace(below, never_delete=False, metadata={})
+        below = replace(root, unit_id=node_id, sequence=NOT_NUMBERED, parent_id=root.unit_id)
+        below = replace(below, visit_count=0, last_visit=0, never_delete=False, metadata={})
         above = replace(root, sequence=NOT_NUMBERED, level=root.level + 1)
         parents = dict.fromkeys(self.children(root.unit_id), node_id)
         return self._change(TreeChanges(written=(below, above), parents=parents))

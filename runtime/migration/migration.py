@@ -16,7 +16,7 @@ from runtime.state.program import PlaceLost, Program
 from runtime.state.scopes import Scopes
 from runtime.state.state import Frame, Progress, State, Wait, copy_of
 from runtime.timers.timers import pending_timers
-from scripts.expressions.values import DeclaredType, Value
+from scripts.expressions.values import DeclaredType
 from scripts.model.actions import Action, AiAsk, Ask, Call, Choose, Foreach, Form, action_type
 from scripts.model.base import without_places
 from scripts.model.script import DETECTORS, INTERRUPTS, Path, as_output
@@ -125,9 +125,8 @@ class _Move:
         new_place = place_of(state)
         if restart and (before.status == "paused" or before.operator):
             why_not, cure = ("it is paused", "resume it") if before.status == "paused" else _TAKEN_OVER
-            raise MigrationBlocked(
-                f"{why_not}, and the topic {written((state.phase, restart))} must begin again: {cure}"
-            )
+            topic = written((state.phase, restart))
+            raise MigrationBlocked(f"{why_not}, and the topic {topic} must begin again: {cure}")
         if restart:
             verdict, new_place = "restart_topic", written((state.phase, restart))
             state.frames, state.topic = copy_of(before).frames, before.topic  # the engine leaves these first
@@ -290,10 +289,9 @@ class _Move:
             if field is None or progress is None or each.name not in progress.values:
                 continue
             columns = {column.name for column in field.columns}
-            is_same = as_output(field).kind == as_output(each).kind and _includes(
-                constant(field.choice_list), constant(each.choice_list)
-            )
-            if not is_same or not {column.name for column in each.columns} <= columns:
+            takes_all = _includes(constant(field.choice_list), constant(each.choice_list))
+            takes_all = takes_all and {column.name for column in each.columns} <= columns
+            if as_output(field).kind != as_output(each).kind or not takes_all:
                 raise _Misfit(f"{now.id} takes `{last}` in another way than before")
         self._why.append(f"the form {now.sheet} is rendered again")
         return True
@@ -329,9 +327,7 @@ class _Move:
             for name in (*progress.values, *progress.errors)
             if (last := self._renames.variable(name)) is not None and (id(progress), name) not in self._dropped
         }
-        values: dict[str, Value] = {
-            remaining[name]: value for name, value in progress.values.items() if name in remaining
-        }
+        values = {remaining[name]: value for name, value in progress.values.items() if name in remaining}
         errors = {remaining[name]: error for name, error in progress.errors.items() if name in remaining}
         return msgspec.structs.replace(progress, values=values, errors=errors)
 

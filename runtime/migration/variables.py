@@ -107,9 +107,8 @@ class Cells:
             self.renamed = True
             self.notes.append(f"`{name}` is `{last}` now")
         if self._is_arm_gone(last, cell):
-            self.notes.append(
-                f"the experiment `{last}` has no arm {shorten(cell.value)} any more: it draws another one"
-            )
+            arm = shorten(cell.value)
+            self.notes.append(f"the experiment `{last}` has no arm {arm} any more: it draws another one")
             return None
         return last
 

@@ -266,20 +266,14 @@ class RecordingModel:
 
 def _listed(name: str, replies_of_action: _Replies) -> list[Written] | list[list[Written]]:
     """Return the replies of the only visit, or of each; a round or visit without a request gets an empty reply."""
-    if (
-        name.endswith(".detect")
-        and 0 not in replies_of_action
-        and all(set(looks) == {0} for looks in replies_of_action.values())
-    ):
-        return _rounds(
-            {turn - 1: looks[0] for turn, looks in replies_of_action.items()}
-        )  # it watches only the user's messages
+    of_user = {turn - 1: looks[0] for turn, looks in replies_of_action.items() if set(looks) == {0}}
+    if name.endswith(".detect") and 0 not in replies_of_action and len(of_user) == len(replies_of_action):
+        return _rounds(of_user)  # it watches only the user's messages
     visits = [_rounds(replies_of_action.get(visit, {})) for visit in range(max(replies_of_action) + 1)]
     return visits if len(visits) > 1 or name.endswith(".detect") else visits[0]
 
 
 def _rounds(replies_of_action: Mapping[int, ScriptedReply]) -> list[Written]:
-    rounds = [
-        replies_of_action.get(number, ScriptedReply()) for number in range(max(replies_of_action, default=-1) + 1)
-    ]
+    count = max(replies_of_action, default=-1) + 1
+    rounds = [replies_of_action.get(number, ScriptedReply()) for number in range(count)]
     return [each.text if each.text and each == ScriptedReply(text=each.text) else each for each in rounds]

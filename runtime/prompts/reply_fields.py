@@ -19,9 +19,7 @@ REASON_CHARS_MAX = 1_000
 YES = frozenset({"true", "yes", "y", "1", "是", "对"})
 
 _Fields: TypeAlias = Mapping[str, object]
-_RESERVED = frozenset(
-    {"progress", "exit", "exit_reason", "understanding", "has_questions", "values", "reasons", "text"}
-)
+_RESERVED = {"progress", "exit", "exit_reason", "understanding", "has_questions", "values", "reasons", "text"}
 _OF_CALLS = frozenset({"tool", "tool_call", "arguments"})
 _ADVANCES: Mapping[str, Advance] = {each: each for each in get_args(Advance)}
 

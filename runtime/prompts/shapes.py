@@ -65,12 +65,7 @@ def single_outputs(request: ModelRequest) -> tuple[Output, ...]:
 
 
 def _object(properties: Mapping[str, Schema]) -> Schema:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": {**properties}, "required": [*properties], "additionalProperties": False}
 
 
 def _verdict(*, judged: bool) -> dict[str, Schema]:

@@ -92,8 +92,7 @@ def _single_braces(text: str) -> Iterator[tuple[int, str]]:
     """Yield names in single braces, a syntax of older systems; fenced code is ignored."""
     plain = _FENCED.sub(lambda fenced: "\n" * fenced[0].count("\n"), text)
     for found in _SINGLE.finditer(plain):
-        line = _line_at(plain, found.start())
-        yield line, f"{found[0]} is not replaced; for a value write {{{{ {found['name']} }}}}"
+        yield _line_at(plain, found.start()), f"{found[0]} is not replaced; for a value write {{{{ {found['name']} }}}}"
 
 
 def _misplaced(folder: Path) -> Iterator[PromptFault]:
@@ -103,12 +102,11 @@ def _misplaced(folder: Path) -> Iterator[PromptFault]:
         parts = path.relative_to(custom).parts if path.is_relative_to(custom) else ()
         if len(parts) != 3:
             where = f"{templates.CUSTOM}/SCHEME/LANGUAGE/{path.name}"
-            yield PromptFault(str(path), 1, "error", f"no prompt is read from this path; it belongs in {where}")
+            message = f"no prompt is read from this path; it belongs in {where}"
         elif not all(map(templates.is_safe_name, parts[:2])):
-            yield PromptFault(
-                str(path), 1, "error", "names of schemes and languages contain only letters, digits, _ and -"
-            )
+            message = "names of schemes and languages contain only letters, digits, _ and -"
         elif path.stem not in templates.NAMES:
-            yield PromptFault(
-                str(path), 1, "error", f"there is no prompt called {path.stem}. {suggest(path.stem, templates.NAMES)}"
-            )
+            message = f"there is no prompt called {path.stem}. {suggest(path.stem, templates.NAMES)}"
+        else:
+            continue
+        yield PromptFault(str(path), 1, "error", message)

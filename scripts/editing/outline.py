@@ -49,10 +49,9 @@ def _items(found: Iterable[tuple[str, Node | Action]], last_line: int) -> Iterat
     for (kind, node), end in zip(ordered, ends, strict=False):
         end_line = max(end, node.at.line)
         inner = tuple(_items(_inside(kind, node), end_line))
-        detail = action_type(node) if kind == "action" else getattr(node, "title", "")  # type: ignore[arg-type]
-        yield OutlineItem(
-            _name(node) or kind, kind, detail if isinstance(detail, str) else "", node.at.line, end_line, inner
-        )
+        title = action_type(node) if kind == "action" else getattr(node, "title", "")  # type: ignore[arg-type]
+        detail = title if isinstance(title, str) else ""
+        yield OutlineItem(_name(node) or kind, kind, detail, node.at.line, end_line, inner)
 
 
 def _inside(kind: str, node: Any) -> Sequence[tuple[str, Node | Action]]:

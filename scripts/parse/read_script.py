@@ -95,9 +95,8 @@ def _beside(path: Path, tree: Tree | None, text: str, read: ReadText) -> tuple[s
     if not isinstance(tree, MappingTree) or native.recognises(tree) or not session_format.recognises(tree):
         return includes.BESIDE["stage"] if stage_format.recognises(tree) else ()
     found = {name: read(path.parent / name) for name in includes.BESIDE["session"] if _is_beside(path.parent, name)}
-    return tuple(
-        name for name, side in found.items() if any(each in text for each in includes.global_names({name: side}).known)
-    )
+    named = {name: includes.global_names({name: side}).known for name, side in found.items()}
+    return tuple(name for name, known in named.items() if any(each in text for each in known))
 
 
 def _is_beside(folder: Path, name: str) -> bool:

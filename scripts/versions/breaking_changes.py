@@ -191,12 +191,10 @@ class _Comparison:
 
     def _outputs(self, path: Path, was: Action, now: Action) -> Iterator[BreakingChange]:
         """Find changed outputs of a question or form."""
-        later_outputs = {
-            self._later_name(name, self.new): output for name, output in self._outputs_by_name(now, self.new)
-        }
+        afterwards = {self._later_name(name, self.new): output for name, output in self._outputs_by_name(now, self.new)}
         for name, output in self._outputs_by_name(was, self.old):
             last = self._later_name(name, self.old)
-            later = later_outputs.get(last)
+            later = afterwards.get(last)
             if later is not None:
                 yield from self._difference(path, output, later, f"{written(path)} writes `{'.'.join(last)}`")
             elif isinstance(was, Form) and isinstance(now, Form):

@@ -243,9 +243,8 @@ class _Builder:
         while not isinstance(start := next(self.events), yaml.StreamEndEvent):
             begin = next(self.events)
             if not isinstance(begin, yaml.ScalarEvent) or begin.value:
-                raise self.refuse(
-                    "SYNTAX_ERROR", "a second document starts here", start, "Keep one script in one file."
-                )
+                fix = "Keep one script in one file."
+                raise self.refuse("SYNTAX_ERROR", "a second document starts here", start, fix)
             next(self.events)  # document end of an empty document, as after a last `---`
         return tree
 

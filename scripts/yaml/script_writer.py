@@ -127,10 +127,8 @@ class _Writer:
         phase = script.phases[0]
         topic = phase.topics[0]
         bare = Phase(id=MAIN, topics=(Topic(id=MAIN, actions=topic.actions),))
-        is_bare = (
-            base.without_places(phase) == base.without_places(bare) and not {phase.at, topic.at} & self._notes.keys()
-        )
-        return topic if topic.actions and is_bare else None
+        is_bare = base.without_places(phase) == base.without_places(bare)
+        return topic if topic.actions and is_bare and not {phase.at, topic.at} & self._notes.keys() else None
 
     def pairs(self, node: base.Node) -> tuple[tuple[str, Layout], ...]:
         """Return the keys of a node with their values, without defaults."""
@@ -300,8 +298,7 @@ def _is_default(value: Any, field: msgspec.structs.FieldInfo) -> bool:
     if isinstance(value, actions.OnFail):
         return value.say is None and not value.actions and value.then.policy == "default"
     if isinstance(value, actions.AfterRounds | After | actions.Onward):
-        return value.policy in {"default", "resume", "continue"} and not (
-            isinstance(value, After) and field.default is None
-        )
+        is_optional = isinstance(value, After) and field.default is None
+        return value.policy in {"default", "resume", "continue"} and not is_optional
     default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
     return type(value) is type(default) and value == default

@@ -178,9 +178,8 @@ class StructReader:
             raise self.mismatch(tree, wanted, fix)
         found = [key.text for key, _ in tree.pairs if key.text in by_key]
         known = self._fields(by_key[found[0]]) if found else {}
-        if actions.OwnAction in members and any(
-            key.text not in known and key.text not in ALIASES for key, _ in tree.pairs
-        ):
+        has_unknown = any(key.text not in known and key.text not in ALIASES for key, _ in tree.pairs)
+        if actions.OwnAction in members and has_unknown:
             by_key = by_key | self._installed(tree)  # looked up only where a key is unknown
             own = [key.text for key, _ in tree.pairs if key.text in by_key and key.text not in actions.ACTION_TYPES]
             if own:

@@ -312,9 +312,8 @@ class _Diagnosis:
         if found is None or found["key"] not in {*ACTION_TYPES, *action_keys(), *_OUTER_KEYS}:
             return None
         correct = f"{found['lead'].lstrip()}{found['key']}: {found['value'] or ''}".strip()
-        return SyntaxHint(
-            line, found.end("key") + 1, f"a colon is missing after `{found['key']}`", f"Write `{correct}`."
-        )
+        message = f"a colon is missing after `{found['key']}`"
+        return SyntaxHint(line, found.end("key") + 1, message, f"Write `{correct}`.")
 
     def _colon(self) -> SyntaxHint | None:
         """Find a colon in an unquoted text."""

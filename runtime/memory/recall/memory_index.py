@@ -150,9 +150,8 @@ class MemoryIndex:
         Raises ValueError if the dimension differs from that of the existing vectors.
         """
         here = np.isin(sequences, self._columns.sequences[: self._columns.used][self._alive()])
-        self._columns.place_vectors(
-            self._columns.rows_of(sequences[here]), vectors[here].astype(np.float32, copy=False)
-        )
+        rows = self._columns.rows_of(sequences[here])
+        self._columns.place_vectors(rows, vectors[here].astype(np.float32, copy=False))
 
     def remove(self, sequences: Collection[int]) -> None:
         """Delete units, and link the units before and after them. Units that do not exist are ignored."""

@@ -106,10 +106,11 @@ def words_signals(
     """Return how well candidates and their neighbours match the query's terms."""
     zeros = np.zeros(len(near.rows), np.float32)
     sums = {name: zeros.copy() for name in WORDS}
-    lengths = [columns.length[rows] for rows in (near.rows, near.before, near.before_that, near.after)]
+    places = (near.rows, near.before, near.before_that, near.after)
+    lengths = [columns.length[rows] for rows in places]
     pair_length = lengths[0] + lengths[1]
     window_length = pair_length + lengths[2] + lengths[3]
-    there = [(rows != NONE).astype(np.float32) for rows in (near.before, near.before_that, near.after)]
+    there = [(rows != NONE).astype(np.float32) for rows in places[1:]]
     pair_mean = np.float32(length_mean) * (1 + there[0])
     window_mean = pair_mean + np.float32(length_mean) * (there[1] + there[2])
     above = _ancestors(columns, near.rows)
@@ -117,9 +118,7 @@ def words_signals(
     scratch = np.zeros(len(columns.sequences), np.float32)
     for term in terms:
         scratch[term.posting.rows] = term.posting.counts
-        own, before, before_that, after = (
-            scratch[rows] for rows in (near.rows, near.before, near.before_that, near.after)
-        )
+        own, before, before_that, after = (scratch[rows] for rows in places)
         pair, window = own + before, own + before + before_that + after
         weight = np.float32(term.rarity)
         sums["words"] += weight * bm25(own, lengths[0], length_mean)

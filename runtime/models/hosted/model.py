@@ -115,11 +115,10 @@ def _grew(meter: UsageMeter, words: TextStream | None, text: str) -> None:
 
 def _parameters(body: Mapping[str, object], capabilities: Capabilities, prompt: Prompt) -> dict[str, Value]:
     """Return the parameters of a request besides the prompt."""
-    named = {
-        name: value for name in ("temperature", capabilities.limit) if isinstance(value := body.get(name), int | float)
-    }
+    sent = {name: body.get(name) for name in ("temperature", capabilities.limit)}
+    numbers = {name: value for name, value in sent.items() if isinstance(value, int | float)}
     form = capabilities.format if prompt.schema is not None else "text"
-    return {**named, "format": form, "stream": body["stream"] is True}
+    return {**numbers, "format": form, "stream": body["stream"] is True}
 
 
 def _ended(read: Read, said: EndpointReply) -> Read:
