@@ -25,10 +25,7 @@ class Metrics:
         # done: committed; refused; or an error code
         self.turns = cache(self._counter("turns", "Turns by outcome", "outcome").labels)
         self.turn_seconds = Histogram(
-            "cuebook_turn_seconds",
-            "Duration of a turn without its commit",
-            buckets=_TURN_S,
-            registry=self._registry,
+            "cuebook_turn_seconds", "Duration of a turn without its commit", buckets=_TURN_S, registry=self._registry
         )
         self._calls = self._counter("model_calls", "Calls of language models", "purpose", "outcome")
         self._tool_calls = self._counter("tool_calls", "Calls of tools", "outcome")

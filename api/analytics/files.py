@@ -35,13 +35,7 @@ from store.analytics.delta import Delta
 from store.analytics.file import ANALYTICS_FILES, COPY, Place
 from store.analytics.outlines import OUTLINES, Outline
 from store.analytics.refresh import Masking
-from store.interface.errors import (
-    AnalyticsUnreadable,
-    DatabaseUnreadable,
-    FolderUnwritable,
-    StoreBusy,
-    write_failure,
-)
+from store.interface.errors import AnalyticsUnreadable, DatabaseUnreadable, FolderUnwritable, StoreBusy, write_failure
 from store.interface.private_files import size_bytes
 from store.store import Store
 
@@ -112,12 +106,7 @@ class AnalyticsFiles:
 
     @asynccontextmanager
     async def reading(
-        self,
-        tenant: str,
-        *,
-        masked: bool,
-        units: bool = False,
-        max_age_s: float = MAX_AGE_DEFAULT_S,
+        self, tenant: str, *, masked: bool, units: bool = False, max_age_s: float = MAX_AGE_DEFAULT_S
     ) -> AsyncIterator[Place]:
         """Yield a file with data at most `max_age_s` old, refreshed if needed; it does not change inside the context.
 

@@ -107,12 +107,7 @@ class AnalyticsQueries(Struct, frozen=True):
         return QueryResult(answer=answer, as_of=as_of)
 
     async def snapshot(
-        self,
-        tenant: str,
-        *,
-        masked: bool,
-        storage_version: StorageVersion = OWN,
-        max_age_s: float = MAX_AGE_DEFAULT_S,
+        self, tenant: str, *, masked: bool, storage_version: StorageVersion = OWN, max_age_s: float = MAX_AGE_DEFAULT_S
     ) -> BinaryIO:
         """Return a complete copy of the file in a storage version of DuckDB, which the caller closes.
 

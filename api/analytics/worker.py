@@ -21,17 +21,7 @@ from msgspec import Struct
 from api.analytics.charts.chart import ChartRefused
 from api.analytics.charts.vega_lite import render
 from api.analytics.execute import Question, answer
-from api.analytics.jobs import (
-    Done,
-    DrawCharts,
-    Drawn,
-    Failed,
-    Finished,
-    FinishSnapshot,
-    Job,
-    Refresh,
-    WorkRequest,
-)
+from api.analytics.jobs import Done, DrawCharts, Drawn, Failed, Finished, FinishSnapshot, Job, Refresh, WorkRequest
 from store.analytics.file import Place
 from store.analytics.refresh import refresh
 from store.analytics.snapshots import finish_snapshot

@@ -21,15 +21,7 @@ from scripts.expressions.values import counted
 from scripts.model.diagnostics import CODES, Problem, code_groups
 from scripts.parse.folder import CASE_SUFFIX, read_path, script_files, users_of
 from scripts.parse.includes import BRINGS
-from scripts.parse.read_script import (
-    Mode,
-    Reading,
-    Source,
-    is_for_others,
-    is_script,
-    read_file,
-    read_include_file,
-)
+from scripts.parse.read_script import Mode, Reading, Source, is_for_others, is_script, read_file, read_include_file
 from scripts.yaml.text_file import FileUnreadable
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}

@@ -49,7 +49,7 @@ _NOT_STORED = "Nothing was stored; use `--inputs FILE` to play the same replies 
 
 
 @click.command(
-    epilog="Examples:\n\n  cuebook play intake.yaml\n\n  cuebook play intake.yaml --inputs replies.txt --json",
+    epilog="Examples:\n\n  cuebook play intake.yaml\n\n  cuebook play intake.yaml --inputs replies.txt --json"
 )
 @click.argument("script", type=EXISTING_FILE)
 @click.option(

@@ -85,12 +85,7 @@ def simulate_traffic(
 
 
 async def _simulate(
-    settings: Settings,
-    profile: LoadProfile,
-    readings: Sequence[Reading],
-    counts: SimulationCounts,
-    *,
-    append: bool,
+    settings: Settings, profile: LoadProfile, readings: Sequence[Reading], counts: SimulationCounts, *, append: bool
 ) -> None:
     restrict_umask()
     if not append and settings.database_url is None and (settings.data / FILE_NAME).exists():

@@ -94,9 +94,7 @@ class _SyncPart:
         self._part = part
 
 
-def _sync(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[_SyncPart, P], T]:
+def _sync(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[_SyncPart, P], T]:
     """Return a synchronous version of an asynchronous method."""
 
     @wraps(method)

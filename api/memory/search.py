@@ -53,11 +53,7 @@ def find(
 
 
 def search(
-    loaded: LoadedMemory,
-    query: Query,
-    allowed: Collection[int] | None,
-    now: datetime,
-    external: Sequence[ChainView],
+    loaded: LoadedMemory, query: Query, allowed: Collection[int] | None, now: datetime, external: Sequence[ChainView]
 ) -> tuple[RecalledView, MemoryChange | None]:
     """Return the best k of the memory's own and the `external` chains, and the change of the memory by the visits."""
     found = find(loaded, query, allowed, now)

@@ -165,9 +165,7 @@ async def hidden_of(store: Store, catalog: Catalog, session: SessionRow) -> Hidd
     quotes = [found async for found in _quotes(store, session, Mask(names, values), questions)]
     values += [(each.name, each.content) for each in quotes if len(each.content) >= QUOTED_CHARS_MIN]
     return HiddenValues(
-        Mask(names, values),
-        {each.number: each.name for each in quotes},
-        frozenset(each.turn for each in quotes),
+        Mask(names, values), {each.number: each.name for each in quotes}, frozenset(each.turn for each in quotes)
     )
 
 

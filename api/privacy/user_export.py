@@ -159,8 +159,4 @@ def _basics(head: SessionHead) -> SessionBasics:
 
 
 def _layers(state: State) -> SessionLayers:
-    return {
-        "session": layer(state.session_cells),
-        "phase": layer(state.phase_cells),
-        "topic": layer(state.topic_cells),
-    }
+    return {"session": layer(state.session_cells), "phase": layer(state.phase_cells), "topic": layer(state.topic_cells)}

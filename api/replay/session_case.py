@@ -39,11 +39,7 @@ async def session_case(session: RecordedSession) -> str:
 
 
 def _case(
-    session: RecordedSession,
-    program: Program,
-    steps: Sequence[RecordedStep],
-    turns: Sequence[Layout],
-    replies: Replies,
+    session: RecordedSession, program: Program, steps: Sequence[RecordedStep], turns: Sequence[Layout], replies: Replies
 ) -> Record:
     first, last = steps[0], steps[-1]
     given = {name: cell.value for name, cell in first.others.items() if cell is not None} | first.before.start_variables

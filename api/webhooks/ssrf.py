@@ -171,12 +171,7 @@ class SafeConnections:
 
     @asynccontextmanager
     async def request(
-        self,
-        method: str,
-        url: httpx.URL,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeouts: Mapping[str, float],
+        self, method: str, url: httpx.URL, headers: Mapping[str, str], body: bytes | None, timeouts: Mapping[str, float]
     ) -> AsyncIterator[httpcore.Response]:
         """Send a request and yield the answer, whose content is not read yet. Raises httpcore's errors."""
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)

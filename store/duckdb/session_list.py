@@ -37,12 +37,7 @@ class _Found(NamedTuple):
 
 
 def _find(
-    connection: DuckDBConnection,
-    tenant: str,
-    which: SessionFilter,
-    order: Order,
-    start: ListStart | None,
-    limit: int,
+    connection: DuckDBConnection, tenant: str, which: SessionFilter, order: Order, start: ListStart | None, limit: int
 ) -> list[_Found]:
     """Return the first `limit` sessions after the start that match."""
     pointers = [("/" + name.replace("~", "~0").replace("/", "~1"), value) for name, value in which.metadata]

@@ -26,13 +26,7 @@ from store.interface.errors import (
     StoreUnavailable,
     describe_error,
 )
-from store.postgres.connection import (
-    IDLE_TIMEOUT_S,
-    LOCK_TIMEOUT_S,
-    PostgresConnection,
-    PsycopgConnection,
-    Tables,
-)
+from store.postgres.connection import IDLE_TIMEOUT_S, LOCK_TIMEOUT_S, PostgresConnection, PsycopgConnection, Tables
 from store.postgres.schema import column_types, migrate
 from store.sql import copy_progress
 from store.sql.repository import Changed

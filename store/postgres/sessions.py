@@ -67,12 +67,7 @@ def session_head(connection: PostgresConnection, tenant: str, session_id: str) -
 
 
 def _find(
-    connection: PostgresConnection,
-    tenant: str,
-    which: SessionFilter,
-    order: Order,
-    start: ListStart | None,
-    limit: int,
+    connection: PostgresConnection, tenant: str, which: SessionFilter, order: Order, start: ListStart | None, limit: int
 ) -> list[_Found]:
     """Return the first `limit` sessions after the start that match."""
     by = ("latest.active_at", "latest.session_id") if order == "activity" else ("s.created_at", "s.session_id")

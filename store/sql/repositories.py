@@ -12,12 +12,7 @@ from store.interface.admission import Entry, ProposedTurn
 from store.interface.list_rows import Hit, Order, SearchFilter, SessionFilter, SessionListed
 from store.interface.maintenance_rows import CompactionResult, OnStep, RunningCopy, Size
 from store.interface.pages import Page
-from store.interface.rows import (
-    CallRow,
-    LoadedSession,
-    SessionHead,
-    UserVariableRow,
-)
+from store.interface.rows import CallRow, LoadedSession, SessionHead, UserVariableRow
 from store.sql import (
     access,
     copies,

@@ -85,8 +85,7 @@ def writes(
     @wraps(function)
     async def method(self: Repository, /, *args: P.args, **options: P.kwargs) -> T:
         return await self._engine.write(
-            lambda connection: function(connection, *args, **options),
-            lambda result: changed(result, *args, **options),
+            lambda connection: function(connection, *args, **options), lambda result: changed(result, *args, **options)
         )
 
     return method

@@ -106,10 +106,7 @@ def replay_deliveries(
     status: DeliveryStatus | None = None,
 ) -> int:
     """Reset deliveries to pending, one or all with a status; return their number. Within a transaction."""
-    which: dict[str, Scalar] = {
-        "delivery_id": None if delivery_id is None else as_uuid(delivery_id),
-        "status": status,
-    }
+    which: dict[str, Scalar] = {"delivery_id": None if delivery_id is None else as_uuid(delivery_id), "status": status}
     return connection.change(
         f"""UPDATE webhook_deliveries SET status = 'pending', attempts = 0, settled_at = NULL,
             next_attempt_at = $now::TIMESTAMPTZ

@@ -32,8 +32,7 @@ def as_parquet(table: Table) -> bytes:
             for place, (name, (kind, _)) in enumerate(zip(table.names(), columns, strict=True), 1)
         )
         connection.execute(
-            f"COPY (SELECT {parts}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)",
-            [values for _, values in columns],
+            f"COPY (SELECT {parts}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)", [values for _, values in columns]
         )
         return path.read_bytes()
 

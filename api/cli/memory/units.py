@@ -8,17 +8,7 @@ import click
 
 from api.cli.backend import backend, send_each
 from api.cli.memory.maintenance import wait_for_vectors
-from api.cli.memory.options import (
-    GROUPS,
-    UNIT_COLUMNS,
-    UNITS,
-    filter_of,
-    minute,
-    of_user,
-    read,
-    time_of,
-    unit_row,
-)
+from api.cli.memory.options import GROUPS, UNIT_COLUMNS, UNITS, filter_of, minute, of_user, read, time_of, unit_row
 from api.cli.options import in_json, paged, shown_by, skip_confirmation, value_of, with_settings
 from api.cli.output import confirm, console, errors, fail, json_text, print_json, print_page, printable
 from api.ids import in_path

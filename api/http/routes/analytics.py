@@ -138,13 +138,7 @@ async def get_report(
     with refusing("REPORT_NOT_FOUND", ReportRefused):
         definition = report_named(report)
     work = request.services.analytics.report(
-        request.tenant,
-        definition,
-        _parameters(request),
-        form,
-        masked=hidden,
-        max_age_s=max_age_s,
-        language=language,
+        request.tenant, definition, _parameters(request), form, masked=hidden, max_age_s=max_age_s, language=language
     )
     result = await cancel_on_disconnect(request.receive, work)
     return _respond(result, form, masked=hidden)

@@ -192,12 +192,7 @@ async def send_participant_message(
     preconditions = condition(idempotency_key, if_match, prefer)
     key, submit = (await _session(request, participant_of(request))).key, request.services.chat.submit_message
     return await answer_turn(
-        request,
-        accept,
-        lambda join: submit(*key, data, preconditions, join=join),
-        visible_turn,
-        key,
-        PARTICIPANTS,
+        request, accept, lambda join: submit(*key, data, preconditions, join=join), visible_turn, key, PARTICIPANTS
     )
 
 

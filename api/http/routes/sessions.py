@@ -119,9 +119,7 @@ async def get_session(session_id: SessionId, request: ApiRequest) -> Response[Se
 
 
 @get(
-    "/sessions/{sessionId:str}/messages",
-    summary="List the messages of a session",
-    response_headers=[link("previous")],
+    "/sessions/{sessionId:str}/messages", summary="List the messages of a session", response_headers=[link("previous")]
 )
 async def list_messages(
     session_id: SessionId,

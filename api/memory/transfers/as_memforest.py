@@ -66,8 +66,7 @@ class _MemForest:
         if any(unit.group_id == LOST_GROUP for unit in self.units):
             groups.setdefault(LOST_GROUP, now)
         self.header = Header(
-            memory_id=memory_id,
-            groups=[GroupPart(group_id=group_id, created_at=at) for group_id, at in groups.items()],
+            memory_id=memory_id, groups=[GroupPart(group_id=group_id, created_at=at) for group_id, at in groups.items()]
         )
 
     def _rows(self, select: str) -> list[tuple[Any, ...]]:

@@ -26,13 +26,7 @@ _WRITING: Mapping[Form, Callable[[Path, Header], AbstractContextManager[AddUnits
 
 
 async def export_memory(
-    memory: MemoryRepository,
-    tenant: str,
-    user_id: str,
-    path: Path,
-    form: Form,
-    *,
-    embedder: str | None = None,
+    memory: MemoryRepository, tenant: str, user_id: str, path: Path, form: Form, *, embedder: str | None = None
 ) -> bool:
     """Write a consistent copy of a memory, with the vectors of `embedder` if set; return whether there is a memory.
 

@@ -79,12 +79,7 @@ class RandomWalks(Struct, frozen=True):
 
 
 async def walk_script(
-    script: Prepared,
-    walks: int,
-    seed: int,
-    *,
-    until: float,
-    tick: Callable[[], None] = lambda: None,
+    script: Prepared, walks: int, seed: int, *, until: float, tick: Callable[[], None] = lambda: None
 ) -> RandomWalks:
     """Run random walks through a script, reproducible by `seed`. Stop early when `time.monotonic()` passes `until`.
 
