@@ -18,16 +18,8 @@ from api.timestamps import utc_now, utc_text
 
 KEY_COLUMNS = ("keyId", "name", "roles", "userId", "createdAt", "expiresAt", "revokedAt", "lastUsedAt")
 LINK_COLUMNS = (
-    "linkId",
-    "scriptId",
-    "version",
-    "users",
-    "resumes",
-    "sessionsMax",
-    "createdAt",
-    "expiresAt",
-    "revokedAt",
-)
+    "linkId", "scriptId", "version", "users", "resumes", "sessionsMax", "createdAt", "expiresAt", "revokedAt",
+)  # fmt: skip
 
 
 def _of_tenant(what: str) -> Callable[[Command], Command]:

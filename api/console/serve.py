@@ -26,19 +26,9 @@ WORKER: Final = "push.js"
 ASSETS: Final = "assets"
 """The folder of files whose names contain a digest of their content."""
 SCREENS: Final = (
-    "analytics",
-    "dashboards",
-    "inbox",
-    "memory",
-    "operate",
-    "play",
-    "reference",
-    "reviews",
-    "sessions",
-    "sign-in",
-    "sql",
-    "write",
-)
+    "analytics", "dashboards", "inbox", "memory", "operate", "play", "reference", "reviews", "sessions", "sign-in",
+    "sql", "write",
+)  # fmt: skip
 """The first part of the addresses of the console; the page itself decides what it shows there."""
 OPEN_PATHS: Final = frozenset({"", ASSETS, CHATS, WIDGET, WORKER, *SCREENS})
 """The first parts of the paths that need no key: the pages contain no data."""

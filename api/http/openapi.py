@@ -49,19 +49,9 @@ _RETRY_AFTER = {
     "description": "Seconds after which the same request may succeed, if it may.",
     "schema": {"type": "integer"},
 }
-_LIMITS = frozenset(
-    {
-        "minimum",
-        "maximum",
-        "minLength",
-        "maxLength",
-        "pattern",
-        "minItems",
-        "maxItems",
-        "minProperties",
-        "maxProperties",
-    }
-)
+_LIMITS = frozenset({
+    "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems", "minProperties", "maxProperties",
+})  # fmt: skip
 
 EXAMPLES = msgspec.yaml.decode(
     Path(__file__).with_name("request_examples.yaml").read_bytes(), type=dict[str, list[Any]]

@@ -48,31 +48,15 @@ TEMPORARY = f"{MIRROR_FOLDER}-"
 OF_SESSIONS = ("session_starts", "turns", "settled_calls")
 """Tables that are refreshed by session."""
 SMALL = (
-    "session_migrations",
-    "turn_failures",
-    "call_journal",
-    "memory_calls",
-    "user_variable_values",
-    "user_variable_writes",
-    "scripts",
-    "reviews",
-    "ratings",
-)
+    "session_migrations", "turn_failures", "call_journal", "memory_calls", "user_variable_values",
+    "user_variable_writes", "scripts", "reviews", "ratings",
+)  # fmt: skip
 """Tables that are copied at each refresh."""
 UNITS = ("memory_unit_rows",)
 REST = (
-    "webhooks",
-    "webhook_deliveries",
-    "timers",
-    "hand_overs",
-    "review_targets",
-    "links",
-    "participants",
-    "api_keys",
-    "memory_owners",
-    "memory_groups",
-    "memory_vectors",
-)
+    "webhooks", "webhook_deliveries", "timers", "hand_overs", "review_targets", "links", "participants", "api_keys",
+    "memory_owners", "memory_groups", "memory_vectors",
+)  # fmt: skip
 """Tables that only verification reads."""
 ALL = SMALL + UNITS + REST
 FILE_BYTES = 64 * 1024**2

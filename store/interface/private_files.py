@@ -16,24 +16,10 @@ FILE_NAME = "cuebook.duckdb"
 MIRROR_FOLDER = "mirror"
 """Name of the folder for analytics in the data folder of a server on PostgreSQL, which has it from the start."""
 OWN = (
-    f"{FILE_NAME}*",
-    "server-address",
-    "server-key",
-    "pseudonyms.key*",
-    "webhook-key*",
-    "participant-key*",
-    "web-push-key*",
-    "analytics",
-    "snapshots",
-    "dashboards",
-    "backups",
-    "erasures",
-    "replaced-*",
-    "memory",
-    "external",
-    MIRROR_FOLDER,
-    f"{MIRROR_FOLDER}-*",
-)
+    f"{FILE_NAME}*", "server-address", "server-key", "pseudonyms.key*", "webhook-key*", "participant-key*",
+    "web-push-key*", "analytics", "snapshots", "dashboards", "backups", "erasures", "replaced-*", "memory",
+    "external", MIRROR_FOLDER, f"{MIRROR_FOLDER}-*",
+)  # fmt: skip
 """Name patterns of the files and folders that Cuebook creates in a data folder."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 

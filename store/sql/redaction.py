@@ -30,34 +30,11 @@ from store.sql.deletion import OF_SESSIONS, delete_memory_of
 
 TURNS_A_READ = 500
 STATE_FIELDS = (
-    "version",
-    "seed",
-    "locale",
-    "user_id",
-    "turn",
-    "begun",
-    "status",
-    "phase",
-    "topic",
-    "phase_entry",
-    "topic_entry",
-    "event_seq",
-    "message_seq",
-    "heard",
-    "draws",
-    "outcome",
-    "gaps",
-    "wait.kind",
-    "frames[].action",
-    "frames[].block",
-    "frames[].arm",
-    "frames[].skill",
-    "frames[].interrupt",
-    "frames[].detector",
-    "spent.calls",
-    "spent.tokens",
-    "spent.cost",
-)
+    "version", "seed", "locale", "user_id", "turn", "begun", "status", "phase", "topic", "phase_entry",
+    "topic_entry", "event_seq", "message_seq", "heard", "draws", "outcome", "gaps", "wait.kind", "frames[].action",
+    "frames[].block", "frames[].arm", "frames[].skill", "frames[].interrupt", "frames[].detector", "spent.calls",
+    "spent.tokens", "spent.cost",
+)  # fmt: skip
 """The retained fields of a state: position and counters. A session with such a state can be read, but not continued."""
 
 
